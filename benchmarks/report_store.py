@@ -10,7 +10,7 @@ from time import perf_counter
 from analytics.engines import Engine
 from analytics.kernels.units import read_units
 from analytics.lag.selection import Choice
-from analytics.report.lag_report import Made, lag_report
+from analytics.report.lag_report import MadeReport, lag_report
 from analytics.report.stores import StoreRef
 from benchmarks.workload import HOST, IDS
 from storage.configs.consumer_offsets import topic_at_group
@@ -89,7 +89,7 @@ def seconds_of_report(engine: Engine, *roots: Path) -> float:
     return seconds
 
 
-def reported(engine: Engine, *roots: Path) -> Made:
+def reported(engine: Engine, *roots: Path) -> MadeReport:
     """A report of the stores, a day after they began."""
     refs = [StoreRef(f"broker-{number:02}", str(root)) for number, root in enumerate(roots)]
     return lag_report(engine, refs, AS_OF, Choice())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .config import StoreConfig
 
 
-class PastBounds:
+class AsOfBounds:
     """Ends of the log and of the queues after the last message stored at or before a time (ms).
 
     Implements :class:`storage.read.bounds.Bounds`; they do not grow.
@@ -82,7 +82,7 @@ class PastBounds:
         """Nothing is held."""
 
 
-class PastView(StoreView):
+class AsOfView(StoreView):
     """Reads a store as it was at a time; for the rest see StoreView.
 
     How far groups were is not in the store's files: ``consumer_offsets`` is empty.
@@ -93,7 +93,7 @@ class PastView(StoreView):
 
         Raises NotKnownError if messages that were there may have been deleted without a trace.
         """
-        super().__init__(now.root, now.config, PastBounds(now, timestamp))
+        super().__init__(now.root, now.config, AsOfBounds(now, timestamp))
         self._scan = now._scan
         self._now = now
         self.timestamp = timestamp
@@ -106,7 +106,7 @@ class PastView(StoreView):
     @classmethod
     def open_at(
         cls, root: Path | str, timestamp: int, config: StoreConfig | None = None
-    ) -> PastView:
+    ) -> AsOfView:
         """Open the store in a folder as it was. Raises what StoreView.open and the class raise."""
         now = StoreView.open(root, config)
         try:

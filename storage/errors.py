@@ -9,7 +9,7 @@ RocketMQError                   root of everything that rmqctl raises on purpose
       StoreNotReadableError     no permission to read
     StoreClosedError            you closed it, or it was inherited over a fork
     StoreBrokenError            a write or sync failed earlier; open the store anew
-    GateTimeoutError            another rmqctl process holds the right to append for too long
+    WriteLockTimeoutError            another rmqctl process holds the right to append for too long
     UnsupportedStoreError       files of a format that rmqctl names but does not read
     StoreVersionError           rmqctl's own files were written by a newer rmqctl
     NotKnownError               what is asked about was deleted with its files
@@ -122,7 +122,7 @@ class StoreContradictionError(StoreBrokenError):
     """
 
 
-class GateTimeoutError(StoreError):
+class WriteLockTimeoutError(StoreError):
     """Another rmqctl process has held the right to append for longer than the caller waits.
 
     It does not mean that the holder is broken: it may be stopped (Ctrl-Z) or very busy.

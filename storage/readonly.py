@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from storage.coordination.shared_state import PageBounds, Word
+from storage.coordination.shared_state import SharedStateBounds, Word
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey, RecordReader
 from storage.queue.reader import QueueBounds, QueueReader
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from storage.format.message import MessageExt
-    from storage.log.record_reader import Naming
+    from storage.log.record_reader import RecordNames
     from storage.read.bounds import Bounds
     from storage.read.by_key import KeyReader
     from storage.read.message_columns import ColumnBatch
@@ -81,7 +81,7 @@ class StoreView:
             apart = self.files.apart()
             bounds = self._scan = ScanBounds(apart, self.config, doubtful=doubtful)
         self._bounds = bounds
-        self._page = bounds if isinstance(bounds, PageBounds) else None
+        self._page = bounds if isinstance(bounds, SharedStateBounds) else None
         self._queues: dict[tuple[str, int], QueueReader] = {}
         self._known_keys: KeyReader | None = None
 
@@ -96,7 +96,7 @@ class StoreView:
         """
         root = Path(root).absolute()
         found = detect_config(root, config, reading=True)
-        page = PageBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
+        page = SharedStateBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
         view = cls(root, found, page)
         view._own_bounds = True
         return view
@@ -123,7 +123,9 @@ class StoreView:
             self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
             if self._page is not None or not self._own_bounds:
                 return False
-            page = PageBounds.open(self.root, log_file_size=self.config.mapped_file_size_commit_log)
+            page = SharedStateBounds.open(
+                self.root, log_file_size=self.config.mapped_file_size_commit_log
+            )
             if page is not None and page.made() == self._wrong_page:
                 page.close()
                 return False
@@ -131,7 +133,7 @@ class StoreView:
                 self._set_bounds(page)
             return page is not None
 
-    def _leave_wrong_page(self, wrong: PageBounds, topic: str, queue_id: int) -> None:
+    def _leave_wrong_page(self, wrong: SharedStateBounds, topic: str, queue_id: int) -> None:
         """Read without the page from now on, which says of a queue what its files do not.
 
         Either may be damaged, so the queues are held against the log. Raises
@@ -187,7 +189,7 @@ class StoreView:
     def queues(self) -> list[tuple[str, int]]:
         """All (topic, queue id) that have or had messages, sorted."""
         bounds = self.bounds
-        if isinstance(bounds, PageBounds):
+        if isinstance(bounds, SharedStateBounds):
             for queue in bounds.page.queues():  # a queue that seems to be empty is not shown
                 self._queue(*queue)
         return sorted(self.bounds.queues())
@@ -337,7 +339,7 @@ class StoreView:
         return self._records.read_each(units, queue.key, offset)
 
     def readdressed(
-        self, topic: str, queue_id: int, offset: int, units: bytes, names: Naming
+        self, topic: str, queue_id: int, offset: int, units: bytes, names: RecordNames
     ) -> tuple[PreparedRecords, int] | None:
         """Records of the first so many of such messages, to be stored again where their own
         properties say; None if the first is not as usual: then it is to be looked at."""

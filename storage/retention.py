@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HOUR_MS: Final = 3_600_000
 
 
-class Rules(NamedTuple):
+class RetentionRules(NamedTuple):
     """How a store deletes. ``reserved_ms`` after its last write a file may go."""
 
     reserved_ms: int
@@ -56,7 +56,7 @@ class Rules(NamedTuple):
         return None
 
 
-def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) -> Rules:
+def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) -> RetentionRules:
     """RocketMQ's defaults, or what the store's settings say; the disk is the one it lies on.
 
     A store that rmqctl did not make belongs to a broker that deletes by force on a full disk, as
@@ -66,7 +66,7 @@ def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) ->
         reserved_ms = config.file_reserved_time_hours * HOUR_MS
     used = used_ratio(root)
     forced = config.clean_file_forcibly_enable or not was_created_here(root)
-    return Rules(
+    return RetentionRules(
         reserved_ms,
         frozenset(int(hour) for hour in config.delete_when.split(";") if hour.strip()),
         any_hour=used * 100 > config.disk_max_used_space_ratio,
@@ -74,9 +74,9 @@ def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) ->
     )
 
 
-def rules_by_hand(config: StoreConfig) -> Rules:
+def rules_by_hand(config: StoreConfig) -> RetentionRules:
     """The rules where a command asks: age alone decides, whatever the hour and the disk."""
-    return Rules(config.file_reserved_time_hours * HOUR_MS, frozenset(), any_hour=True)
+    return RetentionRules(config.file_reserved_time_hours * HOUR_MS, frozenset(), any_hour=True)
 
 
 class LogFile(NamedTuple):
@@ -91,7 +91,7 @@ class LogFile(NamedTuple):
 
 
 def log_files(
-    root: Path, config: StoreConfig, rules: Rules, log_end: int, now_ms: int
+    root: Path, config: StoreConfig, rules: RetentionRules, log_end: int, now_ms: int
 ) -> list[LogFile]:
     """The files of a store's log, oldest first. ``log_end`` is where the next record goes.
 

@@ -14,13 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.append.append import Appender
-from storage.coordination.java_interference import Rivals
-from storage.coordination.shared_state import PAGE_MAGIC, STATE_CLOSED, STATE_OPEN, SharedPage, Word
+from storage.coordination.java_interference import JavaInterference
+from storage.coordination.shared_state import (
+    PAGE_MAGIC,
+    STATE_CLOSED,
+    STATE_OPEN,
+    SharedState,
+    Word,
+)
 from storage.coordination.shared_state_check import contradiction
-from storage.coordination.write_lock import Gate
+from storage.coordination.write_lock import WriteLock
 from storage.files.access import refuse_unwritable
 from storage.files.creating import remove_left
-from storage.files.ownership import ShutsOutOwnerError, refuse_to_shut_out
+from storage.files.ownership import OwnerLockedOutError, refuse_to_shut_out
 from storage.format.names import ABORT, CONFIG, LOCK, OURS
 
 from .errors import StoreBrokenError, StoreContradictionError, StoreError, StoreNotWritableError
@@ -44,7 +50,7 @@ class Session:
     ) -> None:
         """Come in. Blocks for the gate; runs recovery when it is first in and must.
 
-        Raises StoreInUseError, GateTimeoutError, StoreNotWritableError, StoreVersionError and
+        Raises StoreInUseError, WriteLockTimeoutError, StoreNotWritableError, StoreVersionError and
         CorruptFileError; nothing is held then.
         """
         self._fs = fs
@@ -56,7 +62,7 @@ class Session:
         try:
             refuse_unwritable(root)
             refuse_to_shut_out(root)
-            self.gate = Gate(root, root / LOCK, timeout_ms=gate_timeout_ms)
+            self.gate = WriteLock(root, root / LOCK, timeout_ms=gate_timeout_ms)
         except OSError as error:
             raise not_writable(root, error) from error
         try:
@@ -76,7 +82,7 @@ class Session:
                 for folder in (OURS, CONFIG):
                     remove_left(root / folder)
             fs.make_dirs(root / OURS)
-            self.page = SharedPage(fs, root, writable=True)
+            self.page = SharedState(fs, root, writable=True)
             try:
                 self._judge_and_announce(config, first=first)
             except BaseException:
@@ -94,7 +100,7 @@ class Session:
         page.check_version()
         self.appender = Appender(fs, root, config, page)
         try:
-            rivals = self.rivals = Rivals(fs, root, page)
+            rivals = self.rivals = JavaInterference(fs, root, page)
             if not first and page.words[Word.MAGIC] != PAGE_MAGIC:
                 raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
             if not first:
@@ -210,7 +216,7 @@ def not_writable(root: Path, error: OSError) -> StoreError:
         errno.EDQUOT: "the disk quota is used up",
     }
     what = reasons.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
-    if isinstance(error, ShutsOutOwnerError):
+    if isinstance(error, OwnerLockedOutError):
         return StoreNotWritableError(root, error.strerror or "")
     if error.filename:
         what = f"{what} ({error.filename})"

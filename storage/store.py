@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from storage.append.flush import Flusher, FlushService
-from storage.append.group_put import JointPuts
+from storage.append.group_put import GroupPut
 from storage.coordination.locks import ForkAware, at_fork
 from storage.coordination.services import TimedServices
-from storage.coordination.shared_state import PageBounds, Word
+from storage.coordination.shared_state import SharedStateBounds, Word
 from storage.coordination.waiter import Waiter
-from storage.coordination.wakeup import Ringer
+from storage.coordination.wakeup import Notifier
 
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
@@ -32,8 +32,8 @@ from .results import PutMessageResult, PutMessageStatus
 from .session import Session, not_writable
 
 if TYPE_CHECKING:
-    from storage.append.file_deletion import Cleaned
-    from storage.append.lmq import LightPut
+    from storage.append.file_deletion import DeletedFiles
+    from storage.append.lmq import LmqPut
     from storage.format.message import Message
 
     from .format.encode import MessageInner
@@ -105,7 +105,7 @@ class MessageStore(ForkAware):
         gate = self._gate = self._session.gate
         self._appender = self._session.appender
         self._waiter = Waiter(page, root)
-        self._ringer = Ringer(page, root)
+        self._ringer = Notifier(page, root)
         self._flusher = Flusher(fs, root, config, page, gate)
         self.services = TimedServices(root)
         self._flush_service = FlushService(
@@ -159,7 +159,7 @@ class MessageStore(ForkAware):
 
         ``config`` None takes the sizes that the store records, or detects them from its files.
         ``exclusive`` keeps the gate until close: no lock a message, no other writer. Raises
-        StoreNotFoundError, StoreInUseError (a Java broker), GateTimeoutError,
+        StoreNotFoundError, StoreInUseError (a Java broker), WriteLockTimeoutError,
         StoreNotWritableError, UnsupportedStoreError, StoreVersionError, CorruptFileError.
         """
         from .detect import detect_config
@@ -195,14 +195,14 @@ class MessageStore(ForkAware):
 
     # -- writing ------------------------------------------------------------------------------
 
-    def put(self, records: PreparedRecords | LightPut, *, whole: bool = False) -> PutMessageResult:
+    def put(self, records: PreparedRecords | LmqPut, *, whole: bool = False) -> PutMessageResult:
         """Append records in order; ``whole`` places them in one file, as RocketMQ a batch. A
-        LightPut is one message that goes to light queues too.
+        LmqPut is one message that goes to light queues too.
 
         When it returns PUT_OK they are readable at their offsets after any kill of any process, and
         with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no trace.
         Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
-        it is opened anew. Blocks for the gate (GateTimeoutError).
+        it is opened anew. Blocks for the gate (WriteLockTimeoutError).
         """
         self._check_usable()
         now, put_batch = None, self._appender.one.put_batch
@@ -272,16 +272,16 @@ class MessageStore(ForkAware):
         return result
 
     def put_sent(self, message: Message, queue_id: int, way: Any) -> Any:
-        """Append a plain message by a KnownWay of broker.send, and give its SendResult; durable
+        """Append a plain message by a SendTemplate of broker.send, and give its SendResult; durable
         as ``put_message``. None: nothing is done, and it has to be put that way."""
         put_sent = self._appender.one.put_sent
         if put_sent is None or self._broken is not None or not self._flush_service.started:
             return None
         return put_sent(message, queue_id, way)
 
-    def _join(self) -> JointPuts:
+    def _join(self) -> GroupPut:
         """Have threads put single messages together: each waits for the device."""
-        return JointPuts(
+        return GroupPut(
             self._session,
             self._flusher,
             self._ringer,
@@ -343,7 +343,7 @@ class MessageStore(ForkAware):
         if self._full_index:
             self._note_full_index()
 
-    def clean(self, *, manual: bool = False) -> Cleaned:
+    def clean(self, *, manual: bool = False) -> DeletedFiles:
         """Delete log, queue and index files whose time is over; never the last of a kind.
 
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
@@ -380,13 +380,13 @@ class MessageStore(ForkAware):
             self._check_open()
             from .readonly import StoreView
 
-            self._view = StoreView(self.root, self.config, PageBounds(self._page))
+            self._view = StoreView(self.root, self.config, SharedStateBounds(self._page))
         return self._view
 
     def queues(self) -> list[tuple[str, int]]:
         """As ``StoreView.queues``, without loading what reads messages."""
         self._check_open()
-        return sorted(PageBounds(self._page).queues())
+        return sorted(SharedStateBounds(self._page).queues())
 
     @property
     def log_end(self) -> int:
@@ -422,9 +422,9 @@ class MessageStore(ForkAware):
         """Leave the store; the last one out syncs everything and removes ``abort``.
 
         Closing twice is fine, also where a signal broke it off. Raises StoreBrokenError if the last
-        sync fails (``abort`` stays), and GateTimeoutError if another process holds the gate and
-        makes no progress for ``within_s``: then the store is left all the same, and what was put is
-        in the files. The device is waited for as long as it takes.
+        sync fails (``abort`` stays), and WriteLockTimeoutError if another process holds the gate
+        and makes no progress for ``within_s``: then the store is left all the same, and what was
+        put is in the files. The device is waited for as long as it takes.
         """
         self._closed = True
         self._session.gate.hurry(within_s)

@@ -40,11 +40,11 @@ def test_the_tour_prints_what_the_readme_shows(tmp_path):
 
 
 def test_every_command_is_named_in_the_readme():
-    from rmqctl.cli.tree import TREE, Leaf
+    from rmqctl.cli.tree import TREE, CommandRef
 
     text = (ROOT / "README.md").read_text("utf-8")
     for name, entry in TREE.items():
-        if isinstance(entry, Leaf):
+        if isinstance(entry, CommandRef):
             assert f"`{name}" in text or f" {name} " in text or name == "version", name
         else:
             assert f"`{name} {next(iter(entry.verbs))}`" in text, name

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
-from analytics.engines.task import Work, do, forget
-from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, Cells, QueueTask
-from analytics.lag.queue_position import Unread, bytes_behind, oldest_unread_timestamp
+from analytics.engines.task import CountTask, do, forget
+from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, PartialCounts, QueueTask
+from analytics.lag.queue_position import QueuePosition, bytes_behind, oldest_unread_timestamp
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.readonly import StoreView
 
@@ -31,7 +31,7 @@ class Standing(NamedTuple):
     group: str
     topic: str
     queue_id: int
-    what: Unread
+    what: QueuePosition
 
 
 def standings(view: StoreView, options: Options, chosen: Selection) -> Iterator[Standing]:
@@ -51,7 +51,7 @@ def standings(view: StoreView, options: Options, chosen: Selection) -> Iterator[
         for queue_id, committed in sorted(offsets.items()):
             if chosen.wants("queue_id", queue_id):
                 low, high = view.queue_bounds(topic, queue_id)
-                yield Standing(group, topic, queue_id, Unread(low, committed, high))
+                yield Standing(group, topic, queue_id, QueuePosition(low, committed, high))
 
 
 def offset_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
@@ -97,7 +97,9 @@ def partial_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator
         forget()
 
 
-def _works(view: StoreView, ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Work]:
+def _works(
+    view: StoreView, ref: StoreRef, options: Options, chosen: Selection
+) -> Iterator[CountTask]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
     for _, topic, queue_id, what in standings(view, options, chosen):
@@ -112,10 +114,10 @@ def _works(view: StoreView, ref: StoreRef, options: Options, chosen: Selection) 
         known = [time // MINUTE_MS for time in times if time is not None]
         minutes = (min(known), max(known)) if known else (0, 0)
         task = QueueTask(0, topic, queue_id, tuple(sorted(firsts)), first, behind)
-        yield Work(job, ref.path, (task,), minutes, each_time=len(known) < len(times))
+        yield CountTask(job, ref.path, (task,), minutes, each_time=len(known) < len(times))
 
 
-def _cells(ref: StoreRef, task: QueueTask, cells: Cells, key: str) -> Iterator[Row]:
+def _cells(ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str) -> Iterator[Row]:
     columns = (cells.segment, cells.key, cells.messages, cells.bytes)
     for segment, value, messages, size in zip(*(c.tolist() for c in columns), strict=True):
         row: Row = {

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from analytics.kernels.edges import Edges
+from analytics.kernels.edges import MinuteEdges
 from analytics.kernels.partials import MINUTE_MS, Partials, QueueTask, add_up, count_unread
 from storage.readonly import StoreView
 
@@ -15,7 +15,7 @@ MOST_MINUTES: Final = 2_000_000
 """Minutes that are kept in mind, some four years: a damaged store time may lie in any year."""
 
 
-class Work(NamedTuple):
+class CountTask(NamedTuple):
     """Parts of queues of one store. Pickles into some hundred bytes.
 
     ``minutes`` are the first and the last minute (since 1970) in which something unread was
@@ -31,7 +31,7 @@ class Work(NamedTuple):
     each_tag: bool = False
 
 
-def do(work: Work) -> Partials:
+def do(work: CountTask) -> Partials:
     """Count one piece. Raises what ``StoreView.open`` raises."""
     view, edges = _of(work)
     found = [
@@ -70,7 +70,7 @@ class _Kept:
     def __init__(self) -> None:
         self.job = ""
         self.views: dict[str, StoreView] = {}
-        self.edges: dict[tuple[str, int, int], Edges] = {}
+        self.edges: dict[tuple[str, int, int], MinuteEdges] = {}
 
     def forget(self) -> None:
         for view in self.views.values():
@@ -82,7 +82,7 @@ class _Kept:
 _KEPT: Final = _Kept()
 
 
-def _of(work: Work) -> tuple[StoreView, Edges]:
+def _of(work: CountTask) -> tuple[StoreView, MinuteEdges]:
     if work.job != _KEPT.job:
         _KEPT.forget()
         _KEPT.job = work.job
@@ -97,5 +97,5 @@ def _of(work: Work) -> tuple[StoreView, Edges]:
         if not 0 <= last - first < MOST_MINUTES:
             last = first - 2  # no edges at all: then each record is looked at
         times = np.arange(first, last + 2, dtype=np.int64) * MINUTE_MS
-        edges = _KEPT.edges[key] = Edges(times)
+        edges = _KEPT.edges[key] = MinuteEdges(times)
     return view, edges

@@ -12,15 +12,15 @@ import numpy as np
 from analytics.errors import KeptError
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
 from analytics.lag.health import Health
-from analytics.lag.lag_snapshot import Standing
-from analytics.lag.queue_position import Unread
+from analytics.lag.lag_snapshot import GroupLag
+from analytics.lag.queue_position import QueuePosition
 from analytics.lag.selection import Choice
 from analytics.lag.totals import QueueLag
 from analytics.report.amounts import Amounts, Row, added_up
-from analytics.report.lag_report import Made, Unreadable, without_copies
-from analytics.report.partial import Place, Share, Tags
+from analytics.report.lag_report import MadeReport, UnreadableStore, without_copies
+from analytics.report.partial import PartialReport, Place, Tags
 from analytics.report.report import make_report
-from analytics.report.scan import Orphan, Waiting
+from analytics.report.scan import Orphan, ScannedDelays
 from analytics.report.stores import StoreRef
 
 from .tables import Kept, arrow, newest
@@ -50,7 +50,7 @@ def find_kept(folders: Sequence[str], until: int | None) -> list[Kept]:
 
 def gathered_report(
     engine: Engine, found: Sequence[Kept], choice: Choice, as_of: int | None = None
-) -> Made:
+) -> MadeReport:
     """Report on what was kept, as of a time (ms) that ages count from: None is the newest share's.
 
     Rates, health and dates of deletion are those of each share's own moment. Shares of one moment
@@ -60,8 +60,8 @@ def gathered_report(
     each = -(-len(found) // (engine.cores * _PER_CORE)) or 1
     bins = [found[first : first + each] for first in range(0, len(found), each)]
     looked = [one for read in engine.map(_try_all, bins) for one in read]
-    failed = tuple(one for one in looked if isinstance(one, Unreadable))
-    shares, told = without_copies([one for one in looked if isinstance(one, Share)])
+    failed = tuple(one for one in looked if isinstance(one, UnreadableStore))
+    shares, told = without_copies([one for one in looked if isinstance(one, PartialReport)])
     shares = [_chosen(share, choice) for share in shares]
     warnings = [
         *(f"{one.ref.broker}: not read: {one.reason}" for one in failed),
@@ -72,10 +72,10 @@ def gathered_report(
             if moment - kept.as_of > _OLD_MS and not kept.number
         ),
     ]
-    return Made(make_report(shares, moment, warnings), failed, shares)
+    return MadeReport(make_report(shares, moment, warnings), failed, shares)
 
 
-def _try_all(found: Sequence[Kept]) -> list[Share | Unreadable]:
+def _try_all(found: Sequence[Kept]) -> list[PartialReport | UnreadableStore]:
     return [_try(kept) for kept in found]
 
 
@@ -84,16 +84,16 @@ _UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, TypeError, Over
 ValueError."""
 
 
-def _try(kept: Kept) -> Share | Unreadable:
+def _try(kept: Kept) -> PartialReport | UnreadableStore:
     """Read a share, or say in a sentence why that can not be done."""
     try:
         return read_share(kept)
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return Unreadable(StoreRef(kept.broker, str(kept.path("stores"))), reason)
+        return UnreadableStore(StoreRef(kept.broker, str(kept.path("stores"))), reason)
 
 
-def read_share(kept: Kept) -> Share:
+def read_share(kept: Kept) -> PartialReport:
     """Read what was kept of a store. Raises NoArrowError, OSError, and ValueError or KeyError if
     that is something else."""
     (store,) = _rows(kept, "stores")
@@ -103,18 +103,18 @@ def read_share(kept: Kept) -> Share:
     tags: dict[Place, Tags] = defaultdict(dict)
     for row in _rows(kept, "tags"):
         tags[row["group"], row["topic"]][row["tag"]] = row["messages"], row["bytes"]
-    return Share(
+    return PartialReport(
         StoreRef(kept.broker, store["path"]),
         (store["log_min_offset"], store["log_max_offset"]),
         frozenset(store["marks"]),
         [
-            Standing(group, topic, queues[group, topic], row["retry"], row["dlq"], members=0)
+            GroupLag(group, topic, queues[group, topic], row["retry"], row["dlq"], members=0)
             for row in _rows(kept, "groups")
             for group, topic in [(row["group"], row["topic"])]
         ],
         dict(_minutes(kept)),
         dict(tags),
-        [Waiting(row["level"], row["messages"]) for row in _rows(kept, "agenda")],
+        [ScannedDelays(row["level"], row["messages"]) for row in _rows(kept, "agenda")],
         [Orphan(row["group"], row["topic"]) for row in _rows(kept, "orphans")],
         [row["warning"] for row in _rows(kept, "warnings")],
     )
@@ -123,7 +123,7 @@ def read_share(kept: Kept) -> Share:
 def _queue(row: Row) -> QueueLag:
     return QueueLag(
         row["queue_id"],
-        Unread(row["min_offset"], row["committed_offset"], row["max_offset"]),
+        QueuePosition(row["min_offset"], row["committed_offset"], row["max_offset"]),
         row["lag_bytes"],
         row["oldest_unread_timestamp"],
         row["rate_in"],
@@ -152,7 +152,7 @@ def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
         yield place, added_up([Amounts(times[here] // MINUTE_MS, messages[here], sizes[here])])
 
 
-def _chosen(share: Share, choice: Choice) -> Share:
+def _chosen(share: PartialReport, choice: Choice) -> PartialReport:
     standings = [one for one in share.standings if choice.takes(one.group, one.topic)]
     return share._replace(standings=standings)
 

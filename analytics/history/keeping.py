@@ -15,12 +15,12 @@ from .tables import TABLES, Kept, arrow, schema
 
 if TYPE_CHECKING:
     from analytics.report.amounts import Row
-    from analytics.report.partial import Place, Share
+    from analytics.report.partial import PartialReport, Place
     from analytics.report.report import Report
 
 
 def keep(
-    shares: Sequence[Share],
+    shares: Sequence[PartialReport],
     as_of: int,
     folder: Path,
     places: Iterable[Place],
@@ -65,7 +65,7 @@ def can_be_kept(as_of: int) -> bool:
     return True
 
 
-def _rows(share: Share, report: Report, name: str) -> Iterable[Row]:
+def _rows(share: PartialReport, report: Report, name: str) -> Iterable[Row]:
     if name == "warnings":
         return [{"warning": warning} for warning in share.warnings]
     rows: Iterable[Row] = getattr(report, name)

@@ -26,7 +26,7 @@ class DisorderError(Exception):
     """A record can not be read, or store times go back: only looking at every record helps."""
 
 
-class Edges:
+class MinuteEdges:
     """Times (ms, ascending) and what is known of where in one log they lie.
 
     It grows with each queue that it is asked about; no threads.

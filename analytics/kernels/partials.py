@@ -15,7 +15,7 @@ import numpy as np
 
 from storage.format.java_hash import tags_code
 
-from .edges import DisorderError, Edges
+from .edges import DisorderError, MinuteEdges
 from .units import read_units
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class QueueTask(NamedTuple):
     behind: int
 
 
-class Cells(NamedTuple):
+class PartialCounts(NamedTuple):
     """Counted messages, column by column; ``key`` is a minute (since 1970) or a tag's number."""
 
     queue: NDArray[np.int32]
@@ -64,7 +64,7 @@ class Cells(NamedTuple):
         return len(self.key)
 
 
-NO_CELLS: Final = Cells(
+NO_CELLS: Final = PartialCounts(
     np.zeros(0, np.int32),
     np.zeros(0, np.int32),
     np.zeros(0, np.int64),
@@ -76,9 +76,9 @@ NO_CELLS: Final = Cells(
 class Partials(NamedTuple):
     """What a task found. ``disorder`` says that every record had to be looked at."""
 
-    minutes: Cells
-    tags: Cells
-    missing: Cells
+    minutes: PartialCounts
+    tags: PartialCounts
+    missing: PartialCounts
     """Messages whose units are missing (all of key 0): they are in the counts of the other two, but
     have no bytes and no time."""
     texts: dict[int, str | None]
@@ -90,7 +90,7 @@ class Partials(NamedTuple):
 def count_unread(
     view: StoreView,
     task: QueueTask,
-    edges: Edges,
+    edges: MinuteEdges,
     times_of: TimesOf,
     *,
     each_time: bool = False,
@@ -102,9 +102,9 @@ def count_unread(
     times turns out not to be what the log promises. ``each_tag``: so is its tag, which tells tags
     of the same hash apart; 10 us a message.
     """
-    minutes: list[Cells] = []
-    tags: list[Cells] = []
-    missing: list[Cells] = []
+    minutes: list[PartialCounts] = []
+    tags: list[PartialCounts] = []
+    missing: list[PartialCounts] = []
     texts: dict[int, str | None] = {0: None}
     disorder = False
     for first in range(task.first, task.behind, CHUNK):
@@ -112,7 +112,7 @@ def count_unread(
         units = read_units(view, task.topic, task.queue_id, first, behind)
         segments = _segments(task.cuts, first, behind)
         missing.append(_missing(task.queue, units, segments))
-        found: Cells | None = None
+        found: PartialCounts | None = None
         if not each_time:
             try:
                 found = _by_edges(task.queue, units, segments, edges, times_of)
@@ -132,7 +132,7 @@ def count_unread(
     return Partials(add_up(minutes), add_up(tags), add_up(missing), texts, disorder)
 
 
-def add_up(parts: Sequence[Cells]) -> Cells:
+def add_up(parts: Sequence[PartialCounts]) -> PartialCounts:
     """Add cells of the same queue, segment and key; sorted by these."""
     if not any(map(len, parts)):
         return NO_CELLS
@@ -145,7 +145,7 @@ def add_up(parts: Sequence[Cells]) -> Cells:
     starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
     messages = np.concatenate([part.messages for part in parts])[order]
     sizes = np.concatenate([part.bytes for part in parts])[order]
-    return Cells(
+    return PartialCounts(
         queue[starts],
         segment[starts],
         key[starts],
@@ -165,9 +165,9 @@ def _cells(
     key: NDArray[np.int64],
     messages: NDArray[np.int64],
     sizes: NDArray[np.int64],
-) -> Cells:
+) -> PartialCounts:
     some = messages > 0
-    return Cells(
+    return PartialCounts(
         np.full(int(some.sum()), queue, np.int32),
         segment[some].astype(np.int32),
         key[some],
@@ -176,7 +176,7 @@ def _cells(
     )
 
 
-def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> Cells:
+def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> PartialCounts:
     gone = np.flatnonzero(units.sizes == 0)
     if not len(gone):
         return NO_CELLS
@@ -186,8 +186,8 @@ def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> Cells:
 
 
 def _by_edges(
-    queue: int, units: Units, segments: NDArray[np.int64], edges: Edges, times_of: TimesOf
-) -> Cells:
+    queue: int, units: Units, segments: NDArray[np.int64], edges: MinuteEdges, times_of: TimesOf
+) -> PartialCounts:
     """By minute without looking at each record: minutes end where edges lie."""
     known = np.flatnonzero(units.sizes)
     if len(known) != len(units):
@@ -210,7 +210,9 @@ def _by_edges(
     )
 
 
-def _by_records(queue: int, units: Units, segments: NDArray[np.int64], times_of: TimesOf) -> Cells:
+def _by_records(
+    queue: int, units: Units, segments: NDArray[np.int64], times_of: TimesOf
+) -> PartialCounts:
     """By minute with a look at each record."""
     stored = times_of(units.places, units.sizes)
     minute = np.where(stored < 0, UNKNOWN_MINUTE, stored // MINUTE_MS)
@@ -260,7 +262,7 @@ def _text(view: StoreView, task: QueueTask, offset: int, tag: int) -> str | None
 
 def _by_key(
     queue: int, units: Units, segments: NDArray[np.int64], keys: NDArray[np.int64]
-) -> Cells:
+) -> PartialCounts:
     """Count by segment and by a key of each unit."""
     names, codes = _encoded(keys)
     lengths = np.diff(segments, append=len(units))
@@ -283,7 +285,7 @@ def _by_sorting(
     segment: NDArray[np.int64],
     keys: NDArray[np.int64],
     sizes: NDArray[np.int64],
-) -> Cells:
+) -> PartialCounts:
     """Count by key where hardly two messages have the same one."""
     return add_up([_cells(queue, segment, keys, np.ones(len(keys), np.int64), sizes)])
 

@@ -19,7 +19,7 @@ _UNITS: Final = 1_000
 _HITS: Final = 64
 
 
-class Waiting(NamedTuple):
+class DelayedMessages(NamedTuple):
     """A message in the delay topic that has not been delivered."""
 
     message: MessageExt
@@ -68,16 +68,16 @@ def waiting_by_topic(view: StoreView) -> Counter[str]:
     return Counter(one.topic for level in levels(view) for one in waiting(view, level))
 
 
-def waiting(view: StoreView, level: Level) -> Iterator[Waiting]:
+def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
     """The messages of a level that have not been delivered, in the order of delivery.
 
     Whoever delivers notes how far it is every 10 s only, so those at the head are looked for where
     they go. Messages that can not be read, or name no target, are passed over,
     as delivery does, and so are those that were sent before their time.
     """
-    from storage.configs.early_deliveries import EndedDelays  # few stores have delayed messages
+    from storage.configs.early_deliveries import EarlyDeliveries  # few stores have delayed messages
 
-    ended = EndedDelays(view.root)
+    ended = EarlyDeliveries(view.root)
     delivered = True
     at = level.begin
     while at < level.max_offset:
@@ -95,7 +95,7 @@ def waiting(view: StoreView, level: Level) -> Iterator[Waiting]:
         at += len(units)
 
 
-def _waiting(message: MessageExt, level: Level, tags_code: int) -> Waiting | None:
+def _waiting(message: MessageExt, level: Level, tags_code: int) -> DelayedMessages | None:
     topic = message.get_property(PROPERTY_REAL_TOPIC)
     queue_id = message.get_property(PROPERTY_REAL_QUEUE_ID) or ""
     if not topic or not (queue_id.isascii() and queue_id.isdigit()):
@@ -103,10 +103,10 @@ def _waiting(message: MessageExt, level: Level, tags_code: int) -> Waiting | Non
     due = tags_code
     if due <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
         due = message.store_timestamp + (level.delay_ms or 0)
-    return Waiting(message, level.level, due, topic, int(queue_id))
+    return DelayedMessages(message, level.level, due, topic, int(queue_id))
 
 
-def _lies_there(view: StoreView, found: Waiting) -> bool:
+def _lies_there(view: StoreView, found: DelayedMessages) -> bool:
     """Whether a waiting message has been delivered: a copy of this attempt came when it was due.
 
     Not any copy: a consumer that is cut off may give one message back twice.

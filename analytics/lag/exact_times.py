@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .queue_position import Unread
+from .queue_position import QueuePosition
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
     topic: str
     queue_id: int
-    unread: Unread
+    unread: QueuePosition
 
     @property
     def messages(self) -> int:

@@ -53,7 +53,7 @@ class Health(StrEnum):
 _RANKS: Final = {word: number for number, word in enumerate(Health)}
 
 
-class Look(NamedTuple):
+class Observation(NamedTuple):
     """What somebody saw of a queue at a time (ms): offsets count messages."""
 
     at: int
@@ -74,7 +74,7 @@ def judge(
     committed: int | None,
     end: int,
     seen_since: int,
-    earlier: Callable[[], Sequence[Look]],
+    earlier: Callable[[], Sequence[Observation]],
     min_offset: int,
     oldest_unread_timestamp: int | None,
     *,
@@ -98,7 +98,7 @@ def judge(
         return Health.OK
     if at - max(seen_since, oldest) >= PATIENCE_MS:
         return Health.STALL if members else Health.STOP
-    looks = [*earlier(), Look(at, committed, end)]
+    looks = [*earlier(), Observation(at, committed, end)]
     if any((look.committed_offset or 0) > committed for look in looks):
         return Health.REWIND
     if _came_nearer(looks):
@@ -114,7 +114,7 @@ def worst(words: Iterable[Health]) -> Health:
     return max(words, key=_RANKS.__getitem__, default=Health.OK)
 
 
-def _came_nearer(looks: Sequence[Look]) -> bool:
+def _came_nearer(looks: Sequence[Observation]) -> bool:
     """Whether the lag shrank between two looks, or was ever nothing."""
     lags = [look.lag for look in looks if look.lag is not None]
     return 0 in lags or any(after < before for before, after in pairwise(lags))

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.offset_samples import Change, ProgressSamples, SampleHistory
+from storage.configs.offset_samples import Change, OffsetSamples, SampleHistory
 from storage.errors import CorruptFileError
 from storage.format.message import dlq_topic, retry_topic
-from storage.retention import Rules, due_of, log_files, rules_of
+from storage.retention import RetentionRules, due_of, log_files, rules_of
 
 from .delayed import waiting_by_topic
 from .health import Health, judge
-from .queue_position import Unread, bytes_behind
+from .queue_position import QueuePosition, bytes_behind
 from .rates import RATE_WINDOW_MS, StoredSince
 from .selection import Offsets
 from .totals import QueueLag
@@ -34,7 +34,7 @@ class Readers(NamedTuple):
     """Of those, too, that were not chosen."""
 
 
-class Standing(NamedTuple):
+class GroupLag(NamedTuple):
     """A group in a topic: its queues in order, with its retries and dead letters of all topics."""
 
     group: str
@@ -47,11 +47,11 @@ class Standing(NamedTuple):
     """Consumers of the group that live now."""
 
 
-class StoreLook(NamedTuple):
+class LagSnapshot(NamedTuple):
     """What was seen at ``as_of`` (ms)."""
 
     as_of: int
-    standings: Sequence[Standing]
+    standings: Sequence[GroupLag]
     doubt: str | None = None
     """Why progress may not be what groups did last; None if nothing says so."""
 
@@ -82,11 +82,11 @@ def look_at(
     chosen: Readers,
     as_of: int,
     history: SampleHistory | None = None,
-    rules: Rules | None = None,
+    rules: RetentionRules | None = None,
     *,
     sizes: bool = True,
     until_then: bool = False,
-) -> StoreLook:
+) -> LagSnapshot:
     """Look at a store whose progress was read before: so no lag is negative.
 
     ``history`` is what earlier looks told; None: the samples that the store keeps. ``rules`` is
@@ -95,7 +95,7 @@ def look_at(
     ``until_then``: ``as_of`` may be long ago, and what came later has no part in rates.
     """
     if history is None:
-        history = ProgressSamples(view.root).read(as_of - TREND_WINDOW_MS)
+        history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
     progress_then = _progress_then(history, as_of) if until_then else None
     read_by = {
         (group, topic): _read_queue_ids(topics.get(topic), offsets)
@@ -124,8 +124,8 @@ def look_at(
             for queue_id in read_by[group, topic]
         ]
         depth = depths.retry(group), depths.dead(group)
-        standings.append(Standing(group, topic, rows, *depth, members))
-    return StoreLook(as_of, standings, view.progress_doubt())
+        standings.append(GroupLag(group, topic, rows, *depth, members))
+    return LagSnapshot(as_of, standings, view.progress_doubt())
 
 
 def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:
@@ -174,7 +174,7 @@ class _Stand:
     ) -> QueueLag:
         """In one queue; ``changes`` is where earlier looks saw it."""
         low, high, rate_in, ends, heads = queue
-        what = Unread(low, committed, high)
+        what = QueuePosition(low, committed, high)
         then = committed if self._then is None else self._then(changes, committed)
         rate_out = self._rate_out(changes, then)
         if committed == high:
@@ -205,7 +205,7 @@ class _Queues:
         self,
         view: StoreView,
         as_of: int,
-        rules: Rules,
+        rules: RetentionRules,
         history: SampleHistory,
         arrivals: _Arrivals,
         *,

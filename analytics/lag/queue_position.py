@@ -52,7 +52,7 @@ class OffsetState(StrEnum):
     """It has no progress in this queue, but in others of the topic."""
 
 
-class Unread(NamedTuple):
+class QueuePosition(NamedTuple):
     """How far a group is in one queue. Offsets count messages."""
 
     min_offset: int
@@ -106,7 +106,9 @@ class Unread(NamedTuple):
         return first if first < self.max_offset else None
 
 
-def oldest_unread_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+def oldest_unread_timestamp(
+    view: StoreView, topic: str, queue_id: int, what: QueuePosition
+) -> int | None:
     """Store time (ms) of the oldest message that is unread and still there.
 
     None if there is none, or if its record can not be read.
@@ -115,7 +117,9 @@ def oldest_unread_timestamp(view: StoreView, topic: str, queue_id: int, what: Un
     return None if first is None else view.store_timestamp(topic, queue_id, first)
 
 
-def last_consumed_timestamp(view: StoreView, topic: str, queue_id: int, what: Unread) -> int | None:
+def last_consumed_timestamp(
+    view: StoreView, topic: str, queue_id: int, what: QueuePosition
+) -> int | None:
     """Store time (ms) of the message before the committed offset (mqadmin's last time).
 
     None if that message is deleted, can not be read, or was never there.

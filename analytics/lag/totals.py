@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .health import Health, worst
-from .queue_position import Unread
+from .queue_position import QueuePosition
 
 
 class QueueLag(NamedTuple):
     """How a group stands in one queue. Times are ms, rates messages a second."""
 
     queue_id: int
-    unread: Unread
+    unread: QueuePosition
     lag_bytes: int | None
     oldest_unread_timestamp: int | None
     rate_in: float | None
@@ -50,7 +50,7 @@ class Totals(NamedTuple):
     unknown_queues: int
 
 
-def is_unknown(unread: Unread) -> bool:
+def is_unknown(unread: QueuePosition) -> bool:
     """Whether it is not known how much of a queue is unread; of an empty queue it is."""
     return unread.lag is None and not (
         unread.committed_offset is None and unread.min_offset == unread.max_offset

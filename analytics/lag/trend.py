@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .health import Look
+from .health import Observation
 from .rates import RATE_WINDOW_MS
 
 TREND_WINDOW_MS: Final = 600_000
@@ -78,7 +78,7 @@ def seen_since(committed: Changes, offset: int | None, now_ms: int) -> int:
     return committed[-1][0] if committed and committed[-1][1] == offset else now_ms
 
 
-def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Look]:
+def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Observation]:
     """What was seen in the last ten minutes, one look for each change.
 
     The first one says where the queue was when the time began, if that is known.
@@ -86,12 +86,12 @@ def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Look]:
     start = now_ms - TREND_WINDOW_MS
     (since, offset), moves = _split(committed, start)
     (_, end), grown = _split(ends, start)
-    found = [] if end is None else [Look(since, offset, end)]
+    found = [] if end is None else [Observation(since, offset, end)]
     offsets, max_offsets = dict(moves), dict(grown)
     for at in sorted({*offsets, *max_offsets}):
         offset, end = offsets.get(at, offset), max_offsets.get(at, end)
         if end is not None:
-            found.append(Look(at, offset, end))
+            found.append(Observation(at, offset, end))
     return found
 
 

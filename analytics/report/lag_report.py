@@ -12,9 +12,9 @@ from analytics.engines.task import do, forget, together
 from analytics.lag.selection import Choice
 from storage.errors import CorruptFileError, RocketMQError
 
-from .partial import Share, share_of
+from .partial import PartialReport, share_of
 from .report import Report, make_report
-from .scan import Survey, survey
+from .scan import StoreScan, survey
 from .tasks import plan
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 ROUND_BYTES = 256 << 20
 """Counts that are brought here at once, at most: Spark's JVM has 1 GB."""
 _CELL_BYTES: Final = 64
-S = TypeVar("S", Survey, Share)
+S = TypeVar("S", StoreScan, PartialReport)
 
 
-class Unreadable(NamedTuple):
+class UnreadableStore(NamedTuple):
     """A store that could not be surveyed."""
 
     ref: StoreRef
@@ -40,12 +40,12 @@ class Unreadable(NamedTuple):
     """A file of settings or progress says nothing."""
 
 
-class Made(NamedTuple):
+class MadeReport(NamedTuple):
     """A report, and what is not in it."""
 
     report: Report
-    unreadable: tuple[Unreadable, ...]
-    shares: Sequence[Share]
+    unreadable: tuple[UnreadableStore, ...]
+    shares: Sequence[PartialReport]
     """What each store adds to the report."""
     is_damaged: bool = False
     """Some queues lack units: they were counted as far as they say something."""
@@ -59,7 +59,7 @@ def lag_report(
     *,
     exact: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Made:
+) -> MadeReport:
     """Report on some stores, as of a time (ms) that ages are counted from.
 
     A store that can not be read is left out, and named in the warnings. Copies of one log count
@@ -69,8 +69,8 @@ def lag_report(
     """
     who = LocalEngine() if engine.is_here else engine
     looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
-    failed = tuple(one for one in looked if isinstance(one, Unreadable))
-    surveys, told = without_copies([one for one in looked if isinstance(one, Survey)])
+    failed = tuple(one for one in looked if isinstance(one, UnreadableStore))
+    surveys, told = without_copies([one for one in looked if isinstance(one, StoreScan)])
     total = sum(one.backlog for one in surveys)
     done = 0
     is_damaged = any(one.is_damaged for one in surveys)
@@ -79,19 +79,19 @@ def lag_report(
         if progress is not None:
             progress(done + more, total)
 
-    shares: list[Share] = []
+    shares: list[PartialReport] = []
     for some in _rounds(surveys):
         for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
             shares.append(share_of(one, found))
             is_damaged = is_damaged or len(found.missing) > 0
         done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
-    return Made(make_report(shares, as_of, warnings), failed, shares, is_damaged)
+    return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)
 
 
-def _rounds(surveys: Sequence[Survey]) -> Iterator[Sequence[Survey]]:
+def _rounds(surveys: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
     """Parts of the stores whose counts come here together: all but for very many."""
-    some: list[Survey] = []
+    some: list[StoreScan] = []
     size = 0
     for one in surveys:
         first, last = one.minutes
@@ -106,7 +106,7 @@ def _rounds(surveys: Sequence[Survey]) -> Iterator[Sequence[Survey]]:
 
 
 def _counted(
-    engine: Engine, surveys: Sequence[Survey], tell: Callable[[int], None], *, exact: bool
+    engine: Engine, surveys: Sequence[StoreScan], tell: Callable[[int], None], *, exact: bool
 ) -> list[Partials]:
     """What is unread in each store. ``tell`` is told how many messages are counted."""
     works = plan(surveys, engine.cores, exact=exact)
@@ -121,16 +121,18 @@ def _counted(
     return [together(by_store[one.ref.path]) for one in surveys]
 
 
-def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey | Unreadable:
+def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | UnreadableStore:
     """Survey a store, or say in a sentence why that can not be done."""
     try:
         return survey(ref, as_of, choice)
     except RocketMQError as error:
-        return Unreadable(ref, str(error), damaged=isinstance(error, CorruptFileError))
+        return UnreadableStore(ref, str(error), damaged=isinstance(error, CorruptFileError))
     except OSError as error:
         denied = isinstance(error, PermissionError)
         reason = "no permission" if denied else error.strerror or type(error).__name__
-        return Unreadable(ref, f"{error.filename or ref.path} can not be read: {reason}", denied)
+        return UnreadableStore(
+            ref, f"{error.filename or ref.path} can not be read: {reason}", denied
+        )
 
 
 def without_copies(surveys: Sequence[S]) -> tuple[list[S], list[str]]:

@@ -18,10 +18,10 @@ from .amounts import Amounts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from analytics.kernels.partials import Cells, Partials
-    from analytics.lag.lag_snapshot import Standing
+    from analytics.kernels.partials import PartialCounts, Partials
+    from analytics.lag.lag_snapshot import GroupLag
 
-    from .scan import Counted, Orphan, Survey, Waiting
+    from .scan import Orphan, ScannedDelays, ScannedQueue, StoreScan
     from .stores import StoreRef
 
 Place = tuple[str, str]
@@ -31,7 +31,7 @@ Tags = dict[str | None, tuple[int, int]]
 _QUEUE_BITS: Final = 32
 
 
-class Share(NamedTuple):
+class PartialReport(NamedTuple):
     """A store's share. Pickles."""
 
     ref: StoreRef
@@ -39,16 +39,16 @@ class Share(NamedTuple):
     """Begin and end of the commit log."""
     marks: frozenset[str]
     """What the first records of log files are: copies of one log have some in common."""
-    standings: Sequence[Standing]
+    standings: Sequence[GroupLag]
     minutes: Mapping[Place, Amounts]
     """By minute (since 1970, UNKNOWN_MINUTE for an unknown one)."""
     tags: Mapping[Place, Tags]
-    agenda: Sequence[Waiting]
+    agenda: Sequence[ScannedDelays]
     orphans: Sequence[Orphan]
     warnings: Sequence[str]
 
 
-def share_of(survey: Survey, counted: Partials) -> Share:
+def share_of(survey: StoreScan, counted: Partials) -> PartialReport:
     """Put together what a survey says and what was counted in its queues."""
     places: dict[Place, list[tuple[int, int]]] = defaultdict(list)
     plan = {(queue.topic, queue.queue_id): queue for queue in survey.queues}
@@ -67,7 +67,7 @@ def share_of(survey: Survey, counted: Partials) -> Share:
         standings.append(standing._replace(queues=queues))
     minutes = dict(_behind(survey.queues, places, counted.minutes))
     tags = dict(_behind(survey.queues, places, counted.tags))
-    return Share(
+    return PartialReport(
         survey.ref,
         survey.log,
         survey.marks,
@@ -80,7 +80,9 @@ def share_of(survey: Survey, counted: Partials) -> Share:
     )
 
 
-def _begins(queues: Sequence[Counted], cells: Cells) -> tuple[list[list[int]], list[int]]:
+def _begins(
+    queues: Sequence[ScannedQueue], cells: PartialCounts
+) -> tuple[list[list[int]], list[int]]:
     """Where the rows of each queue's segments begin, and where those of each queue end."""
     order = (cells.queue.astype(np.int64) << _QUEUE_BITS) + cells.segment
     first = [
@@ -94,7 +96,7 @@ def _begins(queues: Sequence[Counted], cells: Cells) -> tuple[list[list[int]], l
     return begins, np.searchsorted(order, np.array(behind, np.int64)).tolist()
 
 
-def _bytes_behind(queues: Sequence[Counted], counted: Partials) -> list[list[int | None]]:
+def _bytes_behind(queues: Sequence[ScannedQueue], counted: Partials) -> list[list[int | None]]:
     """Bytes from each segment of each queue to its end; None where some are not known."""
     found: list[list[int | None]] = []
     begins, ends = _begins(queues, counted.minutes)
@@ -109,7 +111,9 @@ def _bytes_behind(queues: Sequence[Counted], counted: Partials) -> list[list[int
 
 
 def _behind(
-    queues: Sequence[Counted], places: Mapping[Place, Sequence[tuple[int, int]]], cells: Cells
+    queues: Sequence[ScannedQueue],
+    places: Mapping[Place, Sequence[tuple[int, int]]],
+    cells: PartialCounts,
 ) -> Iterator[tuple[Place, Amounts]]:
     """What each group has not read of a topic: the segments behind where it is, summed up."""
     begins, ends = _begins(queues, cells)
@@ -151,7 +155,7 @@ def _by_text(amounts: Amounts, texts: Mapping[int, str | None]) -> Tags:
     return found
 
 
-def _warnings(survey: Survey, counted: Partials) -> Iterator[str]:
+def _warnings(survey: StoreScan, counted: Partials) -> Iterator[str]:
     yield from survey.warnings
     lost: dict[str, list[str]] = defaultdict(list)
     for orphan in survey.orphans:

@@ -20,9 +20,9 @@ from analytics.lag.totals import QueueLag, Totals, add_up, sum_of_all, sum_or_un
 from .amounts import Amounts, Row, Rows, added_up
 
 if TYPE_CHECKING:
-    from analytics.lag.lag_snapshot import Standing
+    from analytics.lag.lag_snapshot import GroupLag
 
-    from .partial import Place, Share, Tags
+    from .partial import PartialReport, Place, Tags
 
 AGES_MS: Final = tuple(
     minutes * MINUTE_MS for minutes in (0, 1, 5, 15, 60, 360, 1_440, 4_320, 10_080)
@@ -69,7 +69,9 @@ class Report:
         }
 
 
-def make_report(shares: Sequence[Share], as_of: int, warnings: Iterable[str] = ()) -> Report:
+def make_report(
+    shares: Sequence[PartialReport], as_of: int, warnings: Iterable[str] = ()
+) -> Report:
     """Put the shares of all stores together."""
     by_group = _by_group(shares)
     minutes = {place: _minutes(place, shares) for place in by_group}
@@ -107,20 +109,20 @@ def make_report(shares: Sequence[Share], as_of: int, warnings: Iterable[str] = (
     )
 
 
-def _by_group(shares: Sequence[Share]) -> dict[Place, list[tuple[str, Standing]]]:
-    found: dict[Place, list[tuple[str, Standing]]] = defaultdict(list)
+def _by_group(shares: Sequence[PartialReport]) -> dict[Place, list[tuple[str, GroupLag]]]:
+    found: dict[Place, list[tuple[str, GroupLag]]] = defaultdict(list)
     for share in shares:
         for standing in share.standings:
             found[standing.group, standing.topic].append((share.ref.broker, standing))
     return dict(sorted(found.items()))
 
 
-def _minutes(place: Place, shares: Sequence[Share]) -> Amounts:
+def _minutes(place: Place, shares: Sequence[PartialReport]) -> Amounts:
     parts = [share.minutes[place] for share in shares if place in share.minutes]
     return added_up(parts) if parts else _NOTHING
 
 
-def _group_row(place: Place, standings: Sequence[tuple[str, Standing]], as_of: int) -> Row:
+def _group_row(place: Place, standings: Sequence[tuple[str, GroupLag]], as_of: int) -> Row:
     # Queues of several brokers have the same ids: number them through, and name the worst after.
     together = [queue for _, standing in standings for queue in standing.queues]
     total = add_up([queue._replace(queue_id=at) for at, queue in enumerate(together)])
@@ -154,7 +156,7 @@ def _figures(total: Totals, as_of: int) -> Row:
 
 
 def _queue_rows(
-    by_group: Mapping[Place, Sequence[tuple[str, Standing]]], as_of: int
+    by_group: Mapping[Place, Sequence[tuple[str, GroupLag]]], as_of: int
 ) -> Iterator[Row]:
     for place, standings in by_group.items():
         for broker, standing in standings:
@@ -233,7 +235,7 @@ def _ages(minutes: Mapping[Place, Amounts], as_of: int) -> Iterator[Row]:
             }
 
 
-def _tags(by_group: Iterable[Place], shares: Sequence[Share]) -> Iterator[Row]:
+def _tags(by_group: Iterable[Place], shares: Sequence[PartialReport]) -> Iterator[Row]:
     """The largest first. Numbers that are no hash of a tag are told together."""
     for place in by_group:
         total: Tags = {}
@@ -247,7 +249,9 @@ def _tags(by_group: Iterable[Place], shares: Sequence[Share]) -> Iterator[Row]:
             yield {**_named(place), "tag": text, "messages": messages, "bytes": size}
 
 
-def _totals(groups: Sequence[Row], shares: Sequence[Share], as_of: int, warnings: int) -> Row:
+def _totals(
+    groups: Sequence[Row], shares: Sequence[PartialReport], as_of: int, warnings: int
+) -> Row:
     def known(name: str) -> list[Any]:
         return [row[name] for row in groups if row[name] is not None]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.kernels.partials import MINUTE_MS, QueueTask
-from analytics.lag.lag_snapshot import Readers, StoreLook, look_at
+from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
 from analytics.lag.selection import Choice, Offsets
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
@@ -31,7 +31,7 @@ EACH_TAG_UP_TO: Final = 20_000
 _MARKS: Final = 64
 
 
-class Waiting(NamedTuple):
+class ScannedDelays(NamedTuple):
     """Delayed messages of one level that have not been delivered."""
 
     level: int
@@ -45,7 +45,7 @@ class Orphan(NamedTuple):
     topic: str
 
 
-class Counted(NamedTuple):
+class ScannedQueue(NamedTuple):
     """A queue of which something is to be counted; ``number`` is its place among the store's."""
 
     number: int
@@ -56,13 +56,13 @@ class Counted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Survey:
+class StoreScan:
     """What one store says. Pickles."""
 
     ref: StoreRef
-    look: StoreLook
+    look: LagSnapshot
     """Without the bytes of what is unread: they come with the counts."""
-    queues: tuple[Counted, ...]
+    queues: tuple[ScannedQueue, ...]
     minutes: tuple[int, int]
     """First and last minute (since 1970) in which something unread was stored."""
     each_time: bool
@@ -73,7 +73,7 @@ class Survey:
     """Begin and end of the commit log."""
     marks: frozenset[str]
     """What the first records of log files are: copies of one log have some in common."""
-    agenda: tuple[Waiting, ...] = ()
+    agenda: tuple[ScannedDelays, ...] = ()
     orphans: tuple[Orphan, ...] = ()
     warnings: tuple[str, ...] = field(default=())
     is_damaged: bool = False
@@ -85,7 +85,7 @@ class Survey:
         return sum(queue.behind - queue.cuts[0] for queue in self.queues)
 
 
-def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
+def survey(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
     """Look at one store. Progress is read first, then the ends of queues.
 
     Raises what ``StoreView.open`` raises.
@@ -115,7 +115,7 @@ def survey(ref: StoreRef, as_of: int, choice: Choice) -> Survey:
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(_marks(view, *log))
     backlog = sum(queue.behind - queue.cuts[0] for queue in queues)
-    return Survey(
+    return StoreScan(
         ref,
         seen,
         queues,
@@ -146,7 +146,7 @@ def known_topics(view: StoreView) -> dict[str, TopicConfig]:
     return topics
 
 
-def tasks_of(queue: Counted, most: int) -> Iterator[QueueTask]:
+def tasks_of(queue: ScannedQueue, most: int) -> Iterator[QueueTask]:
     """Cut a queue into tasks of at most ``most`` messages."""
     _, topic, queue_id, cuts, behind = queue
     for first in range(cuts[0], behind, most):
@@ -163,7 +163,7 @@ def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
     return table
 
 
-def _counted(seen: StoreLook) -> Iterator[Counted]:
+def _counted(seen: LagSnapshot) -> Iterator[ScannedQueue]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
     for standing in seen.standings:
@@ -174,10 +174,10 @@ def _counted(seen: StoreLook) -> Iterator[Counted]:
                 cuts[place].add(first)
                 ends[place] = queue.unread.max_offset
     for number, (place, firsts) in enumerate(sorted(cuts.items())):
-        yield Counted(number, *place, tuple(sorted(firsts)), ends[place])
+        yield ScannedQueue(number, *place, tuple(sorted(firsts)), ends[place])
 
 
-def _minutes(view: StoreView, queues: Sequence[Counted]) -> tuple[tuple[int, int], bool]:
+def _minutes(view: StoreView, queues: Sequence[ScannedQueue]) -> tuple[tuple[int, int], bool]:
     first: int | None = None
     last: int | None = None
     exact = False
@@ -194,7 +194,7 @@ def _minutes(view: StoreView, queues: Sequence[Counted]) -> tuple[tuple[int, int
     return (first // MINUTE_MS, last // MINUTE_MS), exact
 
 
-def _agenda(view: StoreView, warnings: list[str]) -> Iterator[Waiting]:
+def _agenda(view: StoreView, warnings: list[str]) -> Iterator[ScannedDelays]:
     try:
         delivered: Mapping[int, int] = load_delay_offsets(view.root)
     except StoreError as error:
@@ -205,7 +205,7 @@ def _agenda(view: StoreView, warnings: list[str]) -> Iterator[Waiting]:
             low, high = view.queue_bounds(topic, queue_id)
             waiting = high - max(low, delivered.get(queue_id + 1, 0))
             if waiting > 0:
-                yield Waiting(queue_id + 1, waiting)
+                yield ScannedDelays(queue_id + 1, waiting)
 
 
 def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
@@ -221,12 +221,12 @@ def _unread_parts(view: StoreView) -> list[str]:
     return [f"not read: {sentence}" for sentence in view.not_covered()]
 
 
-def _doubts(seen: StoreLook) -> Iterator[str]:
+def _doubts(seen: LagSnapshot) -> Iterator[str]:
     if seen.doubt is not None:
         yield seen.doubt
 
 
-def _damaged(view: StoreView, seen: StoreLook) -> Iterator[str]:
+def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
     """Queues whose end somebody has passed, though something stands there: no unit ends them."""
     passed = {
         (standing.topic, queue.queue_id, queue.unread.max_offset)
@@ -249,7 +249,7 @@ def _damaged(view: StoreView, seen: StoreLook) -> Iterator[str]:
             continue
 
 
-def _odd(seen: StoreLook) -> Iterator[str]:
+def _odd(seen: LagSnapshot) -> Iterator[str]:
     for group, topic, queues, *_ in seen.standings:
         ahead = [queue for queue in queues if queue.unread.ahead]
         if ahead:

@@ -10,7 +10,7 @@ from benchmarks.commands import rmqctl, seconds_of
 from benchmarks.contest import Contestant
 from benchmarks.report import Row
 from benchmarks.run import Run
-from rmqctl.cli.tree import TREE, Noun
+from rmqctl.cli.tree import TREE, CommandGroup
 
 NAME = "commands"
 _SHOWN = 10
@@ -19,7 +19,9 @@ _SHOWN = 10
 def measure(run: Run) -> Iterator[Row]:
     contestants: dict[str, Contestant] = {}
     for name, entry in TREE.items():
-        verbs = [[name, verb] for verb in entry.verbs] if isinstance(entry, Noun) else [[name]]
+        verbs = (
+            [[name, verb] for verb in entry.verbs] if isinstance(entry, CommandGroup) else [[name]]
+        )
         for words in verbs:
             command = [*rmqctl(), *words, "--help"]
             contestants[" ".join(words)] = partial(seconds_of, command)

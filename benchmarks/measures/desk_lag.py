@@ -12,7 +12,7 @@ from benchmarks.run import Run
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.topics import TopicConfig
 from storage.store import MessageStore
 
@@ -72,7 +72,7 @@ def _make(root: Path, messages: int) -> None:
 def _have_read(root: Path, messages: int, *, topics_each: int) -> None:
     """Have each group stand somewhere in each queue, and its samples tell how it came there."""
     rng = random.Random(1)
-    samples = ProgressSamples(root)
+    samples = OffsetSamples(root)
     with EmbeddedBroker.open(root) as broker:
         now = broker.store.now() if broker.store is not None else 0
         for minutes_ago, share in ((10, 0.1), (5, 0.3), (1, 0.5)):

@@ -15,7 +15,7 @@ from analytics.engines.spark import SparkEngine
 from analytics.history.gathering import find_kept, gathered_report
 from analytics.history.keeping import keep
 from analytics.lag.selection import Choice
-from analytics.report.lag_report import Made
+from analytics.report.lag_report import MadeReport
 from analytics.report.report import make_report
 from analytics.spark.session import SparkSession
 from benchmarks.report import Row
@@ -145,7 +145,7 @@ def _brokers(run: Run, folder: Path, each: int) -> Iterator[Row]:
     )
 
 
-def _keep(made: Made, folder: Path) -> None:
+def _keep(made: MadeReport, folder: Path) -> None:
     places = [(row["group"], row["topic"]) for row in made.report.groups]
     keep(made.shares, AS_OF, folder, places, None)
 

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .members import Members
-from .offsets import Progress
-from .pull import Reading
-from .send import Sending
-from .send_back import Retrying
-from .topics import Topics
-from .transactions import Transactions
+from .members import MemberApi
+from .offsets import OffsetApi
+from .pull import PullApi
+from .send import SendApi
+from .send_back import SendBackApi
+from .topics import TopicApi
+from .transactions import TransactionApi
 
 
-class Broker(Topics, Sending, Reading, Progress, Members, Retrying, Transactions, Protocol):
+class Broker(
+    TopicApi, SendApi, PullApi, OffsetApi, MemberApi, SendBackApi, TransactionApi, Protocol
+):
     """A broker as clients see it; the rules of each method are those of the real one."""
 
     @property

@@ -134,7 +134,7 @@ class ClientHandler(Protocol):
         ...
 
 
-class Members(Protocol):
+class MemberApi(Protocol):
     """Members of groups and the locks on queues."""
 
     def connect(self, client_id: str, handler: ClientHandler) -> None:

@@ -40,7 +40,7 @@ class OffsetQuery(NamedTuple):
     stored: bool = True
 
 
-class Progress(Protocol):
+class OffsetApi(Protocol):
     """Committed offsets."""
 
     def query_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:

@@ -85,7 +85,7 @@ class QueryResult(NamedTuple):
     index_last_update_phyoffset: int
 
 
-class Rest(Protocol):
+class Handoff(Protocol):
     """What is left to do about an answer, and may block. It is called, or left, once."""
 
     def __call__(self) -> None:
@@ -105,7 +105,7 @@ class Rest(Protocol):
         ...
 
 
-class Reading(Protocol):
+class PullApi(Protocol):
     """Reading messages."""
 
     def pull(self, request: PullRequest) -> PullResult:
@@ -118,7 +118,7 @@ class Reading(Protocol):
         ...
 
     def pull_async(
-        self, request: PullRequest, answer: Callable[[PullResult | Exception], Rest | None]
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], Handoff | None]
     ) -> None:
         """Read a queue without blocking: ``answer`` gets the result, or what ``pull`` raises.
 

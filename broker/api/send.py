@@ -88,7 +88,7 @@ class ColumnSendResult(NamedTuple):
     store_timestamp: int
 
 
-class Sending(Protocol):
+class SendApi(Protocol):
     """Storing messages."""
 
     def send(

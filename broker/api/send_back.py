@@ -25,7 +25,7 @@ class SendBackRequest(NamedTuple):
     failure: Mapping[str, str] = {}
 
 
-class Retrying(Protocol):
+class SendBackApi(Protocol):
     """Giving messages back."""
 
     def send_message_back(self, request: SendBackRequest) -> None:

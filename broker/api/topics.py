@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig
 
 
-class Topics(Protocol):
+class TopicApi(Protocol):
     """Settings of topics and groups."""
 
     def topics(self) -> Mapping[str, TopicConfig]:

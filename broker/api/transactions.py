@@ -48,7 +48,7 @@ class CheckTransactionState(NamedTuple):
     transaction_id: str
 
 
-class Transactions(Protocol):
+class TransactionApi(Protocol):
     """Ending transactions; half messages come by ``send`` with property TRAN_MSG."""
 
     def end_transaction(self, request: EndTransactionRequest) -> None:

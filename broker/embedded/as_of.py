@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from storage.as_of import PastView
+from storage.as_of import AsOfView
 
 from .broker import EmbeddedBroker
 
@@ -14,7 +14,7 @@ Progress = Mapping[tuple[str, str], Mapping[int, int]]
 """(group, topic) to queue id to offset."""
 
 
-class PastBroker(EmbeddedBroker):
+class AsOfBroker(EmbeddedBroker):
     """Answers as a broker would have at ``as_of`` (ms), as far as that can be known.
 
     Ends, messages, times and keys are those of then. Topics, groups and settings are those of now:
@@ -22,16 +22,16 @@ class PastBroker(EmbeddedBroker):
     a queue that is missing there is one of which nothing is known.
     """
 
-    def __init__(self, view: PastView, progress: Progress) -> None:
+    def __init__(self, view: AsOfView, progress: Progress) -> None:
         """Serve ``view``, which is closed with the broker."""
         super().__init__(None, view=view)
         self.as_of: Final = view.timestamp
         self._then = progress
 
     @classmethod
-    def open_at(cls, root: Path, as_of: int, progress: Progress) -> PastBroker:
-        """Open the store in a folder. Raises what ``PastView.open_at`` raises."""
-        return cls(PastView.open_at(root, as_of), progress)
+    def open_at(cls, root: Path, as_of: int, progress: Progress) -> AsOfBroker:
+        """Open the store in a folder. Raises what ``AsOfView.open_at`` raises."""
+        return cls(AsOfView.open_at(root, as_of), progress)
 
     def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """What is known of progress then."""

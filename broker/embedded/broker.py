@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
-from broker.api.pull import MAX_TIMESTAMP, PullRequest, PullResult, QueryResult, Rest
+from broker.api.pull import MAX_TIMESTAMP, Handoff, PullRequest, PullResult, QueryResult
 from broker.api.send import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
 from broker.config import BrokerConfig, unique_ids_of
 from broker.java_store import config_of
 from broker.offset.offset_manager import ConsumerOffsetManager, memory_bytes, offset_query
-from broker.pull.message_arrival import POLL_FILES_MS, POLL_PAGE_MS, Arrivals, Polled
+from broker.pull.message_arrival import POLL_FILES_MS, POLL_PAGE_MS, MessageArrivals, Polled
 from broker.tables.groups import GroupManager
 from broker.tables.topics import TopicManager
 from storage.clock import now_ms
@@ -102,7 +102,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         )
         log_end = self._log_end
         growing = Polled(log_end, self._poll_interval_ms) if store is None else store
-        self._arrivals = Arrivals(growing, log_end)
+        self._arrivals = MessageArrivals(growing, log_end)
         self._lazy_puller: Puller | None = None
         self._making_puller = threading.Lock()
         self._max_message_size = files.config.max_message_size
@@ -282,7 +282,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         return self._puller.pull(request)
 
     def pull_async(
-        self, request: PullRequest, answer: Callable[[PullResult | Exception], Rest | None]
+        self, request: PullRequest, answer: Callable[[PullResult | Exception], Handoff | None]
     ) -> None:
         """See Broker.pull_async."""
         self._puller.pull_async(request, answer)
@@ -403,7 +403,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
         Waits for nothing but the device for longer than 3 s in all: a client that does not come
         back from a callback is left to its thread, and a lock of another process that makes no
-        progress is raised as GateTimeoutError.
+        progress is raised as WriteLockTimeoutError.
         """
         if self._closed:
             return

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker.api.send_back import SendBackRequest
     from broker.api.transactions import EndTransactionRequest
     from broker.config import BrokerConfig
-    from broker.retry.deliver_early import CutShortHandler
+    from broker.retry.deliver_early import EarlyDeliveryHandler
     from broker.retry.redrive import RedriveHandler
     from broker.retry.send_back import SendBackHandler
     from broker.send.message_builder import MessageBuilder
@@ -74,13 +74,13 @@ class RetryingRole:
         )
 
     @cached_property
-    def cutting_short(self) -> CutShortHandler:
+    def cutting_short(self) -> EarlyDeliveryHandler:
         """Ends the wait of delayed messages."""
-        from broker.retry.deliver_early import CutShortHandler
-        from storage.configs.early_deliveries import EndedDelays
+        from broker.retry.deliver_early import EarlyDeliveryHandler
+        from storage.configs.early_deliveries import EarlyDeliveries
 
-        return CutShortHandler(
-            self._topics, self._builder, self._store, lambda: EndedDelays(self.view.root)
+        return EarlyDeliveryHandler(
+            self._topics, self._builder, self._store, lambda: EarlyDeliveries(self.view.root)
         )
 
     @cached_property

@@ -135,12 +135,12 @@ class ServicesRole:
 
     def _sampler(self, store: MessageStore) -> ProgressSampler:
         from broker.offset.offset_sampling import ProgressSampler
-        from storage.configs.offset_samples import ProgressSamples
+        from storage.configs.offset_samples import OffsetSamples
         from storage.configs.progress import ProgressFile
 
         return ProgressSampler(
             ProgressFile(store.root),
-            ProgressSamples(store.root),
+            OffsetSamples(store.root),
             lambda: store.view,
             lambda: self.elected,
         )

@@ -15,7 +15,7 @@ from .process_info_json import members_of, producers_of
 if TYPE_CHECKING:
     from broker.api.members import ClientHandler, ConsumeDirectlyResult
     from broker.api.transactions import CheckTransactionState
-    from storage.coordination.processes import Letter
+    from storage.coordination.processes import ControlMessage
     from storage.format.message import MessageExt, MessageQueue
 
 _RUNNING_INFO: Final = "running_info"
@@ -72,7 +72,7 @@ class ClientCalls:
         question = {"what": _CONSUME, "offset": commitlog_offset}
         return consumed_from(self._ask(group, client_id, question))
 
-    def _ask(self, group: str, client_id: str, question: Letter) -> Any:
+    def _ask(self, group: str, client_id: str, question: ControlMessage) -> Any:
         question = {**question, "group": group, "client": client_id}
         for said in self._notices.stations.living():
             if any(member.client.client_id == client_id for member in members_of(said, group)):
@@ -83,7 +83,7 @@ class ClientCalls:
 
     # -- in the client's process --------------------------------------------------------------
 
-    def answer(self, question: Letter) -> Any:
+    def answer(self, question: ControlMessage) -> Any:
         """Ask a client of this process; gives what JSON can hold.
 
         Raises BrokerSystemError if there is no such client or message.
@@ -101,7 +101,7 @@ class ClientCalls:
             raise BrokerSystemError(f"there is no message at offset {question['offset']}")
         return handler.consume_message_directly(group, message)._asdict()
 
-    def take_check(self, letter: Letter) -> None:
+    def take_check(self, letter: ControlMessage) -> None:
         """Hand a question about a half message to its producer, if it is still here."""
         handler = self._handler_of(letter["client"], None)
         if handler is not None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker.errors import BrokerError
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
-    from storage.coordination.processes import Letter, Said
+    from storage.coordination.processes import ControlMessage, ProcessInfo
     from storage.format.message import MessageExt, MessageQueue
 
     from .broker_to_client import ClientCalls
@@ -344,7 +344,7 @@ class MemberManager:
 
     # -- being told (from the notices' threads) -----------------------------------------------
 
-    def _on_deaths(self, dead: list[Said]) -> None:
+    def _on_deaths(self, dead: list[ProcessInfo]) -> None:
         for said in dead:
             logger.info("a process is gone: pid=%s", said.content.get("pid"))
         # First: what it had in memory goes with its station, and its heirs begin there.
@@ -354,7 +354,7 @@ class MemberManager:
             logger.exception("the progress of the dead is lost, some messages come again")
         self._tell_left({group for said in dead for group in groups_of(said)})
 
-    def _on_notice(self, letter: Letter) -> None:
+    def _on_notice(self, letter: ControlMessage) -> None:
         kind = letter["kind"]
         if kind == MEMBERS:
             with self._lock:

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.errors import BrokerError, BrokerSystemError, ResponseCode
-from storage.coordination.failure_detector import DeathWatch
-from storage.coordination.processes import Letter, Said, Station, Stations
+from storage.coordination.failure_detector import FailureDetector
+from storage.coordination.processes import ControlMessage, ProcessEntries, ProcessEntry, ProcessInfo
 from storage.deadlines import MAX_CLOSE_S, Deadline, held_within
 
 from .process_info_json import groups_of
@@ -51,7 +51,7 @@ class _Asked:
     def __init__(self, station: str) -> None:
         self.station = station
         self.answered = threading.Event()
-        self.answer: Letter = {"error": "the process of the client has ended"}
+        self.answer: ControlMessage = {"error": "the process of the client has ended"}
 
 
 class Notices:
@@ -64,20 +64,20 @@ class Notices:
     def __init__(
         self,
         root: Path,
-        on_notice: Callable[[Letter], None],
-        on_question: Callable[[Letter], Any],
-        on_deaths: Callable[[list[Said]], None],
+        on_notice: Callable[[ControlMessage], None],
+        on_question: Callable[[ControlMessage], Any],
+        on_deaths: Callable[[list[ProcessInfo]], None],
     ) -> None:
-        self.stations = Stations(root)
+        self.stations = ProcessEntries(root)
         self._on_notice = on_notice
         self._on_question = on_question
         self._on_deaths = on_deaths
         self._lock = threading.Lock()  # guards opening, closing and the table of questions
         self._looking = threading.Lock()  # one looks around at a time; before _lock
-        self._station: Station | None = None
-        self._watch: DeathWatch | None = None
+        self._station: ProcessEntry | None = None
+        self._watch: FailureDetector | None = None
         self._thread: threading.Thread | None = None
-        self._to_self: deque[Letter] = deque()
+        self._to_self: deque[ControlMessage] = deque()
         self._asked: dict[int, _Asked] = {}
         self._questions = 0
         self._closed = False
@@ -99,13 +99,13 @@ class Notices:
         with self._lock:
             if self._station is not None or self._closed:
                 return
-            station = Station(self.stations, _said_by_nobody())
+            station = ProcessEntry(self.stations, _said_by_nobody())
             try:
                 thread = threading.Thread(
                     target=self._run, args=(station,), name="notices", daemon=True
                 )
                 thread.start()
-                self._watch = DeathWatch(self.stations, station.name, self.look_around)
+                self._watch = FailureDetector(self.stations, station.name, self.look_around)
                 self._thread = thread
                 self._station = station  # last: it says that all is there
             except BaseException:
@@ -120,7 +120,7 @@ class Notices:
         if self._station is not None:
             self._station.say({**_said_by_nobody(), "clients": clients})
 
-    def tell(self, letter: Letter) -> None:
+    def tell(self, letter: ControlMessage) -> None:
         """Send news to all stations, this one too; equal ones that wait are one."""
         own = self.name
         for said in self.stations.living():
@@ -133,7 +133,7 @@ class Notices:
             self._to_self.append(letter)
             self.stations.ring(own)
 
-    def send(self, station: str, letter: Letter) -> bool:
+    def send(self, station: str, letter: ControlMessage) -> bool:
         """Send a notice to one station; False if it is not there."""
         if station == self.name:
             self._to_self.append(letter)
@@ -141,7 +141,7 @@ class Notices:
             return True
         return self.stations.send(station, letter)
 
-    def ask(self, station: str, question: Letter, timeout_ms: int = ASK_TIMEOUT_MS) -> Any:
+    def ask(self, station: str, question: ControlMessage, timeout_ms: int = ASK_TIMEOUT_MS) -> Any:
         """Ask another station; blocks for the answer, and no longer than its process lives.
 
         Raises BrokerSystemError with what went wrong there, and BrokerError with code
@@ -223,7 +223,7 @@ class Notices:
 
     # -- the thread ---------------------------------------------------------------------------
 
-    def _run(self, station: Station) -> None:
+    def _run(self, station: ProcessEntry) -> None:
         with self._lock:
             if self._station is not station:
                 return  # opening it was broken off
@@ -237,7 +237,7 @@ class Notices:
                 self._paused.wait(AFTER_FAILURE_S)
                 self.stations.ring(station.name)
 
-    def _take_all(self, station: Station) -> None:
+    def _take_all(self, station: ProcessEntry) -> None:
         letters = station.letters()
         while self._to_self:
             letters.append(self._to_self.popleft())
@@ -249,7 +249,7 @@ class Notices:
         if any(letter.get("kind") in (STATIONS, MEMBERS) for letter in letters):
             self.look_around()
 
-    def _take(self, letter: Letter) -> None:
+    def _take(self, letter: ControlMessage) -> None:
         kind = letter["kind"]
         if kind == _QUESTION:
             threading.Thread(
@@ -264,8 +264,8 @@ class Notices:
         elif kind != STATIONS:
             self._on_notice(letter)
 
-    def _answer(self, question: Letter) -> None:
-        answer: Letter = {"kind": _ANSWER, "number": question["number"]}
+    def _answer(self, question: ControlMessage) -> None:
+        answer: ControlMessage = {"kind": _ANSWER, "number": question["number"]}
         try:
             answer["result"] = self._on_question(question)
         except Exception as error:
@@ -280,7 +280,7 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
     For whoever has moved it, in any process, with the store open or not; to be called when the new
     progress is on the device. Where they go on they read there.
     """
-    stations = Stations(root)
+    stations = ProcessEntries(root)
     letter = {"kind": RESET, "group": group, "topic": topic, "queues": queue_ids}
     try:
         for said in stations.living():

@@ -17,7 +17,7 @@ from broker.api.members import (
     SubscriptionData,
 )
 from broker.api.offsets import ConsumeFromWhere
-from storage.coordination.processes import Said
+from storage.coordination.processes import ProcessInfo
 
 from .group_table import Member
 
@@ -31,7 +31,7 @@ _told: Final[set[tuple[str, str]]] = set()
 _MOST_TOLD: Final = 1000
 
 
-def _clients(said: Said) -> Iterator[Json]:
+def _clients(said: ProcessInfo) -> Iterator[Json]:
     """Give the clients of a station; one that lacks a part is logged and left out."""
     for client in said.content.get("clients", ()):
         if isinstance(client, dict) and client.keys() >= _PARTS:
@@ -40,7 +40,7 @@ def _clients(said: Said) -> Iterator[Json]:
             _tell_unreadable(said, "-", said.name, "a part is missing")
 
 
-def members_of(said: Said, group: str) -> Iterator[Member]:
+def members_of(said: ProcessInfo, group: str) -> Iterator[Member]:
     """Give the clients of a station that consume in a group.
 
     One of a newer version may say what is not known here: its part of the group is its own all the
@@ -59,19 +59,19 @@ def members_of(said: Said, group: str) -> Iterator[Member]:
         yield Member(description, data or _unknown(group), client["beat"], said.name)
 
 
-def producers_of(said: Said, group: str) -> Iterator[ClientDescription]:
+def producers_of(said: ProcessInfo, group: str) -> Iterator[ClientDescription]:
     """Give the clients of a station that produce in a group."""
     for client in _clients(said):
         if group in client["producers"]:
             yield _description(said, client, None)
 
 
-def groups_of(said: Said) -> set[str]:
+def groups_of(said: ProcessInfo) -> set[str]:
     """Name the groups that a station's clients consume in."""
     return {group for client in _clients(said) for group in client["consumers"]}
 
 
-def _tell_unreadable(said: Said, group: str, client_id: str, why: str) -> None:
+def _tell_unreadable(said: ProcessInfo, group: str, client_id: str, why: str) -> None:
     """Log it once for each client and group: groups are read again and again."""
     if (client_id, group) in _told:
         return
@@ -97,7 +97,7 @@ def _unknown(group: str) -> ConsumerData:
     )
 
 
-def _description(said: Said, client: Json, data: ConsumerData | None) -> ClientDescription:
+def _description(said: ProcessInfo, client: Json, data: ConsumerData | None) -> ClientDescription:
     return ClientDescription(
         client["id"],
         said.content.get("host", ""),

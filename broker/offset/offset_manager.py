@@ -23,7 +23,7 @@ from broker.errors import BrokerSystemError, NoPermissionError
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_group, check_topic
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
-from storage.configs.pending_commits import NOTES_SUFFIX, ProgressNotes, notes_in, read_notes
+from storage.configs.pending_commits import NOTES_SUFFIX, PendingCommits, notes_in, read_notes
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.errors import CorruptFileError, go_on_without
 
@@ -74,7 +74,7 @@ class ConsumerOffsetManager:
         self._station = station
         self._lock = threading.Lock()  # guards the two fields below
         self._noted: dict[ProgressKey, QueueProgress] = {}
-        self._notes: ProgressNotes | None = None
+        self._notes: PendingCommits | None = None
         self._keys: dict[tuple[str, str], str] = {}  # of topics and groups that were checked
 
     def query(self, group: str, topic: str, queue_id: int) -> QueueProgress:
@@ -119,7 +119,7 @@ class ConsumerOffsetManager:
                 station = self._station()
                 if station is None or self._stations is None:
                     return
-                self._notes = ProgressNotes(self._stations / (station + NOTES_SUFFIX))
+                self._notes = PendingCommits(self._stations / (station + NOTES_SUFFIX))
             try:
                 self._notes.write(key, progress)
             except OSError:  # they see it in 5 s

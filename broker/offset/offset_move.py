@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
 
 
-class Moved(NamedTuple):
+class MovedOffsets(NamedTuple):
     """What was moved: the journal's number of the change, and the values before and after."""
 
     change_id: int
@@ -34,7 +34,7 @@ def move_progress(
     check: Callable[[Moves], None] | None = None,
     *,
     damaged: bool = False,
-) -> Moved:
+) -> MovedOffsets:
     """Move progress, None forgets it; all or nothing, on the device when this returns.
 
     ``check`` is called under the lock with the values before and after, and may refuse by raising.
@@ -55,7 +55,7 @@ def move_progress(
 
     move = file.recover if damaged else file.move
     moves = move(targets, before_write)
-    return Moved(change_id, moves)
+    return MovedOffsets(change_id, moves)
 
 
 def _line(key: ProgressKey, move: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.consumer_offsets import split_topic_at_group
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 
 if TYPE_CHECKING:
     from storage.configs.consumer_offsets import OffsetTable
@@ -32,7 +32,7 @@ class ProgressSampler:
     def __init__(
         self,
         file: ProgressFile,
-        samples: ProgressSamples,
+        samples: OffsetSamples,
         view: Callable[[], StoreView],
         elected: Callable[[], bool],
     ) -> None:

@@ -32,7 +32,7 @@ Place = tuple[str, str, int]
 """Group, topic, queue id."""
 
 
-class Dealt(NamedTuple):
+class ConsumedOffsets(NamedTuple):
     """A group has dealt with a message: begun, or done with it."""
 
     place: Place
@@ -52,22 +52,22 @@ class Dealt(NamedTuple):
     """Whether a consumer of the queue has told it, and not somebody who mends retries."""
 
 
-class Reached(NamedTuple):
+class ReachedOffset(NamedTuple):
     """Where the progress must be, and by which message; ``at`` its time."""
 
     offset: int
-    last: Dealt
+    last: ConsumedOffsets
 
 
-class Finished:
+class ContiguousOffsets:
     """What groups are done with. Takes events in the order of the log."""
 
-    def __init__(self, events: Iterable[Dealt], since: dict[Place, int]) -> None:
+    def __init__(self, events: Iterable[ConsumedOffsets], since: dict[Place, int]) -> None:
         """Take events in; of some places only those that were stored after a time (ms)."""
-        self._done: dict[Place, dict[int, Dealt]] = {}
+        self._done: dict[Place, dict[int, ConsumedOffsets]] = {}
         self._came: dict[Place, set[int]] = {}
-        self._last: dict[Place, Dealt] = {}
-        self._handed: dict[Place, Dealt] = {}
+        self._last: dict[Place, ConsumedOffsets] = {}
+        self._handed: dict[Place, ConsumedOffsets] = {}
         for event in sorted(events, key=lambda event: event.order):
             if event.at > since.get(event.place, -1):
                 self._take(event)
@@ -76,11 +76,11 @@ class Finished:
         """Wherever a group has dealt with a message."""
         return list(self._handed)
 
-    def handed(self, place: Place) -> Dealt | None:
+    def handed(self, place: Place) -> ConsumedOffsets | None:
         """The furthest message that a group has surely been given; not what it is done with."""
         return self._handed.get(place)
 
-    def reached(self, place: Place, known: int, settle_ms: int = SETTLE_MS) -> Reached | None:
+    def reached(self, place: Place, known: int, settle_ms: int = SETTLE_MS) -> ReachedOffset | None:
         """Go from an offset on over what is done with; None if that is nothing."""
         done = self._done.get(place, {})
         alive = self._last.get(place)
@@ -89,9 +89,9 @@ class Finished:
         offset, last = known, None
         while (event := done.get(offset)) is not None and event.at + settle_ms <= alive.at:
             offset, last = offset + 1, event
-        return None if last is None else Reached(offset, last)
+        return None if last is None else ReachedOffset(offset, last)
 
-    def _take(self, event: Dealt) -> None:
+    def _take(self, event: ConsumedOffsets) -> None:
         place, offset = event.place, event.offset
         done = self._done.setdefault(place, {})
         came = self._came.setdefault(place, set())

@@ -54,7 +54,7 @@ class Bound(StrEnum):
     """The group was given the message before it. No bound: earlier ones may have been in work."""
 
 
-class Sight(NamedTuple):
+class Evidence(NamedTuple):
     """An offset that a group had in a queue. ``at`` in ms; None if that is not known."""
 
     offset: int
@@ -66,7 +66,7 @@ class Sight(NamedTuple):
     """Of a note: which move it comes after."""
 
 
-class Turn(NamedTuple):
+class EvidenceChange(NamedTuple):
     """A time when progress was moved: by a change, or seen by samples. None is no progress."""
 
     at: int
@@ -85,23 +85,23 @@ class Turn(NamedTuple):
         return None if self.old is None else min(self.old, self.new)
 
 
-def last_turn(turns: Iterable[Turn]) -> Turn | None:
+def last_turn(turns: Iterable[EvidenceChange]) -> EvidenceChange | None:
     """The one that holds."""
     return max(turns, key=lambda turn: turn.at, default=None)
 
 
-def best_sight(sights: Iterable[Sight], turns: Sequence[Turn]) -> Sight | None:
+def best_sight(sights: Iterable[Evidence], turns: Sequence[EvidenceChange]) -> Evidence | None:
     """The largest offset that the progress can not have been below, with what tells so."""
     last = last_turn(turns)
     valid = [sight for sight in sights if last is None or _counts(sight, last, turns)]
     if last is not None and last.change_id is not None and last.floor is not None:
         what = f"change {last.change_id}"
         bound = Bound.EXACTLY_AT if last.certain else Bound.AT_LEAST
-        valid.append(Sight(last.floor, Source.JOURNAL, what, bound, last.at))
+        valid.append(Evidence(last.floor, Source.JOURNAL, what, bound, last.at))
     return max(valid, key=lambda sight: (sight.offset, sight.bound, sight.at or 0), default=None)
 
 
-def _counts(sight: Sight, last: Turn, turns: Sequence[Turn]) -> bool:
+def _counts(sight: Evidence, last: EvidenceChange, turns: Sequence[EvidenceChange]) -> bool:
     """Whether a sight is one of after the last move."""
     match sight.source:
         case Source.FILE:  # each move writes it

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage.configs.consumer_offsets import OffsetTable, split_topic_at_group, topic_at_group
 from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID, Journal
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.format.names import MEMBERS_FOLDER, OURS
@@ -23,8 +23,8 @@ from storage.tools.config_recovery.progress_files import (
     read_progress_files,
 )
 
-from .contiguous import SETTLE_MS, Dealt, Finished, Place
-from .evidence import Bound, Sight, Source, Turn, best_sight, last_turn
+from .contiguous import SETTLE_MS, ConsumedOffsets, ContiguousOffsets, Place
+from .evidence import Bound, Evidence, EvidenceChange, Source, best_sight, last_turn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +45,8 @@ class Recovered(NamedTuple):
     offset: int | None
     low: int
     high: int
-    sight: Sight | None
-    handed: Dealt | None
+    sight: Evidence | None
+    handed: ConsumedOffsets | None
 
     @property
     def handed_offset(self) -> int | None:
@@ -61,14 +61,14 @@ class Recovered(NamedTuple):
         if self.offset is not None or offset is None or by is None:
             return self
         offset = min(offset, self.high)
-        sight = Sight(offset, Source(by.source), by.evidence, Bound.HANDED, by.at)
+        sight = Evidence(offset, Source(by.source), by.evidence, Bound.HANDED, by.at)
         return self._replace(offset=offset, sight=sight)
 
 
 class LostProgress:
     """All that tells of a store's progress, read once. Reading changes nothing."""
 
-    def __init__(self, view: StoreView, dealt: Iterable[Dealt]) -> None:
+    def __init__(self, view: StoreView, dealt: Iterable[ConsumedOffsets]) -> None:
         """Look at a store; ``dealt`` is what messages tell of what groups have dealt with.
 
         Raises StoreVersionError for a progress file of a later rmqctl.
@@ -77,14 +77,14 @@ class LostProgress:
         self._root = view.root
         self.files = read_progress_files(view.root)
         self.present = _present(view.root, self.files)
-        self._turns: dict[Place, list[Turn]] = {}
-        self._sights: dict[Place, list[Sight]] = {}
+        self._turns: dict[Place, list[EvidenceChange]] = {}
+        self._sights: dict[Place, list[Evidence]] = {}
         self._of_files()
         self._of_notes()
         self._of_journal()
         self._of_samples()
         since = {place: last.at for place, t in self._turns.items() if (last := last_turn(t))}
-        self._finished = Finished(dealt, since)
+        self._finished = ContiguousOffsets(dealt, since)
 
     @property
     def damaged(self) -> bool:
@@ -115,7 +115,7 @@ class LostProgress:
         if reached is not None:
             last = reached.last
             source = Source(last.source)
-            sight = Sight(reached.offset, source, last.evidence, Bound.AT_LEAST, last.at)
+            sight = Evidence(reached.offset, source, last.evidence, Bound.AT_LEAST, last.at)
         offset = None if sight is None else sight.offset
         if sight is not None and sight.offset > high:  # a log that lost its end
             offset = high
@@ -141,7 +141,7 @@ class LostProgress:
         if file.cut_at is not None:
             evidence += f", whole up to {file.cut_at}"
         for place, offset in _places(file.offsets).items():
-            sight = Sight(offset, source, evidence, bound, file.written_timestamp)
+            sight = Evidence(offset, source, evidence, bound, file.written_timestamp)
             self._sights.setdefault(place, []).append(sight)
 
     def _of_notes(self) -> None:
@@ -149,7 +149,7 @@ class LostProgress:
             for (key, queue_id), progress in read_notes(path):
                 place = _place(key, queue_id)
                 if place is not None and progress.offset is not None:
-                    sight = Sight(
+                    sight = Evidence(
                         progress.offset,
                         Source.NOTE,
                         str(path.relative_to(self._root)),
@@ -171,7 +171,7 @@ class LostProgress:
                 continue  # it was noted, and never done
             for move in entry["moves"]:
                 place = (move["group"], move["topic"], move["queue_id"])
-                turn = Turn(
+                turn = EvidenceChange(
                     int(entry[AT_TIMESTAMP]),
                     move["old"],
                     move["new"],
@@ -182,7 +182,7 @@ class LostProgress:
                 self._turns.setdefault(place, []).append(turn)
 
     def _of_samples(self) -> None:
-        history = ProgressSamples(self._root).read(0)
+        history = OffsetSamples(self._root).read(0)
         for key, queue_id in history.places():
             place = _place(key, queue_id)
             seen = history.committed(key, queue_id)
@@ -190,11 +190,11 @@ class LostProgress:
                 continue
             at, offset = seen[-1]
             if offset is not None:
-                sight = Sight(offset, Source.SAMPLE, "rmqctl/samples", Bound.EXACTLY_AT, at)
+                sight = Evidence(offset, Source.SAMPLE, "rmqctl/samples", Bound.EXACTLY_AT, at)
                 self._sights.setdefault(place, []).append(sight)
             for (_, old), (at, new) in pairwise(seen):
                 if old is not None and (new is None or new < old):
-                    self._turns.setdefault(place, []).append(Turn(at, old, new))
+                    self._turns.setdefault(place, []).append(EvidenceChange(at, old, new))
 
 
 def _present(root: Path, files: ProgressFiles) -> dict[Place, int]:

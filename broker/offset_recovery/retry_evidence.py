@@ -29,7 +29,7 @@ from storage.format.message import (
 )
 from storage.format.message_id import parse_offset_msg_id
 
-from .contiguous import Dealt
+from .contiguous import ConsumedOffsets
 from .evidence import Source
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Back(NamedTuple):
     self_sent: bool
 
 
-def given_back(view: StoreView) -> list[Dealt]:
+def given_back(view: StoreView) -> list[ConsumedOffsets]:
     """Read all retries and dead letters of a store that are still there.
 
     Costs a record for each of them, and one for each message that they come from.
@@ -78,7 +78,7 @@ def given_back(view: StoreView) -> list[Dealt]:
             continue
         queue_id, offset = found
         events.append(
-            Dealt(
+            ConsumedOffsets(
                 (back.group, topic, queue_id),
                 offset,
                 back.message.store_timestamp,

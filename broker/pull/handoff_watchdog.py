@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from broker.api.pull import Rest
+    from broker.api.pull import Handoff
 
 logger = logging.getLogger("rmqctl.broker")
 
@@ -24,22 +24,22 @@ class Watch:
     woken. It starts with the first piece of work.
     """
 
-    def __init__(self, name: str, late: Callable[[Rest], object]) -> None:
+    def __init__(self, name: str, late: Callable[[Handoff], object]) -> None:
         """Call ``late`` with what lasts for too long, in a thread of that name."""
         self._name = name
         self._late = late
-        self._work: Rest | None = None
+        self._work: Handoff | None = None
         self._thread: threading.Thread | None = None
         self._sleeps = False
         self._woken = threading.Event()
         self._closed = threading.Event()
 
     @property
-    def work(self) -> Rest | None:
+    def work(self) -> Handoff | None:
         """What is being done."""
         return self._work
 
-    def begin(self, work: Rest) -> None:
+    def begin(self, work: Handoff) -> None:
         """Note that ``work`` is begun. Not to be called by two threads at a time.
 
         Raises RuntimeError if the system gives no thread.
@@ -52,7 +52,7 @@ class Watch:
         if self._sleeps:
             self._woken.set()
 
-    def end(self, work: Rest) -> None:
+    def end(self, work: Handoff) -> None:
         """Note that ``work`` is done, or told of; nothing if it is another one by now."""
         if self._work is work:
             self._work = None
@@ -63,7 +63,7 @@ class Watch:
         self._woken.set()
 
     def _run(self) -> None:
-        before: Rest | None = None
+        before: Handoff | None = None
         for_nothing = 0
         while not self._closed.wait(LOOK_EVERY_S):
             work = self._work

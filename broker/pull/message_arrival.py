@@ -27,7 +27,7 @@ class Growing(Protocol):
         ...
 
 
-class Arrivals:
+class MessageArrivals:
     """Tells threads that the log has grown.
 
     One of the waiting threads sleeps on the store, for the topics of all, the others on it. Whoever

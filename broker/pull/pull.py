@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from storage.read.message_filter import MessageFilter
     from storage.readonly import StoreView
 
-    from .message_arrival import Arrivals
+    from .message_arrival import MessageArrivals
 
 _STATUS: Final = {
     GetMessageStatus.FOUND: PullStatus.FOUND,
@@ -66,7 +66,7 @@ class Puller:
         view: Callable[[], StoreView],
         topics: TopicManager,
         groups: GroupManager,
-        arrivals: Arrivals,
+        arrivals: MessageArrivals,
         *,
         group_table: Callable[[str], GroupTable | None],
         note_commit: Callable[[str, OffsetCommit], None],

@@ -11,8 +11,8 @@ over; nothing wakes it while nothing is held. It answers a held pull
 
 Each is read once more then and answered with what is there, never held again.
 
-Who gets an answer may have more to do about it, which may block (``Rest``): to call a listener. For
-that a thread would have to be woken, and the message waits for it. So this one does it itself,
+Who gets an answer may have more to do about it, which may block (``Handoff``): to call a listener.
+For that a thread would have to be woken, and the message waits for it. So this one does it itself,
 where it is for one answer alone: what is offered to it is expected to be quick. If it is not,
 another thread takes its place after 10 to 20 ms (``Watch``).
 """
@@ -32,11 +32,11 @@ from storage.format.cq_unit import MAX_EXT_ADDR
 from .handoff_watchdog import Watch
 
 if TYPE_CHECKING:
-    from broker.api.pull import PullRequest, PullResult, Rest
+    from broker.api.pull import Handoff, PullRequest, PullResult
     from storage.read.message_filter import MessageFilter
     from storage.readonly import StoreView
 
-    from .message_arrival import Arrivals
+    from .message_arrival import MessageArrivals
 
 logger = logging.getLogger("rmqctl.broker")
 
@@ -55,7 +55,7 @@ and slow in all that it does next. That costs some 2 % of a core with a few queu
 _FEW_QUEUES: Final = 32  # that one may look at so often
 _UNITS_AT_ONCE: Final = 1_000
 
-Answer = Callable[["PullResult | Exception"], "Rest | None"]
+Answer = Callable[["PullResult | Exception"], "Handoff | None"]
 
 
 class HeldPull:
@@ -83,7 +83,7 @@ class HeldPulls:
     def __init__(
         self,
         view: Callable[[], StoreView],
-        arrivals: Arrivals,
+        arrivals: MessageArrivals,
         read: Callable[[PullRequest, MessageFilter | None], PullResult],
         *,
         notified: bool = True,
@@ -130,12 +130,12 @@ class HeldPulls:
         with self._lock:
             return sum(map(len, self._held.values()))
 
-    def notify(self) -> Rest | None:
+    def notify(self) -> Handoff | None:
         """Answer those for which a message may have come (notifyMessageArriving).
 
         Gives what is left to do about the last one.
         """
-        rest: Rest | None = None
+        rest: Handoff | None = None
         came = False
         view = self._view()
         end_of = view.bounds.next_offset
@@ -240,7 +240,7 @@ class HeldPulls:
             pull.looked_at += len(units)
         return False
 
-    def _release(self, queue: tuple[str, int], pull: HeldPull) -> Rest | None:
+    def _release(self, queue: tuple[str, int], pull: HeldPull) -> Handoff | None:
         with self._lock:
             pulls = self._held.get(queue, [])
             if pull not in pulls:
@@ -250,7 +250,7 @@ class HeldPulls:
                 del self._held[queue]
         return self._answer(pull)
 
-    def _answer(self, pull: HeldPull) -> Rest | None:
+    def _answer(self, pull: HeldPull) -> Handoff | None:
         result: PullResult | Exception
         try:
             result = self._read(pull.request, pull.tags)
@@ -291,7 +291,7 @@ class HeldPulls:
                     self._do(rest)
                 rest = None  # while this sleeps, nothing keeps a message
 
-    def _do(self, rest: Rest) -> None:
+    def _do(self, rest: Handoff) -> None:
         """Do what may block, in this thread; or leave it, if nobody could take this one's place."""
         with self._lock:
             watched = not self._closed
@@ -311,7 +311,7 @@ class HeldPulls:
             with self._lock:
                 self._watch.end(rest)
 
-    def _replace(self, rest: Rest) -> None:
+    def _replace(self, rest: Handoff) -> None:
         """Have another thread look: this one is kept by what it does."""
         with self._lock:
             if self._closed or self._watch.work is not rest:
@@ -323,7 +323,7 @@ class HeldPulls:
             self._watch.end(rest)
         rest.late()
 
-    def _round_and_wait(self) -> Rest | None:
+    def _round_and_wait(self) -> Handoff | None:
         """Answer who can be answered, or sleep until somebody can; gives what is left to do."""
         known = self._arrivals.now()
         timeout_ms = self.round(self._monotonic_ms())
@@ -359,7 +359,7 @@ class HeldPulls:
         return max(0, min(*deadlines, self._sweep_due) - now)
 
 
-def leave(rest: Rest | None) -> None:
+def leave(rest: Handoff | None) -> None:
     """Have what may block done by a thread of the client's."""
     if rest is not None:
         rest.leave()

@@ -25,7 +25,7 @@ from storage.format.message import (
 if TYPE_CHECKING:
     from broker.send.message_builder import MessageBuilder
     from broker.tables.topics import TopicManager
-    from storage.configs.early_deliveries import EndedDelays, Place
+    from storage.configs.early_deliveries import EarlyDeliveries, Place
     from storage.format.encode import MessageInner
     from storage.format.message import MessageExt
     from storage.store import MessageStore
@@ -35,7 +35,7 @@ _BATCH: Final = 256
 """Messages of one put: it holds up everybody else."""
 
 
-class CutShort(NamedTuple):
+class EarlyDelivery(NamedTuple):
     """Where a message went."""
 
     topic: str
@@ -43,7 +43,7 @@ class CutShort(NamedTuple):
     queue_offset: int
 
 
-class CutShortHandler:
+class EarlyDeliveryHandler:
     """Ends waits. Holds no state; safe for threads. ``store`` is None where it is read only."""
 
     def __init__(
@@ -51,14 +51,14 @@ class CutShortHandler:
         topics: TopicManager,
         builder: MessageBuilder,
         store: MessageStore | None,
-        ended: Callable[[], EndedDelays],
+        ended: Callable[[], EarlyDeliveries],
     ) -> None:
         self._topics = topics
         self._builder = builder
         self._store = store
         self._ended = ended
 
-    def deliver(self, waiting: Sequence[MessageExt]) -> list[CutShort]:
+    def deliver(self, waiting: Sequence[MessageExt]) -> list[EarlyDelivery]:
         """Deliver messages of the delay topic now, as if their time had come.
 
         On the device when this returns. Raises NoPermissionError, MessageIllegalError for one
@@ -73,7 +73,7 @@ class CutShortHandler:
             inners.append(inner)
         return self._end(store, waiting, inners)
 
-    def bury(self, group: str, waiting: Sequence[MessageExt]) -> list[CutShort]:
+    def bury(self, group: str, waiting: Sequence[MessageExt]) -> list[EarlyDelivery]:
         """Make dead letters of a group's waiting retries now; as ``deliver`` otherwise.
 
         They keep the reason of their last failure and the number of their attempts.
@@ -95,8 +95,8 @@ class CutShortHandler:
 
     def _end(
         self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
-    ) -> list[CutShort]:
-        ends: list[CutShort] = []
+    ) -> list[EarlyDelivery]:
+        ends: list[EarlyDelivery] = []
         for begin in range(0, len(waiting), _BATCH):
             part = slice(begin, begin + _BATCH)
             ends += self._end_batch(store, waiting[part], inners[part])
@@ -104,7 +104,7 @@ class CutShortHandler:
 
     def _end_batch(
         self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
-    ) -> list[CutShort]:
+    ) -> list[EarlyDelivery]:
         ends = [_copy(store, *pair) for pair in zip(waiting, inners, strict=True)]
         wanted = [inner for inner, end in zip(inners, ends, strict=True) if end is None]
         if wanted:
@@ -112,7 +112,7 @@ class CutShortHandler:
             if not result.status.stored:
                 raise BrokerSystemError(result.reason or f"the store answered {result.status}")
             put = iter(
-                CutShort(inner.topic, inner.queue_id, int(offset))
+                EarlyDelivery(inner.topic, inner.queue_id, int(offset))
                 for inner, offset in zip(wanted, result.queue_offsets, strict=True)
             )
             ends = [next(put) if end is None else end for end in ends]
@@ -125,7 +125,7 @@ class CutShortHandler:
         return [end for end in ends if end is not None]
 
 
-def _copy(store: MessageStore, message: MessageExt, inner: MessageInner) -> CutShort | None:
+def _copy(store: MessageStore, message: MessageExt, inner: MessageInner) -> EarlyDelivery | None:
     """Find what a process has stored that was killed before it could note it."""
     unique_id = message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
     if not unique_id:
@@ -138,5 +138,5 @@ def _copy(store: MessageStore, message: MessageExt, inner: MessageInner) -> CutS
             and found.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
             == message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
         ):
-            return CutShort(found.topic, found.queue_id, found.queue_offset)
+            return EarlyDelivery(found.topic, found.queue_id, found.queue_offset)
     return None

@@ -63,7 +63,7 @@ class _Waiting(NamedTuple):
     """Bytes of properties that this broker does not store again, and a Java broker does."""
 
 
-class Arrivals:
+class DeliveredMessages:
     """Looks for copies of one level's messages. Reading only."""
 
     def __init__(

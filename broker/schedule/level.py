@@ -22,7 +22,7 @@ from storage.format.message import (
     SCHEDULE_TOPIC,
     TRANS_HALF_TOPIC,
 )
-from storage.log.record_reader import Naming
+from storage.log.record_reader import RecordNames
 from storage.results import GetMessageStatus
 
 from .message import message_timeup
@@ -45,7 +45,7 @@ BATCH_UNITS: Final = 512
 """Messages that are delivered with one put, at most."""
 BATCH_BYTES: Final = 1 << 20
 """Bytes of records after which a batch ends, so that the gate is not held for long."""
-_NAMES: Final = Naming(PROPERTY_REAL_TOPIC, PROPERTY_REAL_QUEUE_ID, TRANS_HALF_TOPIC)
+_NAMES: Final = RecordNames(PROPERTY_REAL_TOPIC, PROPERTY_REAL_QUEUE_ID, TRANS_HALF_TOPIC)
 
 
 class DelayLevel:
@@ -92,10 +92,12 @@ class DelayLevel:
         unit = self._view().unit(SCHEDULE_TOPIC, self.queue_id, self.offset)
         if unit is None:
             return
-        from .arrived import Arrivals  # a level where nothing waits does not need it
+        from .arrived import DeliveredMessages  # a level where nothing waits does not need it
 
         since = self._since(unit[0], unit[2], note)
-        behind = Arrivals(self._view(), self.queue_id, since, self._ended).behind(self.offset)
+        behind = DeliveredMessages(self._view(), self.queue_id, since, self._ended).behind(
+            self.offset
+        )
         if behind.offset > self.offset or behind.others:
             logger.info(
                 "delay level %d goes on at %d: what waits from %d on has arrived",

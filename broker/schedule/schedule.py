@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.format.delay import CLOCK_STEP_MS
 from storage.format.message import SCHEDULE_TOPIC
 
@@ -62,7 +62,7 @@ class ScheduleMessageService:
         self._view = view
         self._settle = settle
         self.offsets = DelayOffsets(root, config.flush_delay_offset_interval_ms, self._delivered)
-        ended = EndedDelays(root).of
+        ended = EarlyDeliveries(root).of
         make_level: Callable[..., DelayLevel] = DelayLevel
         if config.enable_schedule_async_deliver:
             from .pending import PendingDelayLevel

@@ -17,7 +17,7 @@ from broker.errors import (
 )
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import WRONG_TYPES, check_types
-from storage.append.lmq import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LightPut
+from storage.append.lmq import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LmqPut
 from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
 from storage.format.encode import prepare
@@ -35,7 +35,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .message_builder import MessageBuilder, Origin
-from .send_template import KnownWay, known_way
+from .send_template import SendTemplate, known_way
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -56,7 +56,7 @@ _BATCH_ITEM_HEAD: Final = 22
 _new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 _SEND_OK: Final = SendStatus.SEND_OK
 _PUT_OK: Final = PutMessageStatus.PUT_OK
-_OPTIONS: Final = KnownWay._fields.index("options")
+_OPTIONS: Final = SendTemplate._fields.index("options")
 
 _REFUSED: Final = {
     PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
@@ -84,7 +84,7 @@ class Sender:
         unique_ids: UniqueIds,
         now: Callable[[], int],
         max_message_size: int,
-        put_sent: Callable[[Message, int, KnownWay], SendResult | None] | None = None,
+        put_sent: Callable[[Message, int, SendTemplate], SendResult | None] | None = None,
         multi_dispatch: bool = False,
     ) -> None:
         self._multi_dispatch = multi_dispatch
@@ -96,7 +96,7 @@ class Sender:
         self._put = put
         self._put_message = put_message
         self._put_sent = None if multi_dispatch else put_sent
-        self._ways: dict[str, KnownWay] = {}
+        self._ways: dict[str, SendTemplate] = {}
         self._unique_ids = unique_ids
         self._now = now
         self._max_message_size = max_message_size
@@ -279,7 +279,7 @@ class Sender:
         if self._multi_dispatch:
             names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
             if names:
-                return self._put(LightPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR))))
+                return self._put(LmqPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR))))
         try:
             return self._put_message(inner)
         except InvalidMessageError as error:

@@ -21,7 +21,7 @@ _TRUSTED_MS: Final = 1
 edited by hand than SharedTable.recent does."""
 
 
-class KnownWay(NamedTuple):
+class SendTemplate(NamedTuple):
     """The way of plain messages of a topic; put_sent.c knows these places."""
 
     topic: str
@@ -54,11 +54,11 @@ def known_way(
     largest: int,
     changes: int,
     now_ms: int,
-) -> KnownWay:
+) -> SendTemplate:
     """Put together what was found out for a message that was sent with these options."""
     topic = config.topic_name
     count = max(config.write_queue_nums, config.read_queue_nums)
-    return KnownWay(
+    return SendTemplate(
         topic,
         tuple([MessageQueue(topic, broker_name, queue_id) for queue_id in range(count)]),
         added,

@@ -35,7 +35,7 @@ from storage.format.message import (
 )
 
 from .copies import HalfCopies
-from .ops import HALF_QUEUE, EndedHalves, TransactionOffsets
+from .ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 from .transaction import real_queue
 
 if TYPE_CHECKING:
@@ -120,13 +120,15 @@ class TransactionCheckService:
         if half_offset != known:
             self._settle()
         copies = HalfCopies(self._view(), half_offset, wanted=half_offset != known)
-        ended = EndedHalves(self._view, op_offset, half_offset)
+        ended = EndedTransactions(self._view, op_offset, half_offset)
         ended.read_more()
         offset = self._go_through(half_offset, ended, copies, start)
         self._offsets.commit(offset, ended.done_up_to())
         self._ended_at = offset
 
-    def _go_through(self, offset: int, ended: EndedHalves, copies: HalfCopies, start: int) -> int:
+    def _go_through(
+        self, offset: int, ended: EndedTransactions, copies: HalfCopies, start: int
+    ) -> int:
         """Look at half messages one by one; gives the offset of the first that is still to come."""
         self._uncommitted = 0
         while self._now() - start <= MAX_QUEUE_PROCESS_TIME_MS:

@@ -22,7 +22,7 @@ _OP_MESSAGES: Final = 32
 _LOG_WAS_CUT: Final = {"command": "transaction check", "reason": "the log ends before the progress"}
 
 
-class EndedHalves:
+class EndedTransactions:
     """Half messages that have ended, by queue offset; read from the op topic as far as needed.
 
     ``first_half`` is where the round begins: op messages of earlier ones are done with.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from broker.api.send_back import SendBackRequest
 from broker.errors import BrokerError
 from client.errors import UNANSWERED, ClientError
-from client.listener.service import Returned
+from client.listener.service import ListenerResult
 from storage.format.errors import BodyError
 from storage.format.message import (
     PROPERTY_MAX_RECONSUME_TIMES,
@@ -53,13 +53,13 @@ class SendBack:
         failure: Mapping[str, str],
     ) -> None:
         """Give a message back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
-        returned = Returned(message, delay_level, failure)
+        returned = ListenerResult(message, delay_level, failure)
         (error,) = self.send_messages_back((returned,), queue, max_reconsume_times)
         if error is not None:
             raise error
 
     def send_messages_back(
-        self, returned: Sequence[Returned], queue: MessageQueue, max_reconsume_times: int
+        self, returned: Sequence[ListenerResult], queue: MessageQueue, max_reconsume_times: int
     ) -> list[Exception | None]:
         """Give messages back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
         if max_reconsume_times == -1:
@@ -97,7 +97,7 @@ class SendBack:
         return [None] * len(requests)
 
     def _the_other_way(
-        self, returned: Returned, max_reconsume_times: int, refusal: Exception
+        self, returned: ListenerResult, max_reconsume_times: int, refusal: Exception
     ) -> Exception | None:
         """Send a message anew, as its broker does not take it; gives what hinders that, too."""
         message = returned.message

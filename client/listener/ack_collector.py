@@ -20,7 +20,7 @@ _PARTS_MS: Final = 20
 """How long a pull leaves what is finished of a share that goes on."""
 
 
-class Settling:
+class AckCollector:
     """The progress of one consumer's queues. Safe for threads."""
 
     def __init__(self, consumer: ConsumerContext) -> None:

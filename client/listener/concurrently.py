@@ -32,7 +32,7 @@ from broker.retry.failure_reason import text_of
 from client.timing import SYSTEM_CLOCK, seconds_of
 from storage.format.message import MessageExt, MessageQueue, retry_topic
 
-from .ack_collector import Settling
+from .ack_collector import AckCollector
 from .consume_hooks import call_after, call_before, return_type
 from .listener import (
     ACK_ALL,
@@ -41,9 +41,9 @@ from .listener import (
     concurrent_function,
     wrong_ack_index,
 )
-from .listener_loop import QuickCalls
-from .pull_batch import Pulled, Share
-from .send_back_batcher import Failed, GivingBack, Owed
+from .listener_loop import ListenerLoop
+from .pull_batch import PullBatch, WorkerAcks
+from .send_back_batcher import FailedMessages, PendingSendBacks, SendBackBatcher
 from .service import reset_retry_topic, thread_name
 from .timer import ConsumeTimer, WatchedRequest
 from .unreadable_bodies import checked
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .listener import AnyConcurrentListener
     from .process_queue import Messages, ProcessQueue
     from .service import ConsumerContext
-    from .worker_pool import Lent
+    from .worker_pool import BorrowedWorker
 
 logger = logging.getLogger("rmqctl.client.consume")
 
@@ -100,7 +100,7 @@ class ConsumeMessageConcurrentlyService:
         self._clock = None if consumer.clock is SYSTEM_CLOCK else self._seconds
         self._retry_topic = retry_topic(consumer.group)
         self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
-        self._settling = Settling(consumer)
+        self._settling = AckCollector(consumer)
         group = consumer.group
         self.pool: Final = WorkerPool(
             thread_name("ConsumeMessageThread", group),
@@ -114,8 +114,8 @@ class ConsumeMessageConcurrentlyService:
             self._give_back_late,
             self._remove_late,
         )
-        self._unsettled: deque[Pulled] = deque()
-        self._giving_back = GivingBack(
+        self._unsettled: deque[PullBatch] = deque()
+        self._giving_back = SendBackBatcher(
             consumer,
             self._later,
             remove=self._settling.remove,
@@ -162,11 +162,11 @@ class ConsumeMessageConcurrentlyService:
         *,
         more_follows: bool = False,
         may_lend: bool = False,
-    ) -> Lent | None:
+    ) -> BorrowedWorker | None:
         """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
         size = self._consumer.config.consume_message_batch_max_size
         own = tuple(messages)  # the same object if it is a tuple
-        pulled = Pulled(own, size, process_queue, queue, self._work_on)
+        pulled = PullBatch(own, size, process_queue, queue, self._work_on)
         lent = self.pool.lend(pulled) if may_lend else None
         if lent is None and not self.pool.submit(pulled, more_follows=more_follows):
             self._submit_later(own, process_queue, queue)
@@ -185,11 +185,11 @@ class ConsumeMessageConcurrentlyService:
 
     # -- one request
 
-    def _work_on(self, pulled: Pulled) -> None:
+    def _work_on(self, pulled: PullBatch) -> None:
         """Consume requests of a pull until none is left to begin, in this thread."""
-        share = Share(pulled)
+        share = WorkerAcks(pulled)
         pulled.process_queue.finished.append(share)
-        owed = Owed(pulled.process_queue, pulled.queue, share.given)
+        owed = PendingSendBacks(pulled.process_queue, pulled.queue, share.given)
         try:
             self._run(pulled.requests, owed, share.requests, packed=pulled.packed)
         finally:
@@ -203,7 +203,7 @@ class ConsumeMessageConcurrentlyService:
     def _run(
         self,
         requests: Iterator[Messages],
-        owed: Owed,
+        owed: PendingSendBacks,
         finished: list[Messages],
         watched: WatchedRequest | None = None,
         *,
@@ -217,7 +217,7 @@ class ConsumeMessageConcurrentlyService:
         consumer, pool, seconds = self._consumer, self.pool, self._seconds
         process_queue, queue = owed.process_queue, owed.queue
         listen = self._listen_to_packed if packed else self._listen
-        calls = QuickCalls(listen, queue, process_queue, pool, self._clock)
+        calls = ListenerLoop(listen, queue, process_queue, pool, self._clock)
         if queue.topic == self._retry_topic:
             requests = map(self._as_first_sent, requests)
         hooks: Sequence[ConsumeMessageHook] = ()
@@ -290,7 +290,7 @@ class ConsumeMessageConcurrentlyService:
 
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:
-            owed = Owed(process_queue, queue, [])
+            owed = PendingSendBacks(process_queue, queue, [])
             self._run(iter((messages,)), owed, [], request, packed=True)
 
         request = WatchedRequest(messages, process_queue, queue)
@@ -355,7 +355,7 @@ class ConsumeMessageConcurrentlyService:
             failure = self._giving_back.failure(call.error, answer)
             level = context.delay_level_when_next_consume
             kept = self._giving_back.give(
-                Failed(tuple(failed), level, failure), process_queue, queue
+                FailedMessages(tuple(failed), level, failure), process_queue, queue
             )
         self._settling.remove([m for m in messages if m not in kept], process_queue, queue)
         if failed and self._clustering:

@@ -30,7 +30,7 @@ if native.compiled is not None:
     native.compiled.bind_calls(ConsumeConcurrentlyContext, _SUCCESS, ACK_ALL)
 
 
-class Ended(NamedTuple):
+class LoopResult(NamedTuple):
     """A call that has ended the loop: it failed, or something has happened meanwhile."""
 
     messages: Messages
@@ -39,7 +39,7 @@ class Ended(NamedTuple):
     error: BaseException | None
 
 
-class QuickCalls(NamedTuple):
+class ListenerLoop(NamedTuple):
     """Calls of a listener for the messages of a queue. ``clock`` None is the system's, else it
     gives seconds since 1970."""
 
@@ -55,7 +55,7 @@ class QuickCalls(NamedTuple):
         started_ms: int,
         until: float,
         finished: list[Messages],
-    ) -> Ended | None:
+    ) -> LoopResult | None:
         """Have requests consumed until none is left (None), or one was the last for now.
 
         That is the first that is no CONSUME_SUCCESS with an ``ack_index`` that nobody has set, or
@@ -72,7 +72,7 @@ class QuickCalls(NamedTuple):
         ended = compiled.call_quickly(
             requests, listen, queue, item, until, clock, process_queue, pool, finished
         )
-        return None if ended is None else Ended(*ended)
+        return None if ended is None else LoopResult(*ended)
 
     def _run(
         self,
@@ -81,7 +81,7 @@ class QuickCalls(NamedTuple):
         until: float,
         clock: Callable[[], float],
         finished: list[Messages],
-    ) -> Ended | None:
+    ) -> LoopResult | None:
         """The pure form of ``call_quickly`` of storage/native/delivering/calls.c."""
         listen, queue, process_queue, pool, _ = self
         before, added = b"", item
@@ -107,5 +107,5 @@ class QuickCalls(NamedTuple):
             ):
                 finished.append(messages)
                 continue
-            return Ended(messages, context, status, error)
+            return LoopResult(messages, context, status, error)
         return None

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .listener import AnyOrderlyListener
     from .process_queue import Messages, ProcessQueue
     from .service import ConsumerContext
-    from .worker_pool import Lent
+    from .worker_pool import BorrowedWorker
 
 logger = logging.getLogger("rmqctl.client.consume")
 
@@ -141,7 +141,7 @@ class ConsumeMessageOrderlyService:
         *,
         more_follows: bool = False,
         may_lend: bool = False,
-    ) -> Lent | None:
+    ) -> BorrowedWorker | None:
         """See ConsumeService.submit; a task that runs takes the messages as well."""
         if not dispatch_to_consume:
             return None

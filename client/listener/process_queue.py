@@ -33,7 +33,7 @@ from storage import native
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_MAX_OFFSET, MessageExt
 
 if TYPE_CHECKING:
-    from .pull_batch import Share
+    from .pull_batch import WorkerAcks
 
 logger = logging.getLogger("rmqctl.client.process_queue")
 
@@ -112,7 +112,7 @@ class ProcessQueue:
         """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
         self.consume_lock: Final = threading.Lock()
         self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
-        self.finished: Final[deque[Share]] = deque()
+        self.finished: Final[deque[WorkerAcks]] = deque()
         self.slow_offset = -1  # of a message for which those behind it wait no more
         self.settled_ms = -1  # when a pull last took what threads go on with, too
         self._clock = clock

@@ -1,7 +1,7 @@
 """What was pulled at once, in the hands of threads: who does what of it, and what is done.
 
 The messages of a pull are cut into *requests*, the calls of the listener. Threads that help take
-one after the other. Each notes what it has finished in a :class:`Share` of its own, which the
+one after the other. Each notes what it has finished in a :class:`WorkerAcks` of its own, which the
 process queue has from before the first of them: so whoever asks for the progress sees everything
 that is finished, and a pull that one thread has finished alone leaves it as a whole.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .process_queue import Messages, ProcessQueue
 
 
-class Pulled:
+class PullBatch:
     """Messages that were pulled together, as a Job of a WorkerPool."""
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Pulled:
         batch_size: int,
         process_queue: ProcessQueue,
         queue: MessageQueue,
-        work: Callable[[Pulled], object],
+        work: Callable[[PullBatch], object],
     ) -> None:
         """Cut messages into requests of ``batch_size``; ``work`` takes requests until none is left.
 
@@ -81,7 +81,7 @@ class Pulled:
         self._work(self)
 
 
-class Share:
+class WorkerAcks:
     """What one thread has finished of a pull, and nobody has removed yet.
 
     ``requests`` succeeded, ``given`` failed and were given back. Both are appended to by that
@@ -91,7 +91,7 @@ class Share:
 
     __slots__ = ("_pulled", "ended", "given", "requests")
 
-    def __init__(self, pulled: Pulled) -> None:
+    def __init__(self, pulled: PullBatch) -> None:
         self._pulled = pulled
         self.requests: list[Messages] = []
         self.given: list[Messages] = []

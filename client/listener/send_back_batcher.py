@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from broker.retry.failure_reason import failure_properties
 
-from .service import Returned
+from .service import ListenerResult
 
 if TYPE_CHECKING:
     from client.timing import Scheduler
@@ -53,7 +53,7 @@ Remove = Callable[["Sequence[MessageExt]", "ProcessQueue", "MessageQueue"], None
 """Takes messages out of their process queue, noting progress."""
 
 
-class Failed(NamedTuple):
+class FailedMessages(NamedTuple):
     """Messages of one call of the listener that are to come again."""
 
     messages: Messages
@@ -61,7 +61,7 @@ class Failed(NamedTuple):
     failure: dict[str, str]
 
 
-class Owed:
+class PendingSendBacks:
     """What one thread has noted of a pull. ``given`` takes the requests that were given back.
 
     Whoever pops a call from ``calls`` sees to it: that thread, or the timer.
@@ -75,11 +75,11 @@ class Owed:
         self.process_queue = process_queue
         self.queue = queue
         self.given = given
-        self.calls: deque[Failed] = deque()
+        self.calls: deque[FailedMessages] = deque()
         self.registered = False
 
 
-class GivingBack:
+class SendBackBatcher:
     """Gives failed messages of one consumer back. Safe for threads, holds no lock."""
 
     def __init__(
@@ -103,16 +103,18 @@ class GivingBack:
         self._settle = settle
         self._note_progress = note_progress
         self._count_failed = count_failed
-        self._owing: deque[Owed] = deque()  # those registered, for the timer
+        self._owing: deque[PendingSendBacks] = deque()  # those registered, for the timer
         self._armed = False
         self._answered: tuple[str, int, dict[str, str]] = ("", -1, {})
 
-    def note(self, owed: Owed, messages: Messages, level: int, failure: dict[str, str]) -> None:
+    def note(
+        self, owed: PendingSendBacks, messages: Messages, level: int, failure: dict[str, str]
+    ) -> None:
         """Have the messages of a request given back soon.
 
         Noted first, registered then, as the timer does it the other way round.
         """
-        owed.calls.append(Failed(messages, level, failure))
+        owed.calls.append(FailedMessages(messages, level, failure))
         if not owed.registered:
             owed.registered = True
             self._owing.append(owed)
@@ -120,14 +122,14 @@ class GivingBack:
             self._armed = True
             self._scheduler.call_later(LATEST_MS, self.give_all_noted)
 
-    def give_noted(self, owed: Owed) -> None:
+    def give_noted(self, owed: PendingSendBacks) -> None:
         """Give back what is noted, in the thread that has noted it."""
         for calls in _parts(_taken(owed.calls)):
             self._wait_for_turn(calls, owed)
             owed.given += self._give(calls, owed)
             self._note_given(owed)
 
-    def _wait_for_turn(self, calls: Sequence[Failed], owed: Owed) -> None:
+    def _wait_for_turn(self, calls: Sequence[FailedMessages], owed: PendingSendBacks) -> None:
         process_queue = owed.process_queue
         lowest = min(message.queue_offset for call in calls for message in call.messages)
         ends = time.monotonic() + TURN_S
@@ -154,7 +156,7 @@ class GivingBack:
                 self._note_given(owed)
 
     def give(
-        self, failed: Failed, process_queue: ProcessQueue, queue: MessageQueue
+        self, failed: FailedMessages, process_queue: ProcessQueue, queue: MessageQueue
     ) -> Sequence[MessageExt]:
         """Give messages back now; gives those that stay here, to be consumed again in 5 s."""
         refused = self._refused([failed], queue)
@@ -176,7 +178,7 @@ class GivingBack:
             self._answered = answer, now_ms, known
         return known
 
-    def _give(self, calls: Sequence[Failed], owed: Owed) -> list[Messages]:
+    def _give(self, calls: Sequence[FailedMessages], owed: PendingSendBacks) -> list[Messages]:
         """Give back what failed; gives the requests that are finished by that as they are."""
         if not calls:
             return []
@@ -199,23 +201,23 @@ class GivingBack:
             self._take_out(gone, owed)
         return whole
 
-    def _note_given(self, owed: Owed) -> None:
+    def _note_given(self, owed: PendingSendBacks) -> None:
         try:
             self._note_progress(owed.process_queue, owed.queue)
         except Exception:
             logger.exception("progress could not be noted: %s", owed.queue)
 
-    def _take_out(self, messages: Sequence[MessageExt], owed: Owed) -> None:
+    def _take_out(self, messages: Sequence[MessageExt], owed: PendingSendBacks) -> None:
         """Remove what the broker has; the others' messages do not wait for what fails in it."""
         try:
             self._remove(messages, owed.process_queue, owed.queue)
         except Exception:
             logger.exception("progress could not be noted: %s", owed.queue)
 
-    def _refused(self, calls: Sequence[Failed], queue: MessageQueue) -> list[MessageExt]:
+    def _refused(self, calls: Sequence[FailedMessages], queue: MessageQueue) -> list[MessageExt]:
         """Give back what failed; gives the messages that nobody would take."""
         returned = [
-            Returned(message, level, failure)
+            ListenerResult(message, level, failure)
             for messages, level, failure in calls
             for message in messages
         ]
@@ -241,9 +243,9 @@ class GivingBack:
         self._again_later(tuple(messages), process_queue, queue)
 
 
-def _parts(calls: Sequence[Failed]) -> Iterator[Sequence[Failed]]:
+def _parts(calls: Sequence[FailedMessages]) -> Iterator[Sequence[FailedMessages]]:
     """Divide calls into what is given back and noted at once."""
-    part: list[Failed] = []
+    part: list[FailedMessages] = []
     count = 0
     for call in calls:
         if part and count + len(call.messages) > BATCH:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from client.timing import Clock, Scheduler
 
     from .process_queue import ProcessQueue
-    from .worker_pool import Lent, WorkerPool
+    from .worker_pool import BorrowedWorker, WorkerPool
 
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
 
 
-class Returned(NamedTuple):
+class ListenerResult(NamedTuple):
     """A message to give back, when it is to come again (see ConsumeConcurrentlyContext), and why
     (broker.retry.failure_reason)."""
 
@@ -98,7 +98,7 @@ class ConsumerContext(Protocol):
         ...
 
     def send_messages_back(
-        self, returned: Sequence[Returned], queue: MessageQueue
+        self, returned: Sequence[ListenerResult], queue: MessageQueue
     ) -> Sequence[Exception | None]:
         """Give messages of a queue back; for each None, or what ``send_message_back`` raises."""
         ...
@@ -163,7 +163,7 @@ class ConsumeService(Protocol):
         *,
         more_follows: bool = False,
         may_lend: bool = False,
-    ) -> Lent | None:
+    ) -> BorrowedWorker | None:
         """Have messages consumed that were just put into ``process_queue``; does not wait.
 
         ``dispatch_to_consume`` is what ``put_message`` gave; only orderly consumption asks.

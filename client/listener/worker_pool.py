@@ -147,7 +147,7 @@ class WorkerPool:
             self._stand_back()
         return True
 
-    def lend(self, job: Job) -> Lent | None:
+    def lend(self, job: Job) -> BorrowedWorker | None:
         """Have the caller do a job that is for one thread, or leave it; None: submit it.
 
         It should not go on before the job is done, which is likely to be within a millisecond:
@@ -162,7 +162,7 @@ class WorkerPool:
         except IndexError:
             return None
         self._jobs.append(job)
-        return Lent(self, job, parked)
+        return BorrowedWorker(self, job, parked)
 
     def work_for(self, job: Job, parked: threading.Lock) -> None:
         """Do a job that was lent, in place of the thread that sleeps on ``parked``."""
@@ -353,7 +353,7 @@ class WorkerPool:
                 parked.acquire()  # somebody is waking us at this moment
 
 
-class Lent(NamedTuple):
+class BorrowedWorker(NamedTuple):
     """A job that is to be done in place of a thread that sleeps, or by it. Either is called, once.
     It is an error to do neither: the thread is lost then."""
 

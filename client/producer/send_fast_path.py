@@ -80,7 +80,7 @@ class _OfThread(threading.local):
         self.last_begin = -1
 
 
-class SendRuns:
+class SendFastPath:
     """The runs of a producer without hooks. Safe for threads."""
 
     def __init__(

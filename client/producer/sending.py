@@ -29,10 +29,10 @@ from client.errors import (
     SendTimeoutError,
 )
 from client.send_kinds import CommunicationMode
-from storage.errors import GateTimeoutError
+from storage.errors import WriteLockTimeoutError
 from storage.format.message import Message, MessageQueue
 
-from .send_fast_path import SendRuns
+from .send_fast_path import SendFastPath
 
 if TYPE_CHECKING:
     from client.runtime.routes import Routes
@@ -71,9 +71,9 @@ class SendProcess:
         self._now = clock.now_ms
         self._learns = faults.enabled
         self._select = faults.select if faults.enabled else faults.choice.select
-        self._runs: SendRuns | None = None
+        self._runs: SendFastPath | None = None
         if not faults.enabled:
-            self._runs = SendRuns(config, routes, kernel.unique_ids, kernel.make_plain_ready)
+            self._runs = SendFastPath(config, routes, kernel.unique_ids, kernel.make_plain_ready)
 
     def send(
         self,
@@ -139,7 +139,7 @@ class SendProcess:
             queue = self._queue(outgoing, target)
         return self._send_async(outgoing, queue, queues, begin, timeout_ms)
 
-    def _begin_run(self, runs: SendRuns, topic: str, begin: int, timeout_ms: int) -> None:
+    def _begin_run(self, runs: SendFastPath, topic: str, begin: int, timeout_ms: int) -> None:
         told = self._kernel.told(begin, timeout_ms)
         if told is not None:
             queues = self._routes.known_queues_to(topic)
@@ -298,7 +298,7 @@ def _code_of(cause: Exception | None) -> int | None:
     """Give the code of a send that failed: the broker's, or what happened on the way to it."""
     if isinstance(cause, BrokerError):
         return cause.code
-    if isinstance(cause, (TimeoutError, GateTimeoutError)):
+    if isinstance(cause, (TimeoutError, WriteLockTimeoutError)):
         return ClientErrorCode.ACCESS_BROKER_TIMEOUT
     if isinstance(cause, UNANSWERED):
         return ClientErrorCode.CONNECT_BROKER_EXCEPTION

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from client.listener.worker_pool import Lent
+    from client.listener.worker_pool import BorrowedWorker
 
 
-class Delivery:
+class ListenerHandoff:
     """A job that the broker's thread may do itself (a Rest, see Reading.pull_async).
 
     ``go_on`` is called once: when the job is done, when it is left to another thread, or when it
@@ -18,7 +18,7 @@ class Delivery:
 
     __slots__ = ("_go_on", "_lent")
 
-    def __init__(self, lent: Lent, go_on: Callable[[], object]) -> None:
+    def __init__(self, lent: BorrowedWorker, go_on: Callable[[], object]) -> None:
         self._lent = lent
         self._go_on: Iterator[Callable[[], object]] = iter((go_on,))  # a step of it is whole
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker.api.members import ConsumeDirectlyResult, MessageModel, SubscriptionData
     from client.consumer.send_back import SendBack
     from client.listener.process_queue import ProcessQueue
-    from client.listener.service import ConsumeService, Returned
+    from client.listener.service import ConsumeService, ListenerResult
     from client.runtime.pull_service import PullRequest
     from client.runtime.stats import ConsumerStatsManager
     from client.timing import Clock, Scheduler
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .pull_loop import PullLoop
     from .queue_locks import QueueLocks
-    from .rebalance_push import PushRules
+    from .rebalance_push import RebalancePush
 
 logger = logging.getLogger("rmqctl.client.consume")
 
@@ -37,7 +37,7 @@ class PushConsumerInner(Consumer):
 
     orderly: bool
     paused: bool
-    rules: PushRules
+    rules: RebalancePush
     locks: QueueLocks
     pull_loop: PullLoop
     send_back: SendBack
@@ -162,7 +162,7 @@ class PushConsumerInner(Consumer):
         self.send_back.send_message_back(message, delay_level, queue, limit, failure)
 
     def send_messages_back(
-        self, returned: Sequence[Returned], queue: MessageQueue
+        self, returned: Sequence[ListenerResult], queue: MessageQueue
     ) -> Sequence[Exception | None]:
         """See ConsumerContext."""
         limit = self._config.max_reconsume_times

@@ -18,12 +18,12 @@ from client.runtime.service_state import ServiceState
 from storage.format.message import RETRY_GROUP_TOPIC_PREFIX
 
 from .flow_control import FlowControl
-from .handoff import Delivery
+from .handoff import ListenerHandoff
 from .prefetch import Backlog
 
 if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
-    from broker.api.pull import Rest
+    from broker.api.pull import Handoff
     from client.runtime.pull_service import PullRequest
 
     from .push_consumer import PushConsumer
@@ -77,7 +77,7 @@ class PullLoop:
 
         wire = self._wire(request, subscription)
 
-        def answer(result: PullResult | Exception) -> Rest | None:
+        def answer(result: PullResult | Exception) -> Handoff | None:
             try:
                 if not isinstance(result, Exception):
                     return self._answered(request, subscription, begin_ms, wire, result)
@@ -149,7 +149,7 @@ class PullLoop:
         begin_ms: int,
         wire: PullMessage,
         result: PullResult,
-    ) -> Rest | None:
+    ) -> Handoff | None:
         status = result.pull_status
         if status is PullStatus.FOUND:
             return self._found(request, subscription, begin_ms, wire, result)
@@ -168,7 +168,7 @@ class PullLoop:
         begin_ms: int,
         wire: PullMessage,
         result: PullResult,
-    ) -> Rest | None:
+    ) -> Handoff | None:
         consumer, queue = self._consumer, request.message_queue
         previous_offset = request.next_offset
         hooks = consumer.filter_message_hooks
@@ -214,7 +214,7 @@ class PullLoop:
                 self._failed(request, None)
 
         if lent is not None:
-            return Delivery(lent, go_on)
+            return ListenerHandoff(lent, go_on)
         go_on()
         return None
 

@@ -27,7 +27,7 @@ from .inner import PushConsumerInner
 from .parts import make_consume_service, start_trace
 from .pull_loop import PullLoop
 from .queue_locks import QueueLocks
-from .rebalance_push import PushRules
+from .rebalance_push import RebalancePush
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -178,7 +178,7 @@ class PushConsumer(PushConsumerInner):
 
     def _make_parts(self) -> None:
         self._join_instance()
-        self.rules = PushRules(self)
+        self.rules = RebalancePush(self)
         self.rebalance = self._make_rebalance(self.rules)
         if self.message_model is MessageModel.CLUSTERING:
             topic = retry_topic(self.group)

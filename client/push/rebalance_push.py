@@ -23,7 +23,7 @@ logger = logging.getLogger("rmqctl.client.rebalance")
 CONSUME_LOCK_WAIT_MS: Final = 1_000
 
 
-class PushRules:
+class RebalancePush:
     """The RebalanceRules of one push consumer, and the other ways in which it drops queues."""
 
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY

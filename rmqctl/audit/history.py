@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
-from rmqctl.offset.unjournaled_moves import Unnoted, unnoted_moves
+from rmqctl.offset.unjournaled_moves import UnjournaledMove, unnoted_moves
 from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID
 from storage.errors import CorruptFileError
 
@@ -129,7 +129,7 @@ def _setting_row(changes: Changes, change: Change) -> ChangeRow:
     )
 
 
-def _unnoted_row(move: Unnoted) -> ChangeRow:
+def _unnoted_row(move: UnjournaledMove) -> ChangeRow:
     place = move.place
     return ChangeRow(
         *(None, move.at, None, *place, move.old, move.new),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.transaction.ops import HALF_QUEUE, EndedHalves, TransactionOffsets
+from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.coordination.leadership import (
     BROKER_SERVICES,
@@ -107,7 +107,7 @@ def _half_messages(broker: "EmbeddedBroker") -> dict[str, Any]:
     view = broker.view
     half, op = TransactionOffsets(broker.progress, lambda: view).query()
     end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
-    ended = EndedHalves(lambda: view, op, half)
+    ended = EndedTransactions(lambda: view, op, half)
     while half < end and ended.read_more():
         pass
     pending = [offset for offset in range(half, end) if not ended.take(offset)]

@@ -182,7 +182,7 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (errors.NotKnownError, exit_codes.NOT_FOUND),
         (errors.StoreInUseError, exit_codes.NOT_WRITABLE),
         (errors.StoreNotWritableError, exit_codes.NOT_WRITABLE),
-        (errors.GateTimeoutError, exit_codes.NOT_WRITABLE),
+        (errors.WriteLockTimeoutError, exit_codes.NOT_WRITABLE),
         (errors.StoreChangedError, exit_codes.CHANGED),
         (errors.CorruptFileError, exit_codes.DAMAGED),
         (BodyError, exit_codes.DAMAGED),

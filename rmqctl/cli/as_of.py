@@ -32,7 +32,7 @@ def moment_of(cli: "Cli", text: str | None) -> int:
     return moment
 
 
-class Then(NamedTuple):
+class AsOfTime(NamedTuple):
     """How far groups were at a time, as far as that is known."""
 
     progress: dict[tuple[str, str], dict[int, int]]
@@ -78,24 +78,24 @@ def open_at(
     return broker_then(cli, moment, then)
 
 
-def broker_then(cli: "Cli", moment: int, then: Then) -> "EmbeddedBroker":
+def broker_then(cli: "Cli", moment: int, then: AsOfTime) -> "EmbeddedBroker":
     """The broker of that time. Raises as open_at."""
-    from broker.embedded.as_of import PastBroker
+    from broker.embedded.as_of import AsOfBroker
 
-    return PastBroker.open_at(cli.store.path, moment, then.progress)
+    return AsOfBroker.open_at(cli.store.path, moment, then.progress)
 
 
-def progress_then(cli: "Cli", moment: int) -> Then:
+def progress_then(cli: "Cli", moment: int) -> AsOfTime:
     """What is known of progress at a time (ms). Raises as open_at."""
     from rmqctl.offset.diff.sides import offsets_at
     from storage.configs.consumer_offsets import topic_at_group
-    from storage.configs.offset_samples import ProgressSamples
+    from storage.configs.offset_samples import OffsetSamples
 
     with open_for_reading(cli) as now:
         side = offsets_at(now, moment, cli.now_ms)
         known = now.consumer_offsets()
-    history = ProgressSamples(cli.store.path).read(moment)
-    then = Then({place: {} for place in known}, {})
+    history = OffsetSamples(cli.store.path).read(moment)
+    then = AsOfTime({place: {} for place in known}, {})
     for (name, topic, queue_id), exact in side.offsets.items():
         group = name or ""
         row = then.progress.setdefault((group, topic), {})

@@ -142,7 +142,7 @@ def _sheets(_cli: Cli) -> Iterator[tuple[str, str]]:
 
 def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
     """The commands, or the verbs of the one that stands before."""
-    from .tree import TREE, Noun
+    from .tree import TREE, CommandGroup
 
     words = cli.given.get("completed_words", ())
     if not words:
@@ -150,7 +150,7 @@ def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
             yield name, entry.help
         return
     noun = TREE.get(words[0])
-    if isinstance(noun, Noun) and len(words) == 1:
+    if isinstance(noun, CommandGroup) and len(words) == 1:
         for name, verb in noun.verbs.items():
             yield name, verb.help
 

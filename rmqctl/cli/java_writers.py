@@ -22,7 +22,7 @@ WATCH_S: Final = 1.0
 _PAUSE_S: Final = 0.02
 
 
-class Seen(NamedTuple):
+class JavaSigns(NamedTuple):
     """What a look at the files shows of somebody who writes. Times are ns of the file system."""
 
     log_end: int
@@ -65,13 +65,13 @@ def _refuse_lock(root: Path) -> None:
         raise StoreInUseError(root, "a Java broker")
 
 
-def _refuse_change(view: StoreView, before: Seen) -> None:
+def _refuse_change(view: StoreView, before: JavaSigns) -> None:
     now = _look(view)
     if now is not None and now != before:
         raise StoreInUseError(view.root, "another program, which is writing to it just now")
 
 
-def _look(view: StoreView) -> Seen | None:
+def _look(view: StoreView) -> JavaSigns | None:
     """What the files show, None where rmqctl's own writers vouch for them."""
     log_end = view.log_max_offset()
     if view.has_page or view.joins_writers():
@@ -79,7 +79,7 @@ def _look(view: StoreView) -> Seen | None:
     files = sorted((view.root / COMMITLOG).glob("[0-9]*"))
     newest = files[-1] if files else view.root / COMMITLOG
     paths = (newest, view.root / CHECKPOINT, view.root / CONFIG / DELAY_OFFSET_FILE)
-    return Seen(log_end, newest.name, tuple(map(_written, paths)))
+    return JavaSigns(log_end, newest.name, tuple(map(_written, paths)))
 
 
 def _written(path: Path) -> int:

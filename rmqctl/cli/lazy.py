@@ -14,7 +14,7 @@ from typer.main import get_command as build_command
 
 from .exclusions import check_exclusions
 from .global_options import SPECS, global_options, is_everywhere, options_of
-from .tree import SECTIONS, TREE, Leaf, Noun
+from .tree import SECTIONS, TREE, CommandGroup, CommandRef
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -117,7 +117,12 @@ def _longs(command: Command, own: set[str]) -> set[str]:
 class LazyGroup(TyperGroup):
     """A group whose commands stand in a table and are imported when one is named."""
 
-    def __init__(self, name: str, help: str, table: Mapping[str, Leaf | Noun]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002
+        table: Mapping[str, CommandRef | CommandGroup],
+    ) -> None:
         super().__init__(
             name=name,
             help=help,
@@ -208,9 +213,9 @@ def _write_text(formatter: Any, text: str) -> None:
         formatter.write("".join(f"  {line}".rstrip() + "\n" for line in text.splitlines()))
 
 
-def build(name: str, entry: Leaf | Noun) -> TyperGroup | Command:
+def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
     """Make the Typer command of a table entry, importing its module."""
-    if isinstance(entry, Noun):
+    if isinstance(entry, CommandGroup):
         return LazyGroup(name, entry.help, entry.verbs)
     function = getattr(import_module(f"rmqctl.{entry.module}"), entry.function)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from .tree import TREE, Leaf, Noun
+from .tree import TREE, CommandGroup, CommandRef
 
 if TYPE_CHECKING:
     from .context import Cli
@@ -31,7 +31,7 @@ OTHERS: Final = {
 """What other tools call it."""
 
 
-def command_meant(name: str, table: Mapping[str, Leaf | Noun]) -> str:
+def command_meant(name: str, table: Mapping[str, CommandRef | CommandGroup]) -> str:
     """The end of a sentence about a command that the table does not have, or nothing."""
     if table is not TREE:
         near = get_close_matches(name, table, 1, 0.6)
@@ -53,7 +53,7 @@ def _with_verb(name: str) -> Iterator[str]:
     found = [
         f"{noun} {name}"
         for noun, entry in TREE.items()
-        if isinstance(entry, Noun) and name in entry.verbs
+        if isinstance(entry, CommandGroup) and name in entry.verbs
     ]
     if len(found) <= 3:
         yield from found

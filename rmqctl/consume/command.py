@@ -345,7 +345,7 @@ def _join(
     from rmqctl.cli.services import services_by_the_way
 
     from . import join, selection
-    from .listener import Listening
+    from .listener import MemberListener
     from .member import MemberRun
     from .quota import Quota
 
@@ -374,7 +374,7 @@ def _join(
             end = position.end if position else None
             ends = join.ends_of(broker, topic, group, queues, end)
         consumer.quota = Quota(reading.most, ends, chosen.predicate)
-        listening = Listening(
+        listening = MemberListener(
             consumer,
             handler,
             consumer.quota,

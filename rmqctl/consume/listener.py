@@ -72,7 +72,7 @@ class PrintHandler:
                 raise OutputFailedError(printed) from error
 
 
-class Listening:
+class MemberListener:
     """Calls a handler for a push consumer, and stops at the quota.
 
     ``exact``: one thread consumes a queue at a time, so it can be given up between two messages.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from client.push.push_consumer import PushConsumer
     from rmqctl.cli.progress import Progress
 
-    from .listener import Listening
+    from .listener import MemberListener
 
 _IDLE_S: Final = 1.0
 _SOON_S: Final = 0.2
@@ -25,7 +25,7 @@ class MemberRun:
     def __init__(
         self,
         consumer: "PushConsumer",
-        listening: "Listening",
+        listening: "MemberListener",
         *,
         watches_reader: bool,
     ) -> None:

@@ -16,7 +16,7 @@ from rmqctl.errors import NotFound
 from rmqctl.message.exchange.left_out import tell_unreadable
 from rmqctl.retry.failures import reason_text
 from storage.clock import now_ms
-from storage.configs.dlq_acks import HandledFile, Marks, Range
+from storage.configs.dlq_acks import DlqAcksFile, Marks, Range
 from storage.configs.journal import CHANGE_ID, Journal
 
 from .dead_letters import DeadLetters
@@ -127,7 +127,7 @@ def _change(
         for queue_id, offset in places:
             marks.setdefault(queue_id, []).append((offset, offset + 1))
         with open_for_reading(cli) as broker:
-            file = HandledFile(root, broker.view)
+            file = DlqAcksFile(root, broker.view)
             (file.mark if handled else file.unmark)(topic, marks, note)
         return (row._replace(applied=True) for row in plan)
 

@@ -12,7 +12,7 @@ from rmqctl.message.filter_options import filters_messages, message_filter
 from .rows import AckRow, RedriveReceipt, RedriveRow
 
 if TYPE_CHECKING:
-    from rmqctl.dlq.redrive.rewrite import Rewriting
+    from rmqctl.dlq.redrive.rewrite import Rewrite
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 _Ids = Annotated[
@@ -186,8 +186,8 @@ def _duration(text: str) -> int:
 
 def _rewriting(
     cli: Cli, set_property: list[str] | None, set_body: Path | None, pipe: str | None
-) -> "Rewriting":
-    from rmqctl.dlq.redrive.rewrite import Rewriting, check_command, parse_properties
+) -> "Rewrite":
+    from rmqctl.dlq.redrive.rewrite import Rewrite, check_command, parse_properties
 
     if pipe is not None:
         check_command(pipe)
@@ -199,7 +199,7 @@ def _rewriting(
             raise UsageProblem(f"--set-body: {set_body}: {error.strerror}") from None
         if not body:
             raise UsageProblem(f"--set-body: {set_body} is empty, and clients send no empty bodies")
-    return Rewriting(parse_properties(set_property or ()), body, pipe)
+    return Rewrite(parse_properties(set_property or ()), body, pipe)
 
 
 def _rate(text: str) -> float:

@@ -9,7 +9,7 @@ from rmqctl.exit_codes import DAMAGED
 from rmqctl.retry.failures import origin_of, reason_text
 from rmqctl.retry.known_groups import check_known_group
 from rmqctl.retry.queues import QueueScan
-from storage.configs.dlq_acks import NOTHING_HANDLED, HandledFile, HandledOffsets
+from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
 
@@ -37,11 +37,11 @@ class DeadLetters:
         self.topic = dlq_topic(group)
         self.view = broker.view
         self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
-        self._handled = HandledFile(self.view.root, self.view).read(self.topic)
+        self._handled = DlqAcksFile(self.view.root, self.view).read(self.topic)
         self.unreadable = 0
         self.bodies: Sequence[str] = ()
 
-    def handled_in(self, queue_id: int) -> HandledOffsets:
+    def handled_in(self, queue_id: int) -> AckedOffsets:
         """The marks of one queue."""
         return self._handled.get(queue_id, NOTHING_HANDLED)
 

@@ -48,11 +48,11 @@ def man(
 
 def _known(words: list[str]) -> list[str]:
     """The words of a command, in whatever form: ``offset reset``, ``rmqctl-offset-reset``."""
-    from rmqctl.cli.tree import TREE, Noun
+    from rmqctl.cli.tree import TREE, CommandGroup
 
     names = {name: [name] for name in TREE}
     for name, entry in TREE.items():
-        if isinstance(entry, Noun):
+        if isinstance(entry, CommandGroup):
             names |= {f"{name} {verb}": [name, verb] for verb in entry.verbs}
     wanted = " ".join(words)
     spelled = {name.replace(" ", "-"): known for name, known in names.items()}

@@ -8,7 +8,7 @@ from typer.core import TyperOption
 
 from rmqctl.cli import lazy
 from rmqctl.cli.global_options import SPECS, is_everywhere
-from rmqctl.cli.tree import SECTIONS, TREE, Leaf, Noun
+from rmqctl.cli.tree import SECTIONS, TREE, CommandGroup, CommandRef
 
 _EXAMPLE: Final = re.compile(r"(^|  )\s*\S*.*\brmqctl ")
 
@@ -47,7 +47,7 @@ def pages() -> Iterator[Page]:
     yield page_of([])
     for name, entry in TREE.items():
         yield page_of([name])
-        if isinstance(entry, Noun):
+        if isinstance(entry, CommandGroup):
             for verb in entry.verbs:
                 yield page_of([name, verb])
 
@@ -57,10 +57,10 @@ def page_of(words: list[str]) -> Page:
     if not words:
         return _program()
     entry = TREE[words[0]]
-    if isinstance(entry, Noun) and len(words) == 1:
+    if isinstance(entry, CommandGroup) and len(words) == 1:
         return _noun(words[0], entry)
-    leaf = entry.verbs[words[1]] if isinstance(entry, Noun) else entry
-    return _command(words, leaf, entry.verbs if isinstance(entry, Noun) else {})
+    leaf = entry.verbs[words[1]] if isinstance(entry, CommandGroup) else entry
+    return _command(words, leaf, entry.verbs if isinstance(entry, CommandGroup) else {})
 
 
 def _program() -> Page:
@@ -100,7 +100,7 @@ def _program() -> Page:
     )
 
 
-def _noun(name: str, entry: Noun) -> Page:
+def _noun(name: str, entry: CommandGroup) -> Page:
     verbs = Items(tuple((f"rmqctl {name} {verb}", leaf.help) for verb, leaf in entry.verbs.items()))
     return Page(
         f"rmqctl-{name}",
@@ -116,7 +116,7 @@ def _noun(name: str, entry: Noun) -> Page:
     )
 
 
-def _command(words: list[str], leaf: Leaf, siblings: Mapping[str, Leaf]) -> Page:
+def _command(words: list[str], leaf: CommandRef, siblings: Mapping[str, CommandRef]) -> Page:
     command: Any = lazy.build(words[-1], leaf)
     name = "-".join(["rmqctl", *words])
     described, examples = _parts(command.help or "")

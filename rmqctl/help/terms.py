@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.cli.tree import TREE, CommandRef
 
 from .meanings import meanings, printed_rows
 
@@ -113,7 +113,7 @@ def _java_name(text: str) -> tuple[str, ...]:
 
 def _commands() -> Iterator[Term]:
     for name, entry in TREE.items():
-        if isinstance(entry, Leaf):
+        if isinstance(entry, CommandRef):
             yield Term(name, "command", entry.help + ".", (), (name,))
         else:
             for verb, leaf in entry.verbs.items():
@@ -142,7 +142,7 @@ def _commands_by_row() -> Mapping[str, list[str]]:
     rows = printed_rows()
     commands: dict[str, list[str]] = {}
     for name, entry in TREE.items():
-        leaves = {"": entry} if isinstance(entry, Leaf) else entry.verbs
+        leaves = {"": entry} if isinstance(entry, CommandRef) else entry.verbs
         for verb, leaf in leaves.items():
             row = rows.get((leaf.module, leaf.function))
             if row is not None:

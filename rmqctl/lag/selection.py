@@ -13,7 +13,7 @@ from storage.format.names import MEMBERS_FOLDER, OURS
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from storage.coordination.processes import Said
+    from storage.coordination.processes import ProcessInfo
 
 _NO_OFFSETS: Final[Offsets] = {}
 
@@ -37,15 +37,19 @@ def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -
     return Readers(chosen, alive, found)
 
 
-def _living(root: Path) -> "list[Said]":
+def _living(root: Path) -> "list[ProcessInfo]":
     if not (root / OURS / MEMBERS_FOLDER).is_dir():
         return []
-    from storage.coordination.processes import Stations  # no process has ever been a member of most
+    from storage.coordination.processes import (
+        ProcessEntries,  # no process has ever been a member of most
+    )
 
-    return Stations(root).living()
+    return ProcessEntries(root).living()
 
 
-def _add_members(found: dict[tuple[str, str], Offsets], living: "Iterable[Said]") -> Counter[str]:
+def _add_members(
+    found: dict[tuple[str, str], Offsets], living: "Iterable[ProcessInfo]"
+) -> Counter[str]:
     """Add what live members want; gives how many each group has."""
     # Nobody is a member of most stores that are looked at: those do without loading this.
     from broker.members.process_info_json import groups_of, members_of

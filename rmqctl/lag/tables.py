@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from analytics.lag.lag_snapshot import Standing, StoreLook
+from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 from analytics.lag.totals import add_up, over_groups, sum_of_all
 
 from .rows import LagQueueRow, LagRow, LagTopicRow
 
 
-def group_rows(seen: StoreLook) -> Iterator[LagRow]:
+def group_rows(seen: LagSnapshot) -> Iterator[LagRow]:
     """A row for each group and topic, by name."""
     for standing in seen.standings:
         total = add_up(standing.queues)
@@ -36,9 +36,9 @@ def group_rows(seen: StoreLook) -> Iterator[LagRow]:
         )
 
 
-def topic_rows(seen: StoreLook) -> Iterator[LagTopicRow]:
+def topic_rows(seen: LagSnapshot) -> Iterator[LagTopicRow]:
     """A row for each topic, by name."""
-    topics: dict[str, list[Standing]] = defaultdict(list)
+    topics: dict[str, list[GroupLag]] = defaultdict(list)
     for standing in seen.standings:
         topics[standing.topic].append(standing)
     for topic, standings in sorted(topics.items()):
@@ -66,7 +66,7 @@ def topic_rows(seen: StoreLook) -> Iterator[LagTopicRow]:
         )
 
 
-def queue_rows(seen: StoreLook) -> Iterator[LagQueueRow]:
+def queue_rows(seen: LagSnapshot) -> Iterator[LagQueueRow]:
     """A row for each group, topic and queue, in this order."""
     for standing in seen.standings:
         for queue in standing.queues:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from analytics.lag.unknown import unknown_ages, unknown_parts
 
 if TYPE_CHECKING:
-    from analytics.lag.lag_snapshot import StoreLook
+    from analytics.lag.lag_snapshot import LagSnapshot
     from rmqctl.cli.context import Cli
 
 _TOLD = 5
@@ -24,7 +24,7 @@ UnknownParts = Mapping[tuple[str, str], Unknown]
 """By group and topic."""
 
 
-def unknown_of(seen: "StoreLook") -> UnknownParts:
+def unknown_of(seen: "LagSnapshot") -> UnknownParts:
     """What is not known, by group and topic, and why."""
     return {
         (standing.group, standing.topic): Unknown(
@@ -34,7 +34,7 @@ def unknown_of(seen: "StoreLook") -> UnknownParts:
     }
 
 
-def tell_unknown(cli: "Cli", seen: "StoreLook") -> None:
+def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
     """Warn of what is in no sum, and why, and of progress that can not be relied on."""
     if seen.doubt is not None:
         cli.warn(seen.doubt)
@@ -46,7 +46,7 @@ def tell_unknown(cli: "Cli", seen: "StoreLook") -> None:
         cli.warn(f"{more} more groups and topics are known in part; --by queue shows which")
 
 
-def unknown_sentences(seen: "StoreLook") -> list[str]:
+def unknown_sentences(seen: "LagSnapshot") -> list[str]:
     """A sentence for each group and topic of which not all is known."""
     return [
         f"group {group} in {topic}: {', '.join(parts.lag)}; that is in no sum"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from analytics.lag.queue_position import Unread
+from analytics.lag.queue_position import QueuePosition
 
 from .inspection import Chosen, note_of, places
 from .rows import OffsetRow
@@ -31,7 +31,7 @@ def offset_rows(
         low_high = bounds.get((topic, queue_id))
         if low_high is None:
             low_high = bounds[topic, queue_id] = broker.view.queue_bounds(topic, queue_id)
-        what = Unread(low_high.min_offset, committed, low_high.max_offset)
+        what = QueuePosition(low_high.min_offset, committed, low_high.max_offset)
         yield OffsetRow(
             group,
             topic,

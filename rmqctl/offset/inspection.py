@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.lag.queue_position import (
-    Unread,
+    QueuePosition,
     bytes_behind,
     last_consumed_timestamp,
     oldest_unread_timestamp,
@@ -108,7 +108,7 @@ def inspected(
     found = []
     for (topic, queue_id), here in sorted(queues.items()):
         low, high = broker.view.queue_bounds(topic, queue_id)
-        facts = {place.group: Unread(low, place.committed, high) for place in here}
+        facts = {place.group: QueuePosition(low, place.committed, high) for place in here}
         sizes = _bytes(broker, topic, queue_id, facts.values()) if wanted.bytes else {}
         for group, _, _, committed in here:
             what = facts[group]
@@ -141,7 +141,7 @@ def inspected(
     return found
 
 
-def note_of(what: Unread) -> str | None:
+def note_of(what: QueuePosition) -> str | None:
     """By how many a group is ahead, or how many messages were deleted before it read them."""
     if what.ahead:
         return f"{what.ahead} beyond the end"
@@ -149,7 +149,7 @@ def note_of(what: Unread) -> str | None:
 
 
 def _bytes(
-    broker: "EmbeddedBroker", topic: str, queue_id: int, facts: Collection[Unread]
+    broker: "EmbeddedBroker", topic: str, queue_id: int, facts: Collection[QueuePosition]
 ) -> dict[int | None, int | None]:
     """Bytes behind each first unread message; 0 behind None, where nothing is unread."""
     firsts = [what.first_unread for what in facts if what.first_unread is not None]
@@ -158,7 +158,9 @@ def _bytes(
     return {None: 0, **{first: sizes[first] for first in firsts}}
 
 
-def _oldest_id(broker: "EmbeddedBroker", topic: str, queue_id: int, what: Unread) -> str | None:
+def _oldest_id(
+    broker: "EmbeddedBroker", topic: str, queue_id: int, what: QueuePosition
+) -> str | None:
     first = what.first_unread
     unit = None if first is None else broker.view.unit(topic, queue_id, first)
     if first is None or unit is None:

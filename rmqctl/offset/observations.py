@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.configs.consumer_offsets import split_topic_at_group
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 
 if TYPE_CHECKING:
     from rmqctl.audit.changes import Changes, ProgressPlace
 
 
-class Sighting(NamedTuple):
+class OffsetObservation(NamedTuple):
     """One look at a queue's progress; None is no progress."""
 
     at: int
@@ -25,11 +25,13 @@ class Sighting(NamedTuple):
     left: int | None
 
 
-def sightings(changes: "Changes") -> "dict[ProgressPlace, list[Sighting]]":
+def sightings(changes: "Changes") -> "dict[ProgressPlace, list[OffsetObservation]]":
     """All that is known of each place, in the order of time."""
-    found: dict[ProgressPlace, list[Sighting]] = {}
+    found: dict[ProgressPlace, list[OffsetObservation]] = {}
     for move in changes.moves():
-        sighting = Sighting(move.change.at_timestamp, move.change.change_id, move.old, move.new)
+        sighting = OffsetObservation(
+            move.change.at_timestamp, move.change.change_id, move.old, move.new
+        )
         found.setdefault(move.place, []).append(sighting)
     for place, sighting in _samples(changes):
         found.setdefault(place, []).append(sighting)
@@ -38,10 +40,10 @@ def sightings(changes: "Changes") -> "dict[ProgressPlace, list[Sighting]]":
     return found
 
 
-def _samples(changes: "Changes") -> "Iterator[tuple[ProgressPlace, Sighting]]":
-    history = ProgressSamples(changes.root).read(0)
+def _samples(changes: "Changes") -> "Iterator[tuple[ProgressPlace, OffsetObservation]]":
+    history = OffsetSamples(changes.root).read(0)
     for key, queue_id in history.places():
         parts = split_topic_at_group(key)
         if parts is not None:
             for at, offset in history.committed(key, queue_id):
-                yield (parts[1], parts[0], queue_id), Sighting(at, 0, offset, offset)
+                yield (parts[1], parts[0], queue_id), OffsetObservation(at, 0, offset, offset)

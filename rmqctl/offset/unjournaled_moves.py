@@ -14,7 +14,7 @@ from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import consumer_offset_file, decode_offsets
 from storage.errors import CorruptFileError
 
-from .observations import Sighting, sightings
+from .observations import OffsetObservation, sightings
 from .source import by_group
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SAMPLED_LATE_MS: Final = 30_000
 """A sample that was read before a change may be noted behind it."""
 
 
-class Unnoted(NamedTuple):
+class UnjournaledMove(NamedTuple):
     """One such move."""
 
     place: "ProgressPlace"
@@ -42,22 +42,22 @@ class Unnoted(NamedTuple):
     note: str
 
 
-def unnoted_moves(changes: "Changes", now: "Offsets | None") -> list[Unnoted]:
+def unnoted_moves(changes: "Changes", now: "Offsets | None") -> list[UnjournaledMove]:
     """All of them that can be told, in the order in which they were seen.
 
     ``now`` is what the groups have committed, None if that can not be read.
     """
     offsets = _places(now or {})
     known = sightings(changes)
-    found: list[Unnoted] = []
+    found: list[UnjournaledMove] = []
     for place, row in known.items():
         offset = offsets.get(place)
-        looks = row if now is None else [*row, Sighting(_NOW, 0, offset, offset)]
+        looks = row if now is None else [*row, OffsetObservation(_NOW, 0, offset, offset)]
         found += _gone_back(place, looks)
     for place, offset in {} if now is None else _places(_bak(changes.root)).items():
         if place not in known and _went_back(offset, offsets.get(place)):
             note = "not noted by anybody; the .bak of consumerOffset.json has the old offset"
-            found.append(Unnoted(place, offset, offsets.get(place), None, note))
+            found.append(UnjournaledMove(place, offset, offsets.get(place), None, note))
     return sorted(found, key=lambda move: (_NOW if move.at is None else move.at, move.place))
 
 
@@ -69,7 +69,9 @@ def _places(table: "Offsets") -> "dict[ProgressPlace, int]":
     }
 
 
-def _gone_back(place: "ProgressPlace", row: Collection[Sighting]) -> Iterator[Unnoted]:
+def _gone_back(
+    place: "ProgressPlace", row: Collection[OffsetObservation]
+) -> Iterator[UnjournaledMove]:
     changes = [sighting for sighting in row if sighting.change_id]
     for first, second in pairwise(row):
         if _went_back(first.left, second.seen) and not any(
@@ -80,10 +82,10 @@ def _gone_back(place: "ProgressPlace", row: Collection[Sighting]) -> Iterator[Un
         ):
             at = None if second.at == _NOW else second.at
             note = f"not noted by anybody; {_between(first, second)}"
-            yield Unnoted(place, first.left, second.seen, at, note)
+            yield UnjournaledMove(place, first.left, second.seen, at, note)
 
 
-def _between(first: Sighting, second: Sighting) -> str:
+def _between(first: OffsetObservation, second: OffsetObservation) -> str:
     names = [f"change {s.change_id}" if s.change_id else "a sample" for s in (first, second)]
     if second.at == _NOW:
         return f"since {names[0]}"

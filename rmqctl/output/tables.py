@@ -14,7 +14,7 @@ _LEAST: Final = 8
 """Cells that a text keeps when there is no room."""
 
 
-class Grip(Enum):
+class TableEdge(Enum):
     """How long a column holds its width where there is no room."""
 
     NONE = auto()
@@ -25,10 +25,10 @@ class Grip(Enum):
     """A number or a time: a part of it would be another one."""
 
 
-def _grip(field: Field) -> Grip:
+def _grip(field: Field) -> TableEdge:
     if field.numeric or field.kind is Kind.TIMESTAMP:
-        return Grip.FIRM
-    return Grip.LONG if field.name.endswith("_id") else Grip.NONE
+        return TableEdge.FIRM
+    return TableEdge.LONG if field.name.endswith("_id") else TableEdge.NONE
 
 
 class Table:
@@ -108,7 +108,7 @@ def cells_of(text: str) -> int:
 def _rich_table(
     titles: Sequence[str],
     numeric: Sequence[bool],
-    grip: Sequence[Grip],
+    grip: Sequence[TableEdge],
     rows: Sequence[Sequence[str]],
     headers: bool,
     view: View,
@@ -151,7 +151,7 @@ def _rich_table(
 
 
 def _laid_out(
-    titles: Sequence[str], grip: Sequence[Grip], rows: Sequence[Sequence[str]], view: View
+    titles: Sequence[str], grip: Sequence[TableEdge], rows: Sequence[Sequence[str]], view: View
 ) -> tuple[Sequence[str], Sequence[int]]:
     """Headings and widths for the terminal. Headings are broken before numbers run over its edge or
     ids are cut, and before texts are cut if that saves half of what would be cut away."""
@@ -168,7 +168,7 @@ def _laid_out(
         for title, width in zip(broken, needed, strict=True)
     ]
     cut = _fitted(whole, grip, room)
-    ids = [i for i, how in enumerate(grip) if how is Grip.LONG]
+    ids = [i for i, how in enumerate(grip) if how is TableEdge.LONG]
     keeps_ids = all(cut[i] == whole[i] for i in ids)
     saved = _excess(whole, room) - _excess(narrow, room)
     if _excess(cut, room) <= 0 and keeps_ids and saved * 2 < _excess(whole, room):
@@ -193,11 +193,11 @@ def _broken(title: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _fitted(widths: Sequence[int], grip: Sequence[Grip], room: int) -> list[int]:
+def _fitted(widths: Sequence[int], grip: Sequence[TableEdge], room: int) -> list[int]:
     """Widths that fit the terminal: texts give way, the widest first, then ids."""
     fitted = list(widths)
     too_wide = _excess(fitted, room)
-    for who in (Grip.NONE, Grip.LONG):
+    for who in (TableEdge.NONE, TableEdge.LONG):
         while too_wide > 0:
             texts = [i for i, how in enumerate(grip) if how is who and fitted[i] > _LEAST]
             if not texts:

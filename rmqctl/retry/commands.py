@@ -141,6 +141,6 @@ def _end_waits(
     ctx: typer.Context, group: str, ids: list[str] | None, *, dead: bool, everything: bool
 ) -> None:
     cli = context_of(ctx)
-    from .send_now import Which, end_waits
+    from .send_now import RetrySelection, end_waits
 
-    end_waits(cli, group, Which(ids or [], everything, message_filter(cli)), dead=dead)
+    end_waits(cli, group, RetrySelection(ids or [], everything, message_filter(cli)), dead=dead)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from analytics.lag.delayed import Level, Waiting, levels, waiting
+from analytics.lag.delayed import DelayedMessages, Level, levels, waiting
 from broker.schedule.schedule import DELAY_FOR_A_PERIOD_MS
 from rmqctl.broker.status import service
 from storage.coordination.leadership import BROKER_SERVICES
@@ -33,7 +33,7 @@ def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
     """
     running = bool(service(broker, BROKER_SERVICES)["running"])
     for level in levels(broker.view):
-        by_topic: dict[str, list[Waiting]] = {}
+        by_topic: dict[str, list[DelayedMessages]] = {}
         for one in waiting(broker.view, level):
             by_topic.setdefault(one.topic, []).append(one)
         dues = {topic: [one.due_timestamp for one in held] for topic, held in by_topic.items()}

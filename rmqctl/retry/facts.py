@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from analytics.lag.delayed import Waiting, copies, levels, waiting
+from analytics.lag.delayed import DelayedMessages, copies, levels, waiting
 from broker.retry.failure_reason import FAILURE_CLIENT
 from storage.format.errors import BodyError
 from storage.format.message import SCHEDULE_TOPIC, dlq_topic, retry_topic
@@ -49,7 +49,7 @@ class Retries:
                 yield self._row(message, state, message.store_timestamp, self._given_back(message))
         self.unreadable, self.bodies = scan.unreadable, scan.bodies
 
-    def waiting(self) -> Iterator[Waiting]:
+    def waiting(self) -> Iterator[DelayedMessages]:
         """Those that wait in the delay topic, level by level; dead letters on their way, too."""
         targets = (self.topic, dlq_topic(self.group))
         for level in levels(self.view):
@@ -80,7 +80,7 @@ class Retries:
             None,
         )
 
-    def _waiting_row(self, one: Waiting) -> RetryRow:
+    def _waiting_row(self, one: DelayedMessages) -> RetryRow:
         message = one.message
         failed = failed_timestamp(message)
         state = "WAITING" if one.due_timestamp > self._now_ms else "OVERDUE"
@@ -109,7 +109,7 @@ class Retries:
         )
 
 
-def takes(wanted: "MessageFilter", one: Waiting, tell: Callable[[str], object]) -> bool:
+def takes(wanted: "MessageFilter", one: DelayedMessages, tell: Callable[[str], object]) -> bool:
     """Whether a filter wants a message that waits; queues are those of its target.
 
     ``tell`` gets a sentence where the filter asks for a body that cannot be unpacked: the message

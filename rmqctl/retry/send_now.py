@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.lag.delayed import Waiting
+from analytics.lag.delayed import DelayedMessages
 from rmqctl.audit.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 
-class Which(NamedTuple):
+class RetrySelection(NamedTuple):
     """Which retries somebody named."""
 
     ids: Sequence[str]
@@ -41,12 +41,12 @@ class Which(NamedTuple):
 
 
 class _Item(NamedTuple):
-    waiting: Waiting | None
+    waiting: DelayedMessages | None
     """None: it does not wait, and is left alone."""
     row: SentNowRow
 
 
-def end_waits(cli: "Cli", group: str, which: Which, *, dead: bool) -> None:
+def end_waits(cli: "Cli", group: str, which: RetrySelection, *, dead: bool) -> None:
     """Send waiting retries now, to the group or to its dead letters."""
     which.check()
     check = refuse_beside_java(cli.store.path) if _executes(cli) else None
@@ -95,7 +95,7 @@ def _executes(cli: "Cli") -> bool:
 
 
 def _chosen(
-    retries: Retries, which: Which, tell: Callable[[str], object], *, dead: bool
+    retries: Retries, which: RetrySelection, tell: Callable[[str], object], *, dead: bool
 ) -> Iterator[_Item]:
     waiting = list(retries.waiting())
     if not which.ids:
@@ -121,7 +121,7 @@ def is_named(message: "MessageExt", message_id: str) -> bool:
     return message_id in ids or message_id.upper() in ids
 
 
-def _item(retries: Retries, one: Waiting, *, dead: bool) -> _Item:
+def _item(retries: Retries, one: DelayedMessages, *, dead: bool) -> _Item:
     target = dlq_topic(retries.group) if dead else one.topic
     return _Item(one, _row(one.message, one.due_timestamp, target, None))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.transaction.copies import HalfCopies
-from broker.transaction.ops import HALF_QUEUE, EndedHalves, TransactionOffsets
+from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 from storage.format.message import PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET, TRANS_HALF_TOPIC
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def open_halves(broker: EmbeddedBroker) -> Iterator[MessageExt]:
     end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
     if at >= end:
         return
-    ended = EndedHalves(lambda: view, op, at)
+    ended = EndedTransactions(lambda: view, op, at)
     while ended.read_more():
         pass
     copies = HalfCopies(view, at, wanted=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from broker.tables.topics import TopicManager
 from rmqctl.errors import NotFound, Refused
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.dlq_acks import HandledFile
+from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.coordination.exclusive import alone
@@ -111,7 +111,7 @@ class TopicDeletion:
                 delete_queues(view, topic)
                 # New messages get the same offsets again, and nobody has dealt with those.
                 everything = {queue_id: [(0, view.log_max_offset())] for queue_id in self._queues}
-                HandledFile(root).unmark(topic, everything)
+                DlqAcksFile(root).unmark(topic, everything)
             if self._remove_offsets and self._groups:
                 self._forget_offsets(note)
             for row in plan:

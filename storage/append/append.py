@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.config import FlushDiskType
-from storage.coordination.kept_links import SecondNames
+from storage.coordination.kept_links import KeptLinks
 from storage.coordination.shared_state import (
     STAGE_DISPATCH,
     STAGE_NONE,
     STAGE_RECORDS,
-    SharedPage,
+    SharedState,
     Word,
 )
 from storage.coordination.shared_state_check import mend_queue, queue_agrees
 from storage.errors import StoreBrokenError, StoreContradictionError
 from storage.files.access import refuse_unwritable_folders
 from storage.files.mapped_file_queue import MappedFileQueue
-from storage.files.preallocated_file import FileAhead
-from storage.files.preallocation import LOG_WINDOW, OF_LOG, Windows, has_pages_made
-from storage.files.read_files import FileRow, MapBudget
+from storage.files.preallocated_file import PreallocatedFile
+from storage.files.preallocation import LOG_WINDOW, OF_LOG, Preallocation, has_pages_made
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.delay import parse_delay_levels
 from storage.format.encode import prepare
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, OURS
@@ -43,9 +43,9 @@ from storage.index.writer import IndexWriter
 from storage.queue.writer import ConsumeQueueTable
 from storage.results import PutMessageResult, PutMessageStatus
 
-from .fast_append import LARGEST_STORED, OneAppender
+from .fast_append import LARGEST_STORED, FastAppender
 from .fast_append_batch import BatchAppender
-from .lmq import LightPut, record_for_light_queues
+from .lmq import LmqPut, record_for_light_queues
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -67,7 +67,7 @@ class Appender:
     ``store_timestamp`` never goes back within a log, whatever the clock does.
     """
 
-    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage) -> None:
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState) -> None:
         self._fs = fs
         self._root = root
         self._config = config
@@ -76,7 +76,7 @@ class Appender:
         # See StoresByDescriptor: each store is followed by a sync.
         synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._copy_limit = 0 if synced else LARGEST_STORED
-        self._ahead = FileAhead(fs, root / OURS, self._file_size, LOG_WINDOW)
+        self._ahead = PreallocatedFile(fs, root / OURS, self._file_size, LOG_WINDOW)
         self.log = MappedFileQueue(
             fs,
             root / COMMITLOG,
@@ -92,14 +92,14 @@ class Appender:
         self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
         self._known_slots: set[int] = set()
         """Queues whose end has been held against their files."""
-        self._windows = Windows(OF_LOG, makes_pages=has_pages_made(config))
-        self.one = OneAppender(config, page, self.log, self.queues, self.keys)
+        self._windows = Preallocation(OF_LOG, makes_pages=has_pages_made(config))
+        self.one = FastAppender(config, page, self.log, self.queues, self.keys)
         self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
 
     # -- appending ----------------------------------------------------------------------------
 
     def append(
-        self, records: PreparedRecords | LightPut, now_ms: int, *, whole: bool = False
+        self, records: PreparedRecords | LmqPut, now_ms: int, *, whole: bool = False
     ) -> PutMessageResult:
         """Append the records in order; ``whole`` keeps them in one file (a RocketMQ batch).
 
@@ -118,7 +118,7 @@ class Appender:
             done = self._batch.append(records, now_ms)
             if done is not None:
                 return done
-        elif isinstance(records, LightPut):
+        elif isinstance(records, LmqPut):
             return self._append_light(records, now_ms)
         size = largest = len(records.image)
         if not whole and size + BLANK_SIZE > self._file_size:
@@ -156,7 +156,7 @@ class Appender:
         """What ``append(prepare((message,)), now_ms)`` does; nothing is half done (get_ready)."""
         return self.one.look_and_append(message, now_ms) or self.append(prepare((message,)), now_ms)
 
-    def _append_light(self, put: LightPut, now_ms: int) -> PutMessageResult:
+    def _append_light(self, put: LmqPut, now_ms: int) -> PutMessageResult:
         """Append one record to its queue and to light queues, whose offsets it names."""
         page = self._page
         words = page.words
@@ -288,11 +288,11 @@ class Appender:
         """Hold a queue's end against its files before it is appended to; the page may be wrong."""
         page, maps = self._page, MapBudget(2)
         folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
-        row = FileRow(maps, str(folder), self._config.mapped_file_size_consume_queue)
+        row = ReadOnlyFiles(maps, str(folder), self._config.mapped_file_size_consume_queue)
         try:
             if queue_agrees(page, topic, queue_id, row):
                 return
-            if SecondNames(self._fs, self._root).restore(folder) and queue_agrees(
+            if KeptLinks(self._fs, self._root).restore(folder) and queue_agrees(
                 page, topic, queue_id, row
             ):
                 return

@@ -5,7 +5,7 @@ new queue, a nearly full disk) is left to the general one. Both write the same b
 order of stores. A message takes 3 us here, so what can be done once is not done for each.
 
 The compiled form (storage/native/writing/append.c) takes 0.6 us. It knows what is told it here, and
-leaves whatever it does not know to the form here: :attr:`OneAppender.quick`.
+leaves whatever it does not know to the form here: :attr:`FastAppender.quick`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from storage.coordination.shared_state import (
     STAGE_DISPATCH,
     STAGE_NONE,
     STAGE_RECORDS,
-    SharedPage,
+    SharedState,
     Word,
 )
-from storage.files.preallocation import OF_QUEUE, Windows, has_pages_made
+from storage.files.preallocation import OF_QUEUE, Preallocation, has_pages_made
 from storage.files.prefault_size import LARGE, LITTLE, PAGE_SIZES
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.format.crc import CRC_MASK, bulk_crc32
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.config import StoreConfig
-    from storage.coordination.write_lock import Gate
+    from storage.coordination.write_lock import WriteLock
     from storage.files.mapped_file import MappedFile
     from storage.files.mapped_file_queue import MappedFileQueue
     from storage.format.encode import MessageInner
@@ -76,7 +76,7 @@ class _Tail:
 
     __slots__ = ("end", "first", "last", "map", "middles", "topic_field", "windows", "word")
 
-    def __init__(self, word: int, topic: str, file: MappedFile, windows: Windows) -> None:
+    def __init__(self, word: int, topic: str, file: MappedFile, windows: Preallocation) -> None:
         self.word = word  # of the page: the next offset, always the same one
         self.windows = windows
         self.map: Any = file.map
@@ -95,13 +95,13 @@ class _Tail:
         return found
 
 
-class OneAppender:
+class FastAppender:
     """The short way for one record; needs the gate."""
 
     def __init__(
         self,
         config: StoreConfig,
-        page: SharedPage,
+        page: SharedState,
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
         keys: PendingKeys,
@@ -276,7 +276,7 @@ class OneAppender:
 
     def put_alone(
         self,
-        gate: Gate,
+        gate: WriteLock,
         clock: Callable[[], int] | None,
         asked: Callable[[], None],
         ring: Callable[[str], None],
@@ -383,7 +383,7 @@ class OneAppender:
             return False
         tails = self._topics.setdefault(topic, {})
         known = tails.get(queue_id)
-        windows = known.windows if known else Windows(OF_QUEUE, makes_pages=self._makes_pages)
+        windows = known.windows if known else Preallocation(OF_QUEUE, makes_pages=self._makes_pages)
         windows.reserve(file, position, end - position)
         tail = tails[queue_id] = _Tail(word, topic, file, windows)
         if known is not None and known.end < tail.end:  # it takes many

@@ -10,7 +10,7 @@ from __future__ import annotations
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.coordination.shared_state import SharedPage, Word
+from storage.coordination.shared_state import SharedState, Word
 from storage.index.pending_keys import MOST_PENDING
 from storage.results import PutMessageResult
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.index.pending_keys import PendingKeys
     from storage.index.writer import IndexWriter
 
-    from .fast_append import OneAppender
+    from .fast_append import FastAppender
 
 _NO_ROOM: Final = 2
 _NO_QUEUE: Final = 3
@@ -38,8 +38,8 @@ class BatchAppender:
     def __init__(
         self,
         config: StoreConfig,
-        page: SharedPage,
-        one: OneAppender,
+        page: SharedState,
+        one: FastAppender,
         index: IndexWriter,
         keys: PendingKeys,
         make_room: Callable[[int], bool],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.coordination.shared_state import SharedPage, Word
+from storage.coordination.shared_state import SharedState, Word
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, StoreUnit
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX
@@ -28,7 +28,7 @@ FILES_PER_RUN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class DeletedFiles:
     """Names of the files that a run deleted, relative to the store."""
 
     log_files: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Retention:
     """Decides and deletes. Methods need the gate."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, appender: Appender
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState, appender: Appender
     ) -> None:
         self._fs = fs
         self._root = root
@@ -48,7 +48,7 @@ class Retention:
         self._page = page
         self._appender = appender
 
-    def run(self, now_ms: int, *, manual: bool = False) -> Cleaned:
+    def run(self, now_ms: int, *, manual: bool = False) -> DeletedFiles:
         """Delete what is due at ``now_ms``; ``manual``: age alone decides, at whatever hour.
 
         A death in between leaves files that the next run deletes. Raises OSError.
@@ -64,7 +64,7 @@ class Retention:
                 self._appender.log.delete(first)
             self._fs.sync_dir(self._root / COMMITLOG)
         log_min = words[Word.LOG_MIN]
-        cleaned = Cleaned(
+        cleaned = DeletedFiles(
             tuple(f"{COMMITLOG}/{first:020d}" for first in log_files),
             tuple(self._delete_queue_files(log_min)),
             tuple(self._delete_index_files(log_min)),

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.coordination.services import TimedServices
-from storage.coordination.shared_state import SharedPage, Word
-from storage.errors import GateTimeoutError, StoreBrokenError, StoreError
+from storage.coordination.shared_state import SharedState, Word
+from storage.errors import StoreBrokenError, StoreError, WriteLockTimeoutError
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
@@ -36,7 +36,7 @@ from .group_commit import GroupCommit
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.coordination.write_lock import Gate
+    from storage.coordination.write_lock import WriteLock
     from storage.files.fs import FileSystem
 
 _FAILED: Final = Word.FAILED
@@ -49,7 +49,7 @@ class Flusher:
     """Syncs a store's files by name, with descriptors of its own, beside those who append."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, gate: Gate
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState, gate: WriteLock
     ) -> None:
         self._fs = fs
         self._root = root
@@ -285,7 +285,7 @@ class FlushService:
     def __init__(
         self,
         flusher: Flusher,
-        gate: Gate,
+        gate: WriteLock,
         config: StoreConfig,
         services: TimedServices,
         *,
@@ -356,7 +356,7 @@ class FlushService:
         while not self._stop.wait(self._interval):
             try:
                 self.tick()
-            except GateTimeoutError:
+            except WriteLockTimeoutError:
                 continue  # somebody is stopped or very busy; nothing is lost by waiting
             except (StoreError, OSError):
                 self._on_error()

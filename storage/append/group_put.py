@@ -22,7 +22,7 @@ from storage.errors import InvalidMessageError, StoreBrokenError
 from storage.results import PutMessageResult, PutMessageStatus
 
 if TYPE_CHECKING:
-    from storage.coordination.wakeup import Ringer
+    from storage.coordination.wakeup import Notifier
     from storage.format.encode import MessageInner
     from storage.session import Session
 
@@ -67,18 +67,18 @@ class _Put:
         return self.result
 
 
-class JointPuts:
+class GroupPut:
     """Puts single messages for all threads of a process. Safe for threads.
 
     ``recover_from`` puts the files in order after an error. ``at_once`` appends a message in one
-    step (OneAppender.put_alone), ``alone`` puts one by itself.
+    step (FastAppender.put_alone), ``alone`` puts one by itself.
     """
 
     def __init__(
         self,
         session: Session,
         flusher: Flusher,
-        ringer: Ringer,
+        ringer: Notifier,
         clock: Callable[[], int],
         *,
         recover_from: Callable[[BaseException], None],

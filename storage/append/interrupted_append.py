@@ -9,7 +9,7 @@ from storage.coordination.shared_state import (
     STAGE_KEYS,
     STAGE_NONE,
     STAGE_RECORDS,
-    SharedPage,
+    SharedState,
     Word,
 )
 from storage.errors import StoreBrokenError
@@ -30,7 +30,7 @@ class Resolver:
     def __init__(
         self,
         config: StoreConfig,
-        page: SharedPage,
+        page: SharedState,
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
         keys: PendingKeys,

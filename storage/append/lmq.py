@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEPARATOR = ","
 
 
-class LightPut(NamedTuple):
+class LmqPut(NamedTuple):
     """One message for its own queue and for the light queues ``names``, in the property's order."""
 
     message: MessageInner

@@ -52,7 +52,7 @@ Change = tuple[bool, int, int]
 """Whether a range was marked (or its mark taken back), and the range."""
 
 
-class HandledOffsets(NamedTuple):
+class AckedOffsets(NamedTuple):
     """The marks of one queue: all offsets before ``cursor``, and the ranges of ``beyond``.
 
     The ranges are sorted, do not touch each other nor the cursor. ``witness`` are the queue offset
@@ -76,11 +76,11 @@ class HandledOffsets(NamedTuple):
         """Give the marks as ranges, sorted."""
         return ([(0, self.cursor)] if self.cursor else []) + list(self.beyond)
 
-    def with_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
+    def with_marks(self, ranges: Iterable[Range]) -> AckedOffsets:
         """Mark ranges, too."""
         return _of(_merged([*self.ranges(), *ranges]), self.witness)
 
-    def without_marks(self, ranges: Iterable[Range]) -> HandledOffsets:
+    def without_marks(self, ranges: Iterable[Range]) -> AckedOffsets:
         """Take marks away."""
         left = self.ranges()
         for low, high in _merged(list(ranges)):
@@ -89,10 +89,10 @@ class HandledOffsets(NamedTuple):
         return _of(left, self.witness)
 
 
-NOTHING_HANDLED: Final = HandledOffsets()
+NOTHING_HANDLED: Final = AckedOffsets()
 
 
-class HandledFile:
+class DlqAcksFile:
     """The file of one store. Safe for threads and processes; holds no descriptor open.
 
     ``view`` reads the store, so that marks of a queue that is gone do not count; without it all do.
@@ -106,11 +106,11 @@ class HandledFile:
         self._fs = fs or FileSystem()
         self._lock = ProcessLock(root / OURS / HANDLED_LOCK)
 
-    def read(self, topic: str) -> dict[int, HandledOffsets]:
+    def read(self, topic: str) -> dict[int, AckedOffsets]:
         """Give the marks of a topic's queues. Raises CorruptFileError and StoreVersionError."""
         return self._of_this_queue(topic, self._load().get(topic, {}))
 
-    def all(self) -> dict[str, dict[int, HandledOffsets]]:
+    def all(self) -> dict[str, dict[int, AckedOffsets]]:
         """Give the marks of all topics, those of queues that are gone too. Raises as ``read``."""
         return self._load()
 
@@ -166,8 +166,8 @@ class HandledFile:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
 
     def _of_this_queue(
-        self, topic: str, queues: dict[int, HandledOffsets]
-    ) -> dict[int, HandledOffsets]:
+        self, topic: str, queues: dict[int, AckedOffsets]
+    ) -> dict[int, AckedOffsets]:
         """Leave out the marks of queues that have begun anew."""
         view = self._view
         if view is None:
@@ -182,7 +182,7 @@ class HandledFile:
                 found[queue_id] = marks
         return found
 
-    def _witnessed(self, topic: str, queue_id: int, marks: HandledOffsets) -> HandledOffsets:
+    def _witnessed(self, topic: str, queue_id: int, marks: AckedOffsets) -> AckedOffsets:
         """Take the last marked message for a witness, if it is there."""
         last = marks.ranges()[-1][1] - 1 if marks.ranges() else None
         if self._view is None or last is None:
@@ -190,7 +190,7 @@ class HandledFile:
         unit = self._view.unit(topic, queue_id, last)
         return marks if unit is None else marks._replace(witness=(last, unit[0]))
 
-    def _load(self) -> dict[str, dict[int, HandledOffsets]]:
+    def _load(self) -> dict[str, dict[int, AckedOffsets]]:
         entry = read_sealed(self.path, VERSION, _SHAPE, remedy=_REMEDY)
         if entry is None:
             return {}
@@ -199,14 +199,14 @@ class HandledFile:
             for topic, queues in entry["topics"].items()
         }
 
-    def _save(self, table: dict[str, dict[int, HandledOffsets]]) -> None:
+    def _save(self, table: dict[str, dict[int, AckedOffsets]]) -> None:
         replace_file(self._fs, self.path, seal(_entry_of(table)))
         self._fs.sync_dir(self.path.parent)
 
 
 def handled_entry(changes: Mapping[str, Mapping[int, Iterable[Change]]]) -> dict[str, Any]:
     """Give the content of the file after changes that were made one after the other."""
-    table: dict[str, dict[int, HandledOffsets]] = {}
+    table: dict[str, dict[int, AckedOffsets]] = {}
     for topic, queues in changes.items():
         row = table[topic] = {}
         for queue_id, done in queues.items():
@@ -218,7 +218,7 @@ def handled_entry(changes: Mapping[str, Mapping[int, Iterable[Change]]]) -> dict
     return _entry_of(table)
 
 
-def _entry_of(table: Mapping[str, Mapping[int, HandledOffsets]]) -> dict[str, Any]:
+def _entry_of(table: Mapping[str, Mapping[int, AckedOffsets]]) -> dict[str, Any]:
     topics = {
         topic: {queue_id: marks._asdict() for queue_id, marks in queues.items()}
         for topic, queues in table.items()
@@ -226,10 +226,10 @@ def _entry_of(table: Mapping[str, Mapping[int, HandledOffsets]]) -> dict[str, An
     return {"version": VERSION, "topics": topics}
 
 
-def _decoded(marks: dict[str, Any]) -> HandledOffsets:
+def _decoded(marks: dict[str, Any]) -> AckedOffsets:
     ranges = tuple((a, b) for a, b in marks["beyond"])
     witness = marks.get("witness")
-    return HandledOffsets(marks["cursor"], ranges, None if witness is None else tuple(witness))
+    return AckedOffsets(marks["cursor"], ranges, None if witness is None else tuple(witness))
 
 
 def _merged(ranges: list[Range]) -> list[Range]:
@@ -244,13 +244,13 @@ def _merged(ranges: list[Range]) -> list[Range]:
     return merged
 
 
-def _of(ranges: list[Range], witness: tuple[int, int] | None = None) -> HandledOffsets:
+def _of(ranges: list[Range], witness: tuple[int, int] | None = None) -> AckedOffsets:
     """Make marks of ranges that are sorted and apart."""
     if ranges and ranges[0][0] == 0:
-        return HandledOffsets(ranges[0][1], tuple(ranges[1:]), witness)
-    return HandledOffsets(0, tuple(ranges), witness)
+        return AckedOffsets(ranges[0][1], tuple(ranges[1:]), witness)
+    return AckedOffsets(0, tuple(ranges), witness)
 
 
-def _difference(found: HandledOffsets, known: HandledOffsets, *, handled: bool) -> list[Range]:
+def _difference(found: AckedOffsets, known: AckedOffsets, *, handled: bool) -> list[Range]:
     more, less = (found, known) if handled else (known, found)
     return more.without_marks(less.ranges()).ranges()

@@ -41,7 +41,7 @@ Place = tuple[int, int]
 """Queue offset and commit log offset of a record in the delay topic."""
 
 
-class EndedDelays:
+class EarlyDeliveries:
     """The file of one store. Safe for threads and processes; holds no descriptor open."""
 
     def __init__(self, root: Path, fs: FileSystem | None = None) -> None:

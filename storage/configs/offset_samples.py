@@ -43,7 +43,7 @@ Change = tuple[int, int | None]
 _NOTHING: Final[Mapping[int, list[Change]]] = {}
 
 
-class Watched(NamedTuple):
+class WatchedQueue(NamedTuple):
     """A time (ms) in which a process has looked again and again."""
 
     begin: int
@@ -54,7 +54,7 @@ class SampleHistory:
     """What samples tell, by queue: each offset with the time when it was first seen."""
 
     def __init__(self) -> None:
-        self.watched: list[Watched] = []
+        self.watched: list[WatchedQueue] = []
         """In the order of time; between two of them nobody has looked."""
         self._committed: dict[str, dict[int, list[Change]]] = {}
         self._ends: dict[str, dict[int, list[Change]]] = {}
@@ -89,7 +89,7 @@ class SampleHistory:
         """Take in a line; the first of a file replaces what earlier files say of the end."""
         at = int(entry["at"])
         if is_first:
-            self.watched.append(Watched(at, at))
+            self.watched.append(WatchedQueue(at, at))
         self.watched[-1] = self.watched[-1]._replace(end=at)
         for known, said in ((self._committed, entry["committed"]), (self._ends, entry["ends"])):
             if is_first:
@@ -127,7 +127,7 @@ class SampleHistory:
         ]
 
 
-class ProgressSamples:
+class OffsetSamples:
     """The samples of one store. Reading needs nothing; one process at a time may write."""
 
     def __init__(self, root: Path, fs: FileSystem | None = None) -> None:

@@ -41,7 +41,7 @@ _KEY_AT: Final = _OFFSET.size + _REST.size
 ProgressKey = tuple[str, int]
 
 
-class ProgressNotes:
+class PendingCommits:
     """The file of one process; made with the first note. Safe for threads."""
 
     def __init__(self, path: Path) -> None:

@@ -183,7 +183,7 @@ class ProgressFile:
         return written
 
     def hurry(self, seconds: float) -> None:
-        """Have waits for other processes end so many seconds from now, with GateTimeoutError."""
+        """Bound waits for other processes, in seconds from now; then WriteLockTimeoutError."""
         self._changing.hurry(seconds)
 
     # -- under the lock -----------------------------------------------------------------------

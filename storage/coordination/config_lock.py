@@ -8,7 +8,7 @@ from pathlib import Path
 
 from storage.format.names import LOCK
 
-from .write_lock import Gate
+from .write_lock import WriteLock
 
 _TIMEOUT_MS = 10_000
 
@@ -19,10 +19,10 @@ def config_gate(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
 
     Keeps Java out meanwhile. Byte 0 is shared only while the gate is held, so that no opener takes
     this process for a writer that vouches for the shared page. Raises StoreInUseError (a Java
-    broker), GateTimeoutError and StoreNotWritableError.
+    broker), WriteLockTimeoutError and StoreNotWritableError.
     """
     try:
-        gate = Gate(root, root / LOCK, timeout_ms=timeout_ms)
+        gate = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
     except OSError as error:
         from storage.session import not_writable  # which imports all of the writer
 

@@ -15,8 +15,8 @@ from storage.files.fs import FileSystem
 from storage.format.names import LOCK, OURS
 
 from .lock_owners import find_holders
-from .shared_state import PAGE_NAME, SharedPage, Word
-from .write_lock import Gate
+from .shared_state import PAGE_NAME, SharedState, Word
+from .write_lock import WriteLock
 
 _TIMEOUT_MS = 10_000
 
@@ -26,10 +26,10 @@ def alone(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     """Hold the right to append and to replace files for a block, as the only process on a store.
 
     Raises StoreInUseError (a Java broker, or an rmqctl process that has it open for writing),
-    GateTimeoutError and StoreNotWritableError.
+    WriteLockTimeoutError and StoreNotWritableError.
     """
     try:
-        gate = Gate(root, root / LOCK, timeout_ms=timeout_ms)
+        gate = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
     except OSError as error:
         raise StoreNotWritableError(root / LOCK, error.strerror or str(error)) from error
     try:
@@ -48,7 +48,7 @@ def alone(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
 def distrust_page(fs: FileSystem, root: Path) -> None:
     """Have readers look at the files themselves, and the next writer make the page anew."""
     if (root / OURS / PAGE_NAME).exists():
-        page = SharedPage(fs, root, writable=True)
+        page = SharedState(fs, root, writable=True)
         try:
             page.words[Word.MAGIC] = 0
         finally:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from .locks import LockFile
-from .processes import Stations
+from .processes import ProcessEntries
 
 logger = logging.getLogger("rmqctl.storage")
 
@@ -31,14 +31,16 @@ RETRY_S: Final = 1.0
 """Seconds between two attempts to watch what can not be watched now, as without descriptors."""
 
 _lock: Final = threading.Condition()  # guards the table, and ``_closed`` of all watches
-_watchers: Final[dict[_Watched, list[DeathWatch]]] = {}  # a blocked thread each
+_watchers: Final[dict[_Watched, list[FailureDetector]]] = {}  # a blocked thread each
 
 
-class DeathWatch:
+class FailureDetector:
     """The watch of one station. ``on_death`` is called by a thread of its own, without arguments;
     what it raises is logged."""
 
-    def __init__(self, stations: Stations, own_name: str, on_death: Callable[[], None]) -> None:
+    def __init__(
+        self, stations: ProcessEntries, own_name: str, on_death: Callable[[], None]
+    ) -> None:
         self._stations = stations
         self._own_name = own_name
         self._on_death = on_death

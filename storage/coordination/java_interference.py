@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 
 from storage.format.names import ABORT, INDEX, OURS, is_index_file_name
 
-from .kept_links import KEPT, SecondNames, exists
+from .kept_links import KEPT, KeptLinks, exists
 from .shared_state import Word
 
 if TYPE_CHECKING:
     from storage.files.fs import FileSystem
 
-    from .shared_state import SharedPage
+    from .shared_state import SharedState
 
 
-class Rivals:
+class JavaInterference:
     """One process's view of such attempts. All methods but ``seen`` need the gate."""
 
-    def __init__(self, fs: FileSystem, root: Path, page: SharedPage) -> None:
+    def __init__(self, fs: FileSystem, root: Path, page: SharedState) -> None:
         self._fs = fs
         self._root = root
         self._page = page
-        self._names = SecondNames(fs, root)
+        self._names = KeptLinks(fs, root)
         fs.make_dirs(root / OURS / KEPT)
 
     def seen(self) -> bool:

@@ -36,7 +36,7 @@ def _as_word(ns: int) -> int:
     return (ns + _HALF) % (2 * _HALF) - _HALF
 
 
-class LockTime:
+class JavaStart:
     """The time of one store's lock file. Thread-safe."""
 
     def __init__(self, lock_path: str, clock: Callable[[], float] = monotonic) -> None:

@@ -28,7 +28,7 @@ KEPT: Final = "kept"
 _SEPARATOR: Final = "@"
 
 
-class SecondNames:
+class KeptLinks:
     """The files of a store that have a second name. All methods but ``__init__`` need the gate."""
 
     def __init__(self, fs: FileSystem, root: Path) -> None:

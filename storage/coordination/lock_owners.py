@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from storage.format.names import LOCK
 
-from .locks import Holder, LockFile
+from .locks import LockFile, LockOwner
 
 _JAVA_BYTE: Final = 0
 
 
-class Holders(NamedTuple):
+class LockOwners(NamedTuple):
     """``writers`` are the pids of rmqctl processes that have the store open for writing, as far as
     this user may see them; ``java_locked`` that a Java broker holds it."""
 
@@ -27,7 +27,7 @@ class Holders(NamedTuple):
         return f"rmqctl (pid {', '.join(map(str, self.writers))})" if self.writers else ""
 
 
-def find_holders(root: Path) -> Holders:
+def find_holders(root: Path) -> LockOwners:
     """Look who holds byte 0 of the store's lock file. Takes some milliseconds where anybody does.
 
     The kernel gives the pid of a POSIX lock (Java's) and none for rmqctl's locks, whose owners are
@@ -35,10 +35,10 @@ def find_holders(root: Path) -> Holders:
     """
     holder = _holder(root)
     if holder is None:
-        return Holders((), java_locked=False)
+        return LockOwners((), java_locked=False)
     if holder.pid is not None:
-        return Holders((), java_locked=True)
-    return Holders(tuple(_processes_with_lock(root / LOCK)), java_locked=False)
+        return LockOwners((), java_locked=True)
+    return LockOwners(tuple(_processes_with_lock(root / LOCK)), java_locked=False)
 
 
 def is_java_running(root: Path) -> bool:
@@ -47,7 +47,7 @@ def is_java_running(root: Path) -> bool:
     return holder is not None and holder.pid is not None
 
 
-def _holder(root: Path) -> Holder | None:
+def _holder(root: Path) -> LockOwner | None:
     try:
         file = LockFile(root / LOCK, create=False, writable=False)
     except OSError:

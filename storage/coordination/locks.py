@@ -21,7 +21,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from storage.errors import GateTimeoutError
+from storage.errors import WriteLockTimeoutError
 from storage.files.creating import open_or_create, open_to_write
 
 _FLOCK: Final = struct.Struct("hhqqi4x")
@@ -36,7 +36,7 @@ _LONGEST_PAUSE: Final = 5e-3
 """Seconds between two looks of one that has waited for a while."""
 
 
-class Holder(NamedTuple):
+class LockOwner(NamedTuple):
     """Who holds a conflicting lock. ``pid`` is None for an OFD lock (ours), 0 across namespaces."""
 
     pid: int | None
@@ -82,14 +82,14 @@ class LockFile:
         """Release the bytes; also a full memory barrier (a system call)."""
         self._call(_SETLK, fcntl.F_UNLCK, start, length)
 
-    def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> Holder | None:
+    def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> LockOwner | None:
         """Who would be in the way of such a lock now, or None."""
         wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
         request = _FLOCK.pack(wanted, os.SEEK_SET, start, length, 0)
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self.fd, _GETLK, request))
         if kind == fcntl.F_UNLCK:
             return None
-        return Holder(None if pid == -1 else pid)
+        return LockOwner(None if pid == -1 else pid)
 
     def close(self) -> None:
         """Close the descriptor and with it release all locks. Closing twice is fine."""
@@ -146,8 +146,8 @@ class ProcessLock:
     def held(self) -> FileIO:
         """Open the lock file, for ``with``: the lock is held inside, and entering waits for it.
 
-        Raises OSError. Entering raises it too, and GateTimeoutError if the lock is not to be had
-        within ``limit_s``: its holder may be stopped.
+        Raises OSError. Entering raises it too, and WriteLockTimeoutError if the lock is not to be
+        had within ``limit_s``: its holder may be stopped.
         """
         try:
             file = _HeldInside(self._path, "r+")
@@ -164,7 +164,7 @@ class ProcessLock:
         self._ends = time.monotonic() + max(seconds, _LEAST_S)
 
     def wait(self, fd: int) -> None:
-        """Lock the file behind a descriptor. Raises GateTimeoutError and OSError."""
+        """Lock the file behind a descriptor. Raises WriteLockTimeoutError and OSError."""
         start = time.monotonic()
         pause = _FIRST_PAUSE
         while True:
@@ -180,7 +180,7 @@ class ProcessLock:
                 from .lock_owner import describe_holder
 
                 waited_ms = round((now - start) * 1000)
-                raise GateTimeoutError(self._path, waited_ms, describe_holder(self._path, 0))
+                raise WriteLockTimeoutError(self._path, waited_ms, describe_holder(self._path, 0))
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 

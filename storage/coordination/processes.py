@@ -80,17 +80,17 @@ newer rmqctl, and is read by the broker's rules, one consumer at a time."""
 _SAID: Final = members({}, {"pid": whole(0), "host": text, "clients": rows(anything)})
 _LETTER: Final = table(anything)
 
-Letter = dict[str, Any]
+ControlMessage = dict[str, Any]
 
 
-class Said(NamedTuple):
+class ProcessInfo(NamedTuple):
     """A station and what it says of itself."""
 
     name: str
     content: dict[str, Any]
 
 
-class Stations:
+class ProcessEntries:
     """The stations of one store as anybody may see them. Looking takes no lock and makes nothing.
 
     Safe for threads; keeps nothing but one socket, from the first letter on.
@@ -111,14 +111,14 @@ class Stations:
         """Name the file that a living station keeps locked."""
         return self.path(name, _LIFE)
 
-    def living(self) -> list[Said]:
+    def living(self) -> list[ProcessInfo]:
         """Give all stations that live, by name."""
         return [said for name in self._names() if self.lives(name) and (said := self._read(name))]
 
-    def dead(self) -> list[Said]:
+    def dead(self) -> list[ProcessInfo]:
         """Give the dead that nobody has removed yet, with what they said last (perhaps nothing)."""
         dead = [name for name in self._names() if not self.lives(name)]
-        return [self._read(name) or Said(name, {}) for name in dead]
+        return [self._read(name) or ProcessInfo(name, {}) for name in dead]
 
     def lives(self, name: str) -> bool:
         """Tell whether a station lives."""
@@ -136,7 +136,7 @@ class Stations:
         finally:
             life.close()
 
-    def send(self, name: str, letter: Letter, *, once: bool = False) -> bool:
+    def send(self, name: str, letter: ControlMessage, *, once: bool = False) -> bool:
         """Leave a letter with a station and ring it; False if it is not there.
 
         With ``once`` it takes the place of an equal one that was not read yet, and comes before
@@ -233,7 +233,7 @@ class Stations:
             if file.endswith(_LIFE) and not file.startswith(_STAGED)
         )
 
-    def _read(self, name: str) -> Said | None:
+    def _read(self, name: str) -> ProcessInfo | None:
         try:
             content = loads_strict(read_bounded(self.path(name, _SAYS)))
             check(content, _SAID)
@@ -241,15 +241,15 @@ class Stations:
             return None  # a power loss empties what was never synced
         if "clients" in content:
             content["clients"] = [client for client in content["clients"] if _is_client(client)]
-        return Said(name, content)
+        return ProcessInfo(name, content)
 
 
-class Station(ForkAware):
+class ProcessEntry(ForkAware):
     """A station of this process. :meth:`letters` belongs to one thread, the rest to any."""
 
     __slots__ = ("_inherited", "_life", "_socket", "name", "stations")
 
-    def __init__(self, stations: Stations, content: Mapping[str, Any]) -> None:
+    def __init__(self, stations: ProcessEntries, content: Mapping[str, Any]) -> None:
         """Open a station; it is there for others when this returns.
 
         Raises StoreNotWritableError.
@@ -307,7 +307,7 @@ class Station(ForkAware):
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RD)
 
-    def letters(self) -> list[Letter]:
+    def letters(self) -> list[ControlMessage]:
         """Take the letters that have come, oldest first.
 
         None is removed before all are read: an OSError leaves them for the next time.
@@ -348,14 +348,14 @@ def _is_client(value: Any) -> bool:
     return True
 
 
-def _letter(path: Path) -> Letter | None:
+def _letter(path: Path) -> ControlMessage | None:
     """Read a letter; None for what no station sends."""
     try:
         letter = loads_strict(read_bounded(path))
         check(letter, _LETTER)
     except (ValueError, CorruptFileError):
         return None
-    found: Letter = letter
+    found: ControlMessage = letter
     return found
 
 

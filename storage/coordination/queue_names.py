@@ -21,7 +21,7 @@ QueueName = tuple[str, int]
 _ESCAPED: Final = ("\\", "\t", "\n")
 
 
-class SlotNamesError(ValueError):
+class QueueNamesError(ValueError):
     """A line is damaged. ``position`` counts bytes from the start of what was given."""
 
     def __init__(self, position: int, reason: str) -> None:
@@ -39,7 +39,7 @@ def name_line(slot: int, topic: str, queue_id: int) -> bytes:
 
 
 def read_name_lines(data: bytes, first_slot: int) -> list[QueueName]:
-    """Read lines from that of ``first_slot`` on; SlotNamesError for the first damaged one."""
+    """Read lines from that of ``first_slot`` on; QueueNamesError for the first damaged one."""
     names: list[QueueName] = []
     position = 0
     while position < len(data):
@@ -52,10 +52,10 @@ def read_name_lines(data: bytes, first_slot: int) -> list[QueueName]:
 def _name_of(line: bytes, slot: int, position: int) -> QueueName:
     name, _, seal = line.rpartition(b"\t")
     if seal != b"%08x\n" % crc32(name, slot):
-        raise SlotNamesError(position, f"the check sum of line {slot + 1} is wrong")
+        raise QueueNamesError(position, f"the check sum of line {slot + 1} is wrong")
     topic, _, queue_id = name.decode("utf-8", "surrogateescape").rpartition("\t")
     if not topic or not is_id(queue_id):
-        raise SlotNamesError(position, f"line {slot + 1} names no queue")
+        raise QueueNamesError(position, f"line {slot + 1} names no queue")
     if "\\" in topic:
         topic = topic.encode("ascii", "replace").decode("unicode_escape", "replace")
     return topic, int(queue_id)

@@ -29,13 +29,13 @@ from storage.errors import CorruptFileError, StoreVersionError, go_on_without
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 
-from .java_start import LockTime, lock_mtime
-from .queue_names import SlotNamesError, name_line, read_name_lines
+from .java_start import JavaStart, lock_mtime
+from .queue_names import QueueNamesError, name_line, read_name_lines
 
 if TYPE_CHECKING:
     from mmap import mmap
 
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 PAGE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
@@ -119,7 +119,7 @@ def boot_id() -> tuple[int, int] | None:
     return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
 
 
-class SharedPage:
+class SharedState:
     """The mapped page and the names of its slots.
 
     ``words`` is a view of native 8-byte words. Writers keep one each under the gate; readers may
@@ -394,7 +394,7 @@ class SharedPage:
             return read_name_lines(self._fs.read(fd, end - read, read), count)
         except IsADirectoryError:
             raise CorruptFileError(self._names_path, 0, f"it is a folder ({_REMEDY})") from None
-        except SlotNamesError as error:
+        except QueueNamesError as error:
             raise CorruptFileError(
                 self._names_path, read + error.position, f"{error.reason} ({_REMEDY})"
             ) from None
@@ -402,15 +402,15 @@ class SharedPage:
             self._fs.close(fd)
 
 
-class PageBounds:
+class SharedStateBounds:
     """The bounds of a store that rmqctl processes write, read from their page without a lock.
 
     Implements :class:`storage.read.bounds.Bounds`.
     """
 
-    def __init__(self, page: SharedPage) -> None:
+    def __init__(self, page: SharedState) -> None:
         self.page = page
-        self._lock_time = LockTime(str(page.path.parent.parent / LOCK))
+        self._lock_time = JavaStart(str(page.path.parent.parent / LOCK))
 
     @classmethod
     def open(cls, root: Path, *, log_file_size: int) -> Self | None:
@@ -419,7 +419,7 @@ class PageBounds:
         Takes no lock and creates nothing.
         """
         try:
-            page = SharedPage(FileSystem(), root, writable=False)
+            page = SharedState(FileSystem(), root, writable=False)
         except OSError:
             return None
         from .shared_state_check import contradiction
@@ -459,7 +459,7 @@ class PageBounds:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""
         return self.page.queue_end(topic, queue_id)
 
-    def agrees(self, topic: str, queue_id: int, row: FileRow) -> bool:
+    def agrees(self, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
         """Whether a queue can end where the page says, by its files; for who reads it first."""
         from .shared_state_check import queue_agrees
 

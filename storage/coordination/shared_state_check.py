@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.config import StoreConfig
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
-    from .shared_state import SharedPage
+    from .shared_state import SharedState
 
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 _STAGES: Final = (STAGE_NONE, STAGE_RECORDS, STAGE_DISPATCH, STAGE_KEYS)
@@ -46,7 +46,7 @@ _DAY_MS: Final = 86_400_000
 _HEAD: Final = 128
 
 
-class Newest(NamedTuple):
+class NewestRecord(NamedTuple):
     """What is known of the last batch."""
 
     store_timestamp: int
@@ -54,7 +54,7 @@ class Newest(NamedTuple):
     """All its records were looked at."""
 
 
-def contradiction(page: SharedPage, root: Path, log_file_size: int) -> str | None:
+def contradiction(page: SharedState, root: Path, log_file_size: int) -> str | None:
     """Why the words can not be true, or None. Takes no lock: words that move are looked at again,
     and count as true if they move on and on, because a writer lives then."""
     for _ in range(_LOOKS):
@@ -69,12 +69,12 @@ def contradiction(page: SharedPage, root: Path, log_file_size: int) -> str | Non
     return None
 
 
-def _copy(page: SharedPage) -> list[int]:
+def _copy(page: SharedState) -> list[int]:
     words = page.words
     return [0] * Word.STATE + [int(words[number]) for number in _WORDS]
 
 
-def _judge(page: SharedPage, words: list[int], root: Path, size: int) -> str | None:
+def _judge(page: SharedState, words: list[int], root: Path, size: int) -> str | None:
     stage, start, to = words[Word.STAGE], words[Word.FROM], words[Word.TO]
     end = words[Word.LOG_END]
     if not 0 <= end < _FARTHEST or stage not in _STAGES:
@@ -127,7 +127,7 @@ def _judge_log(root: Path, words: list[int], size: int) -> str | None:
     return None
 
 
-def _last_batch(root: Path, start: int, to: int, size: int) -> Newest | None:
+def _last_batch(root: Path, start: int, to: int, size: int) -> NewestRecord | None:
     """Walk the records of [start, to); None if they are not there."""
     if start // size != (to - 1) // size:
         return None
@@ -146,8 +146,8 @@ def _last_batch(root: Path, start: int, to: int, size: int) -> Newest | None:
         newest = max(newest, head.store_timestamp)
         start += length
         if start == to:
-            return Newest(newest, True)
-    return Newest(newest, False)
+            return NewestRecord(newest, True)
+    return NewestRecord(newest, False)
 
 
 def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
@@ -160,7 +160,7 @@ def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
     return None
 
 
-def _judge_names(page: SharedPage, words: list[int], root: Path) -> str | None:
+def _judge_names(page: SharedState, words: list[int], root: Path) -> str | None:
     count = words[Word.NAMES_BYTES]
     if count == 0 and not page.mapped_offset(0):
         return None
@@ -208,7 +208,7 @@ def _read(root: Path, offset: int, size: int, count: int) -> bytes:
 # -- queues --------------------------------------------------------------------------------------
 
 
-def queue_agrees(page: SharedPage, topic: str, queue_id: int, row: FileRow) -> bool:
+def queue_agrees(page: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
     """Whether a queue can end where the page says, by its files.
 
     The unit before its end is there, and the one at it is not, or of a record behind the log's end.
@@ -233,7 +233,7 @@ def queue_agrees(page: SharedPage, topic: str, queue_id: int, row: FileRow) -> b
     return size > 0 and offset >= 0 and offset + size <= _batch_end(page)
 
 
-def mend_queue(page: SharedPage, topic: str, queue_id: int, config: StoreConfig) -> bool:
+def mend_queue(page: SharedState, topic: str, queue_id: int, config: StoreConfig) -> bool:
     """Make a queue end where files and log say; False if they lack units that the log has, which
     is more than a wrong word. Needs the gate; nothing is half done."""
     from storage.files.read_files import StoreFiles
@@ -254,7 +254,7 @@ def mend_queue(page: SharedPage, topic: str, queue_id: int, config: StoreConfig)
     return True
 
 
-def _unit(row: FileRow, queue_offset: int) -> tuple[int, int]:
+def _unit(row: ReadOnlyFiles, queue_offset: int) -> tuple[int, int]:
     position = queue_offset * CQ_STORE_UNIT_SIZE
     within = position % row.file_size
     file = row.look(position - within)
@@ -264,7 +264,7 @@ def _unit(row: FileRow, queue_offset: int) -> tuple[int, int]:
     return offset, size
 
 
-def _batch_end(page: SharedPage) -> int:
+def _batch_end(page: SharedState) -> int:
     """The log's end, or that of the batch whose units are being written."""
     words = page.words
     to = int(words[Word.TO]) if words[Word.STAGE] == STAGE_DISPATCH else 0

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from storage.files.fs import FileSystem
 
 from .shared_state import Word
-from .wakeup import LONGEST_SLEEP_MS, Bell
+from .wakeup import LONGEST_SLEEP_MS, Waker
 
 if TYPE_CHECKING:
-    from .shared_state import SharedPage
+    from .shared_state import SharedState
 
 _WITHOUT_BELL_MS: Final = 20
 
@@ -21,10 +21,10 @@ _WITHOUT_BELL_MS: Final = 20
 class Waiter:
     """What the thread of one opening that waits does, and whoever wakes it."""
 
-    def __init__(self, page: SharedPage, root: Path) -> None:
+    def __init__(self, page: SharedState, root: Path) -> None:
         self._page = page
         self._root = root
-        self._bell: Bell | None = None
+        self._bell: Waker | None = None
         self._woken = False
 
     def wait(self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None) -> int:
@@ -33,7 +33,7 @@ class Waiter:
         if words[Word.LOG_END] != known_log_end or timeout_ms <= 0:
             return int(words[Word.LOG_END])
         if self._bell is None:
-            self._bell = Bell.take(FileSystem(), self._page, self._root)
+            self._bell = Waker.take(FileSystem(), self._page, self._root)
         if self._bell is None:  # 256 others wait already
             time.sleep(min(timeout_ms, _WITHOUT_BELL_MS) / 1000)
             return int(words[Word.LOG_END])

@@ -36,7 +36,7 @@ from storage.format.names import OURS
 
 from .futex import ring_word
 from .locks import ForkAware, LockFile, at_fork
-from .shared_state import MAX_WAITERS, WAITER_BELLS, WAITER_FLAGS, WAITER_TOPICS, SharedPage
+from .shared_state import MAX_WAITERS, WAITER_BELLS, WAITER_FLAGS, WAITER_TOPICS, SharedState
 
 if TYPE_CHECKING:
     import socket
@@ -69,32 +69,32 @@ def _word_of(topic: str) -> int:
     return 1 << crc32(topic.encode()) % TOPIC_BITS
 
 
-class Bell(ABC):
+class Waker(ABC):
     """One waiter's slot and what it is rung by. Not for several threads at once."""
 
-    def __init__(self, page: SharedPage, slot: int, lock: LockFile) -> None:
+    def __init__(self, page: SharedState, slot: int, lock: LockFile) -> None:
         self._page = page
         self._slot = slot
         self._lock = lock
 
     @classmethod
-    def take(cls, fs: FileSystem, page: SharedPage, root: Path) -> Bell | None:
+    def take(cls, fs: FileSystem, page: SharedState, root: Path) -> Waker | None:
         """Take a free slot, or None when 256 waiters are there already (then poll).
 
         Raises OSError if the bell can not be made, and the slot is free again.
         """
         lock = LockFile(page.path)
-        bell: Bell | None = None
+        bell: Waker | None = None
         try:
             for slot in range(MAX_WAITERS):
                 if lock.try_lock(WAITER_FLAGS + slot):
                     compiled = native.compiled
                     if compiled is not None and compiled.has_word_bells():
-                        bell = WordBell(page, slot, lock)
+                        bell = FutexWaker(page, slot, lock)
                     else:
                         directory = root / OURS / BELLS
                         fs.make_dirs(directory)
-                        bell = SocketBell(page, slot, lock, directory)
+                        bell = SocketWaker(page, slot, lock, directory)
                     break
         finally:
             if bell is None:
@@ -127,7 +127,7 @@ class Bell(ABC):
             self._lock.close()
 
 
-class WordBell(Bell):
+class FutexWaker(Waker):
     """A bell that is a word of the page."""
 
     _seen = 0
@@ -150,14 +150,14 @@ class WordBell(Bell):
         native.compiled.wake(self._page.map, self._slot)
 
 
-class SocketBell(Bell, ForkAware):
+class SocketWaker(Waker, ForkAware):
     """A bell that is a datagram socket.
 
     Who rings stays connected to the sockets that it has rung: finding one by its path takes as long
     as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
     """
 
-    def __init__(self, page: SharedPage, slot: int, lock: LockFile, directory: Path) -> None:
+    def __init__(self, page: SharedState, slot: int, lock: LockFile, directory: Path) -> None:
         super().__init__(page, slot, lock)
         self._path = directory / str(slot)
         directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -215,10 +215,10 @@ class SocketBell(Bell, ForkAware):
             self._lock.close()
 
 
-class Ringer:
+class Notifier:
     """What an appender rings with."""
 
-    def __init__(self, page: SharedPage, root: Path) -> None:
+    def __init__(self, page: SharedState, root: Path) -> None:
         self._page = page
         self._directory = root / OURS / BELLS
         self._lock = threading.Lock()  # guards the sockets: one is closed in no other's send

@@ -44,20 +44,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import (
-    GateTimeoutError,
     StoreClosedError,
     StoreInUseError,
     StoreNotWritableError,
+    WriteLockTimeoutError,
 )
 from storage.format.names import SNAPSHOT_MANIFEST
 
-from .locks import Holder, LockFile
+from .locks import LockFile, LockOwner
 from .shared_state import Word
 from .write_lock_idle import IdleWatch, change_unmapped
 
 if TYPE_CHECKING:
-    from .shared_state import SharedPage
-    from .write_lock_progress import GateProgress
+    from .shared_state import SharedState
+    from .write_lock_progress import WriteLockProgress
 
 JAVA_BYTE: Final = 0
 GATE_BYTE: Final = 1
@@ -92,7 +92,7 @@ _ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
 """Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
 
 
-class Gate:
+class WriteLock:
     """Both locks of one store through one descriptor, and a lock for the threads that share it."""
 
     def __init__(self, root: Path, lock_path: Path, *, timeout_ms: int) -> None:
@@ -108,7 +108,7 @@ class Gate:
         self.turns = threading.Lock()
         """What the threads of this process take turns with: held whenever the gate is used."""
         self._pid = os.getpid()
-        self._page: SharedPage | None = None
+        self._page: SharedState | None = None
         self._words: Any = None
         self._watch = IdleWatch(self._look)
         self.may_hold_on = _ORDERED
@@ -136,13 +136,13 @@ class Gate:
         self._seen_end = -1
 
     @property
-    def page(self) -> SharedPage | None:
+    def page(self) -> SharedState | None:
         """Where holders and those who wait tell of themselves. Set while the gate is held, once
         the page is mapped; set back to None before the page is closed, and after :meth:`shut`."""
         return self._page
 
     @page.setter
-    def page(self, page: SharedPage | None) -> None:
+    def page(self, page: SharedState | None) -> None:
         if page is not None:
             self.heard = page.words[Word.GATE_WANTED]
             page.words[Word.HOLDER_PID] = self._pid
@@ -154,19 +154,19 @@ class Gate:
     def wait_turn(self, timeout_ms: int | None = None) -> None:
         """Wait while other threads of this process use the gate; ``turns`` is free then, or nearly.
 
-        Raises GateTimeoutError after ``timeout_ms`` (default: the store's).
+        Raises WriteLockTimeoutError after ``timeout_ms`` (default: the store's).
         """
         if self.turns.locked():
             limit = self._timeout_ms if timeout_ms is None else timeout_ms
             if not self.turns.acquire(timeout=limit / 1000):
-                raise GateTimeoutError(self._root, limit, "another thread of this process")
+                raise WriteLockTimeoutError(self._root, limit, "another thread of this process")
             self.turns.release()
 
     def take(self, timeout_ms: int | None = None) -> None:
         """Lock byte 1 if it is not :attr:`holding`; needs the turn.
 
-        Raises StoreClosedError, and GateTimeoutError after ``timeout_ms`` (default: the store's)
-        in which the gate made no progress: one process held it and stored nothing.
+        Raises StoreClosedError, and WriteLockTimeoutError after ``timeout_ms`` (default: the
+        store's) in which the gate made no progress: one process held it and stored nothing.
         """
         if self._closing:
             raise StoreClosedError(f"{self._root} has been closed")
@@ -186,7 +186,7 @@ class Gate:
     def keep(self) -> None:
         """Take the gate until :meth:`close`: from now on only threads of this process take turns.
 
-        Raises GateTimeoutError.
+        Raises WriteLockTimeoutError.
         """
         with self.held():
             self._kept = self.holding = True
@@ -218,7 +218,7 @@ class Gate:
 
     @contextmanager
     def held(self, timeout_ms: int | None = None) -> Iterator[None]:
-        """Hold the gate for a block. Raises GateTimeoutError and StoreClosedError."""
+        """Hold the gate for a block. Raises WriteLockTimeoutError and StoreClosedError."""
         self.wait_turn(timeout_ms)
         with self.turns:
             try:
@@ -236,7 +236,7 @@ class Gate:
 
         Stored is stored: who has the turn for so long, or has shut the gate, gives it back.
         """
-        with suppress(GateTimeoutError, StoreClosedError), self.held():
+        with suppress(WriteLockTimeoutError, StoreClosedError), self.held():
             pass
 
     def _take(self, limit_ms: int) -> None:
@@ -268,7 +268,7 @@ class Gate:
         deadline, last = start + limit, start + _MOST_LIMITS * limit
         next_look = start + limit / _LOOKS_A_LIMIT
         pause = _FIRST_PAUSE
-        progress: GateProgress | None = None
+        progress: WriteLockProgress | None = None
         hurries = False
         while True:
             self._ask()
@@ -283,9 +283,9 @@ class Gate:
                 next_look = now + limit / _LOOKS_A_LIMIT
             if now >= next_look:
                 if progress is None:
-                    from .write_lock_progress import GateProgress  # only a long wait needs it
+                    from .write_lock_progress import WriteLockProgress  # only a long wait needs it
 
-                    progress = GateProgress(self._root, self.lock_file.path, GATE_BYTE)
+                    progress = WriteLockProgress(self._root, self.lock_file.path, GATE_BYTE)
                 made = progress.is_made()
                 looked = time.monotonic()
                 # The time of the look itself does not count: it grows with the processes.
@@ -293,7 +293,7 @@ class Gate:
                 next_look = looked + limit / _LOOKS_A_LIMIT
             if now >= deadline:
                 waited_ms = round((now - start) * 1000)
-                raise GateTimeoutError(self._root, waited_ms, self._describe_holder())
+                raise WriteLockTimeoutError(self._root, waited_ms, self._describe_holder())
             # A process that opens a store may come a little later. A hundred of them that look each
             # 2 ms would take the processor from the one that holds the gate.
             opens = self._words is None and now - start > _OPENERS_HURRY
@@ -384,7 +384,7 @@ class Gate:
         if not self._is_in_place():
             raise StoreNotWritableError(self._root, "it was replaced just now; try again")
         while not self.lock_file.try_lock(JAVA_BYTE, exclusive=False):
-            holder: Holder | None = self.lock_file.holder(JAVA_BYTE)
+            holder: LockOwner | None = self.lock_file.holder(JAVA_BYTE)
             if holder is not None and holder.pid is not None:
                 who = f"a Java broker (pid {holder.pid})" if holder.pid else "a Java broker"
                 raise StoreInUseError(self._root, who)

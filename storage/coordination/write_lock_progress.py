@@ -29,7 +29,7 @@ _WORDS: Final = (Word.HOLDER_PID, Word.FROM, Word.LOG_END)
 _PAGE_BYTES: Final = _WORD_SIZE * (max(_WORDS) + 1)
 
 
-class GateProgress:
+class WriteLockProgress:
     """Compares what can be seen of the holders with what was seen at the last look."""
 
     def __init__(self, root: Path, lock_path: Path, byte: int) -> None:

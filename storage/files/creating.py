@@ -72,7 +72,7 @@ def create(path: Path, like: Path | None = None) -> int:
             mode = before.mode & 0o777
             try:
                 ownership.give(fd, before, mode, str(path), str(like))
-            except ownership.ShutsOutOwnerError:
+            except ownership.OwnerLockedOutError:
                 if folder_owner is not None:
                     ownership.give(
                         fd, folder_owner, folder_owner.file_mode, str(path), str(path.parent)

@@ -17,10 +17,10 @@ from storage.format.names import file_name, parse_file_name
 from .mapped_file import MappedFile
 
 if TYPE_CHECKING:
-    from storage.coordination.kept_links import SecondNames
+    from storage.coordination.kept_links import KeptLinks
 
     from .fs import FileSystem
-    from .preallocated_file import FileAhead
+    from .preallocated_file import PreallocatedFile
 
 
 class MappedFileQueue:
@@ -52,8 +52,8 @@ class MappedFileQueue:
         writable: bool,
         staging: Path | None = None,
         max_open: int = 64,
-        second_names: SecondNames | None = None,
-        ahead: FileAhead | None = None,
+        second_names: KeptLinks | None = None,
+        ahead: PreallocatedFile | None = None,
     ) -> None:
         self._fs = fs
         self.directory = directory

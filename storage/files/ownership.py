@@ -46,7 +46,7 @@ _said: dict[str, Owner] = {}
 """By store: what its files follow, where that is not the folder as it is."""
 
 
-class ShutsOutOwnerError(PermissionError):
+class OwnerLockedOutError(PermissionError):
     """A file that this process makes could not be written by the store's owner."""
 
     def __init__(self, owner: Owner, path: str, what: str) -> None:
@@ -106,7 +106,7 @@ def owner(info: os.stat_result) -> Owner:
 def give(fd: int, wanted: Owner, mode: int, path: str, what: str) -> None:
     """Make an open file, or folder, that this process has just made, the ``wanted`` owner's.
 
-    ``what`` is what the owner owns, for the sentence. Raises ShutsOutOwnerError where that is not
+    ``what`` is what the owner owns, for the sentence. Raises OwnerLockedOutError where that is not
     permitted and the owner could not write it, and OSError.
     """
     info = os.fstat(fd)
@@ -116,13 +116,13 @@ def give(fd: int, wanted: Owner, mode: int, path: str, what: str) -> None:
     if gid != wanted.gid:  # another group gets no more than all others get
         mode = mode & ~0o070 | (mode & 0o007) << 3
     if uid != wanted.uid and _shut_out(wanted, gid, mode, what):
-        raise ShutsOutOwnerError(wanted, path, what)
+        raise OwnerLockedOutError(wanted, path, what)
     if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.fchmod(fd, mode)
 
 
 def refuse_to_shut_out(root: Path) -> None:
-    """Raise ShutsOutOwnerError if files that this process makes in a store would shut its owner
+    """Raise OwnerLockedOutError if files that this process makes in a store would shut its owner
     out; nothing is left of the try. Raises OSError where nothing can be made."""
     wanted = owner(root.stat())
     if wanted.uid == os.geteuid():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .fs import FileSystem
 
 
-class FileAhead:
+class PreallocatedFile:
     """One file of ``file_size`` zeros with blocks for its first ``window`` bytes, or none.
 
     Thread-safe: one may make it while another takes it.

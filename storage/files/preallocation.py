@@ -55,7 +55,7 @@ OF_INDEX: Final = WindowSize(INDEX_WINDOW, 0.1, 4 * INDEX_WINDOW, LARGE, INDEX_W
 """From some 500,000 keys a second on."""
 
 
-class Windows:
+class Preallocation:
     """What one log, queue or index has ahead of where it is stored to; needs the gate."""
 
     __slots__ = ("_began", "_first", "_makes_pages", "_seconds", "_window")

@@ -25,7 +25,7 @@ _SHORTEST_S: Final = 0.02
 _LONGEST_S: Final = 10.0
 
 
-class PageSizes:
+class PrefaultSize:
     """What is known of the memory of this machine. Safe for threads: one may learn of it late."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -54,5 +54,5 @@ class PageSizes:
             self._pause_s = max(self._pause_s / 2, _SHORTEST_S)
 
 
-PAGE_SIZES: Final = PageSizes()
+PAGE_SIZES: Final = PrefaultSize()
 """Of this process: whatever its stores are, its memory is one."""

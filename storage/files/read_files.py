@@ -25,7 +25,7 @@ MAX_MAPS: Final = 256
 """Maps that one reader keeps, over all rows of files; each holds a file descriptor."""
 
 FEW_BYTES: Final = 4096
-"""Who reads up to so many of a file has nothing read ahead, see :meth:`FileRow.look`."""
+"""Who reads up to so many of a file has nothing read ahead, see :meth:`ReadOnlyFiles.look`."""
 
 
 class ReadMap:
@@ -39,7 +39,7 @@ class ReadMap:
     def __init__(self, mapped: mmap.mmap, inode: int, *, looked_at: bool = False) -> None:
         self.map = mapped
         self.looked_at = looked_at
-        """Nothing of it is read ahead: see :meth:`FileRow.look`."""
+        """Nothing of it is read ahead: see :meth:`ReadOnlyFiles.look`."""
         self.inode = inode
         """Which file it is: another one may get its name."""
         self.view = memoryview(mapped)
@@ -79,7 +79,7 @@ class MapBudget:
             budget.drop()
 
 
-class FileRow:
+class ReadOnlyFiles:
     """Equally long files named after the offset of their first byte: the log, or one queue.
 
     Thread-safe. A missing file is None; errors of the operating system other than a missing file
@@ -208,16 +208,18 @@ class StoreFiles:
         self._config = config
         self._queue_root = str(root / CONSUMEQUEUE)
         self._queue_file_size = config.mapped_file_size_consume_queue
-        self._queues: dict[tuple[str, int], FileRow] = {}
+        self._queues: dict[tuple[str, int], ReadOnlyFiles] = {}
         self.root = root
-        self.log = FileRow(self.budget, str(root / COMMITLOG), config.mapped_file_size_commit_log)
+        self.log = ReadOnlyFiles(
+            self.budget, str(root / COMMITLOG), config.mapped_file_size_commit_log
+        )
 
-    def queue(self, topic: str, queue_id: int) -> FileRow | None:
+    def queue(self, topic: str, queue_id: int) -> ReadOnlyFiles | None:
         """The files of a queue, whether there are any or not; None if no queue can be called so."""
         found = self._queues.get((topic, queue_id))
         if found is None and queue_id >= 0 and is_folder_name(topic):
             path = f"{self._queue_root}/{topic}/{queue_id}"
-            found = FileRow(self.budget, path, self._queue_file_size)
+            found = ReadOnlyFiles(self.budget, path, self._queue_file_size)
             found = self._queues.setdefault((topic, queue_id), found)
         return found
 

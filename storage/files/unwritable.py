@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .ownership import Owner, owner, shut_out
 
 
-class Unwritable(NamedTuple):
+class UnwritableFile(NamedTuple):
     """A file or folder of a store that its owner, or this user, can not write."""
 
     path: Path
@@ -36,7 +36,7 @@ class Unwritable(NamedTuple):
         return f"{kind} of user id {self.owner.uid}, mode {mode}, can not be written by {who}"
 
 
-def unwritable(root: Path) -> Iterator[Unwritable]:
+def unwritable(root: Path) -> Iterator[UnwritableFile]:
     """Each file and folder of a store that its owner can not write, or this user can not although
     the store's folder is open to them. What can not be looked into is left out."""
     wanted = owner(root.stat())
@@ -63,4 +63,4 @@ def unwritable(root: Path) -> Iterator[Unwritable]:
             if by_owner or (is_writer and not os.access(entry.path, right, effective_ids=True)):
                 if not os.path.lexists(entry.path):  # deleted meanwhile
                     continue
-                yield Unwritable(Path(entry.path), owner(info), info.st_mode, by_owner)
+                yield UnwritableFile(Path(entry.path), owner(info), info.st_mode, by_owner)

@@ -14,7 +14,7 @@ from .fastjson import JsonKey, JsonObject, JsonReader, JsonValue
 _NOTHING: Final = "\0 \t\r\n"
 
 
-class TornJson(NamedTuple):
+class PartialJson(NamedTuple):
     """The whole part of a document, an object.
 
     ``cut_at`` is the position (in characters) from which on nothing was understood, None if the
@@ -27,7 +27,7 @@ class TornJson(NamedTuple):
     open: tuple[JsonKey, ...] = ()
 
 
-def loads_torn(text: str) -> TornJson:
+def loads_torn(text: str) -> PartialJson:
     """Read as ``fastjson.loads`` does, up to where that is possible; never an error.
 
     What does not begin as an object gives an empty document.
@@ -44,7 +44,7 @@ class _TornReader(JsonReader):
         self._open: list[JsonKey] = []
         self._whole: JsonObject | None = None
 
-    def read_torn(self) -> TornJson:
+    def read_torn(self) -> PartialJson:
         value: JsonValue = {}
         try:
             value = self.read()
@@ -53,8 +53,8 @@ class _TornReader(JsonReader):
                 self._cut = self._start
         document = self._whole if self._whole is not None else value
         if not isinstance(document, dict):
-            return TornJson({}, 0)
-        return TornJson(document, self._cut, tuple(reversed(self._open)))
+            return PartialJson({}, 0)
+        return PartialJson(document, self._cut, tuple(reversed(self._open)))
 
     def _object(self, depth: int) -> JsonObject:
         members: JsonObject = {}

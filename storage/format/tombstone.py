@@ -25,7 +25,7 @@ _MOST_FILLER: Final = 4 << 20
 _NO_HOST: Final = bytes(8)
 
 
-class Replaced(NamedTuple):
+class Tombstone(NamedTuple):
     """What the new record is to say; ``size`` and ``commitlog_offset`` are those of the old one."""
 
     topic: str
@@ -82,7 +82,7 @@ def is_replaced(sys_flag: int, body: bytes | memoryview) -> bool:
     return bool(sys_flag & REPLACED_FLAG) and not any(body)
 
 
-def fillers(start: int, end: int, store_timestamp: int) -> Iterator[Replaced]:
+def fillers(start: int, end: int, store_timestamp: int) -> Iterator[Tombstone]:
     """Give records without a queue for [start, end) of the log, at least LEAST_FILLER bytes."""
     while start < end:
         size = min(end - start, _MOST_FILLER)
@@ -90,5 +90,5 @@ def fillers(start: int, end: int, store_timestamp: int) -> Iterator[Replaced]:
             size -= LEAST_FILLER + len(NOBODY)
         name = NOBODY if size >= MIN_RECORD_SIZE + len(NOBODY) else NOBODY[: size - MIN_RECORD_SIZE]
         rollback = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-        yield Replaced(name, 0, 0, start, size, store_timestamp, sys_flag=rollback)
+        yield Tombstone(name, 0, 0, start, size, store_timestamp, sys_flag=rollback)
         start += size

@@ -15,13 +15,13 @@ from storage.format.java_hash import key_hash
 from storage.log.walk import LogWalk, StretchKind
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 _MOST_KEPT: Final = 1 << 14
 """Records whose keys are remembered before the older ones are forgotten."""
 
 
-class KeyStretch(NamedTuple):
+class KeyRange(NamedTuple):
     """Keys of records one behind the other; ``end`` is where the next stretch begins."""
 
     end: int
@@ -41,7 +41,7 @@ class PendingHits(NamedTuple):
 NO_HITS: Final = PendingHits([], (0, 0))
 
 
-def key_stretches(log: FileRow, start: int, end: int) -> Iterator[KeyStretch]:
+def key_stretches(log: ReadOnlyFiles, start: int, end: int) -> Iterator[KeyRange]:
     """Read the keys of the records in [start, end) of the log; damage is passed."""
     walk = LogWalk(log, start, limit=end, check_crc=False, search_all=True)
     while (stretch := walk.next()) is not None:
@@ -53,13 +53,13 @@ def key_stretches(log: FileRow, start: int, end: int) -> Iterator[KeyStretch]:
                 rows.append(read_keys(file.view, position, size))
                 position += size
         whole = stretch.kind in (StretchKind.RECORDS, StretchKind.BLANK)
-        yield KeyStretch(walk.position, rows, whole)
+        yield KeyRange(walk.position, rows, whole)
 
 
 class PendingKeys:
     """The keys of one store's newest records, for its readers. Thread-safe; reads each once."""
 
-    def __init__(self, log: FileRow) -> None:
+    def __init__(self, log: ReadOnlyFiles) -> None:
         self._log = log
         self._lock = threading.Lock()  # guards everything below
         self._start = self._end = 0

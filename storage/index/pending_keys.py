@@ -20,8 +20,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from storage import native
-from storage.coordination.shared_state import STAGE_KEYS, STAGE_NONE, SharedPage, Word
-from storage.files.read_files import FileRow, MapBudget
+from storage.coordination.shared_state import STAGE_KEYS, STAGE_NONE, SharedState, Word
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.encode import index_hashes, topic_hash
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ class PendingKeys:
     """What one process knows of the keys that are still to be put. All methods need the gate."""
 
     def __init__(
-        self, config: StoreConfig, page: SharedPage, log_folder: Path, index: IndexWriter
+        self, config: StoreConfig, page: SharedState, log_folder: Path, index: IndexWriter
     ) -> None:
         self._enabled = config.message_index_enable
         self._page = page
         self._index = index
         self._maps = MapBudget(8)
-        self._log = FileRow(self._maps, str(log_folder), config.mapped_file_size_commit_log)
+        self._log = ReadOnlyFiles(self._maps, str(log_folder), config.mapped_file_size_commit_log)
         self.rows: list[KeyRow] = []
         """The records of this process in [``_start``, ``end``) of the log, in order."""
         self._start = 0
@@ -68,7 +68,7 @@ class PendingKeys:
     def note(self, start: int, end: int, row: KeyRow) -> None:
         """Remember the keys of the record in [start, end), which the log has now.
 
-        :class:`.append_one.OneAppender` does the same in place.
+        :class:`.append_one.FastAppender` does the same in place.
         """
         if self.end != start:
             self.go_on_at(start)

@@ -91,7 +91,7 @@ class _Look(NamedTuple):
     """Parts of the log whose keys may be missing; the last one goes to the log's end."""
 
 
-class UnsureIndex:
+class UnconfirmedIndex:
     """Finds keys in a store that was not closed cleanly and that no process has open.
 
     Files that the checkpoint vouches for are searched as usual, of the others each whole entry is

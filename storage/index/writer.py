@@ -16,11 +16,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from storage import native
-from storage.coordination.kept_links import SecondNames
+from storage.coordination.kept_links import KeptLinks
 from storage.coordination.shared_state import Word
 from storage.files.fs import WORD
 from storage.files.mapped_file import MappedFile
-from storage.files.preallocation import INDEX_WINDOW, OF_INDEX, Windows, has_pages_made
+from storage.files.preallocation import INDEX_WINDOW, OF_INDEX, Preallocation, has_pages_made
 from storage.format.index_file import (
     HASH_SLOT,
     HASH_SLOT_SIZE,
@@ -39,7 +39,7 @@ from storage.format.names import INDEX, OURS, index_file_name, is_index_file_nam
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.coordination.shared_state import SharedPage
+    from storage.coordination.shared_state import SharedState
     from storage.files.fs import FileSystem
     from storage.format.prepared import Ints
 
@@ -57,7 +57,7 @@ _UNDO_HEADER: Final = Struct("=6q")
 class IndexWriter:
     """The index files of a store; guarded by the gate. The newest one takes the keys."""
 
-    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage) -> None:
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState) -> None:
         self._fs = fs
         self._root = root
         self._directory = root / INDEX
@@ -66,12 +66,12 @@ class IndexWriter:
         self._size = config.index_file_size
         self._page = page
         self._file: MappedFile | None = None
-        self._windows = Windows(
+        self._windows = Preallocation(
             OF_INDEX, makes_pages=has_pages_made(config), first=slot_position(self._slots)
         )
         self.full: list[tuple[Path, int]] = []
         """Files that filled up and are not synced yet, and the store times of their last keys."""
-        self._second_names = SecondNames(fs, root)
+        self._second_names = KeptLinks(fs, root)
 
     def is_whole(self) -> bool:
         """Whether the file that takes the keys has its length; a missing one is another matter."""

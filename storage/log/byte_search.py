@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from .walk import LogWalk, StretchKind
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 
 def find_in_log(
-    log: FileRow,
+    log: ReadOnlyFiles,
     start: int,
     end: int,
     needle: bytes,
@@ -33,7 +33,7 @@ def find_in_log(
             progress(stretch.end - stretch.start)
 
 
-def _find(log: FileRow, start: int, sizes: Sequence[int], needle: bytes) -> Iterator[int]:
+def _find(log: ReadOnlyFiles, start: int, sizes: Sequence[int], needle: bytes) -> Iterator[int]:
     position = start % log.file_size
     file = log.at(start - position)
     if file is None:

@@ -11,13 +11,13 @@ import os
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 
 class LogBytes:
     """Reads pieces of log files into ``buffer``; a context manager, for one thread."""
 
-    def __init__(self, log: FileRow, buffer: bytearray) -> None:
+    def __init__(self, log: ReadOnlyFiles, buffer: bytearray) -> None:
         self.buffer = buffer
         self._log = log
         self._fd = -1

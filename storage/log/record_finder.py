@@ -23,12 +23,12 @@ from storage.format.layout import (
 from storage.format.record import CheckKind, check_record, decode_record
 from storage.format.tombstone import is_replaced
 
-from .walk import LogWalk, Stretch, StretchKind
+from .walk import LogWalk, Segment, StretchKind
 
 if TYPE_CHECKING:
     from mmap import mmap
 
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.format.message import MessageExt
 
 _MAGICS: Final = tuple(
@@ -60,14 +60,14 @@ class RecordFinder:
     ``end`` is the log's end, ``unit_of`` gives the unit of topic, queue id and queue offset.
     """
 
-    def __init__(self, log: FileRow, end: int, unit_of: UnitOf, max_record: int) -> None:
+    def __init__(self, log: ReadOnlyFiles, end: int, unit_of: UnitOf, max_record: int) -> None:
         self._log = log
         self._end = end
         self._unit_of = unit_of
         self._max_record = max_record
         self._last: FoundRecord | None = None
         self._known = -1  # a record begins here, or a file's rest: where the last certain one ends
-        self._stretch = Stretch(StretchKind.BLANK, -1, [], -1)
+        self._stretch = Segment(StretchKind.BLANK, -1, [], -1)
         self._ends: list[int] = []
 
     def containing(self, offset: int) -> FoundRecord | None:
@@ -180,7 +180,7 @@ class RecordFinder:
             return FoundRecord(start, size, None)
         return self._at(file, first, start - first) or FoundRecord(start, size, None)
 
-    def _of_stretch(self, stretch: Stretch, end: int) -> Iterator[FoundRecord]:
+    def _of_stretch(self, stretch: Segment, end: int) -> Iterator[FoundRecord]:
         if stretch.kind is StretchKind.BLANK:
             return
         start = stretch.start

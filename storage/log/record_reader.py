@@ -36,7 +36,7 @@ from storage.format.tombstone import is_replaced
 if TYPE_CHECKING:
     from mmap import mmap
 
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.format.prepared import PreparedRecords
 
 _HEAD: Final = HEADS[0]
@@ -57,7 +57,7 @@ _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 _NO_LIMIT: Final = 1 << 62
 
 
-class Naming(NamedTuple):
+class RecordNames(NamedTuple):
     """Which properties say where a message goes, and a topic that nothing goes to."""
 
     topic: str
@@ -81,7 +81,7 @@ class QueueKey:
 class RecordReader:
     """Reads single records of a log. Thread-safe; takes no lock."""
 
-    def __init__(self, log: FileRow) -> None:
+    def __init__(self, log: ReadOnlyFiles) -> None:
         self.log = log
         """The files that it reads."""
         self._open_files = log.opened
@@ -157,7 +157,7 @@ class RecordReader:
         return found
 
     def readdressed(
-        self, units: bytes, key: QueueKey, queue_offset: int, names: Naming
+        self, units: bytes, key: QueueKey, queue_offset: int, names: RecordNames
     ) -> tuple[PreparedRecords, int] | None:
         """Make the records of messages that are stored again where their properties say.
 

@@ -18,7 +18,7 @@ from storage.format.layout import BLANK_MAGIC, MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V
 from storage.format.record import CheckKind, check_record, read_head, scan_records
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.format.check import RecordScan
 
 _FIRST_RECORDS: Final = 1 << 14
@@ -40,7 +40,7 @@ class StretchKind(Enum):
     BLANK = auto()  # the blank record and what is behind it to the file's end
 
 
-class Stretch(NamedTuple):
+class Segment(NamedTuple):
     """A piece of one log file: [``start``, ``end``) of the log; ``sizes`` sum to its length."""
 
     kind: StretchKind
@@ -63,7 +63,7 @@ class LogWalk:
 
     def __init__(
         self,
-        log: FileRow,
+        log: ReadOnlyFiles,
         position: int,
         *,
         limit: int | None = None,
@@ -87,7 +87,7 @@ class LogWalk:
         self.stop_reason = ""
         """What lies at ``position`` after the walk has ended."""
 
-    def next(self) -> Stretch | None:
+    def next(self) -> Segment | None:
         """Give the next stretch, None at the end. May be called again when the log has grown."""
         if self._limit is not None and self.position >= self._limit:
             return None
@@ -134,7 +134,7 @@ class LogWalk:
 
     def _pass_damage(
         self, file: ReadMap, first: int, position: int, limit: int, reason: str
-    ) -> Stretch | None:
+    ) -> Segment | None:
         view = file.view
         found = check_record(view, position, limit, check_crc=False)
         if found.kind is CheckKind.MESSAGE and self._goes_on(
@@ -179,7 +179,7 @@ class LogWalk:
             start += _SEARCH_STEP
         return None
 
-    def _enter_next_file(self, first: int, position: int, reason: str) -> Stretch | None:
+    def _enter_next_file(self, first: int, position: int, reason: str) -> Segment | None:
         """Go to the next file that there is, if it begins with a record that can follow."""
         following = self._next_file(first)
         if following is None or not self._follows(following):
@@ -211,13 +211,13 @@ class LogWalk:
         file = self._log.at(self.last_record - position)
         return file is None or timestamp >= read_head(file.view, position).store_timestamp
 
-    def _pass(self, kind: StretchKind, size: int, reason: str = "") -> Stretch:
+    def _pass(self, kind: StretchKind, size: int, reason: str = "") -> Segment:
         return self._give(kind, [size], self.position + size, reason)
 
     def _give(
         self, kind: StretchKind, sizes: MutableSequence[int], end: int, reason: str = ""
-    ) -> Stretch:
-        stretch = Stretch(kind, self.position, sizes, end, reason)
+    ) -> Segment:
+        stretch = Segment(kind, self.position, sizes, end, reason)
         self.position = end
         return stretch
 

@@ -24,7 +24,7 @@ def read_columns(
     columns: memoryview,
     /,
 ) -> tuple[bytes, bytes]:
-    """Fill the matrix of a RecordBlock (storage.record_batch); rows and hashes of its keys."""
+    """Fill the matrix of a RecordBatch (storage.record_batch); rows and hashes of its keys."""
 
 def chains_are_sound(slots: memoryview, entries: memoryview, /) -> bool:
     """Whether every entry but the first, unused one is reached once, from its own slot."""
@@ -204,7 +204,7 @@ class PagesAhead:
 def pages_ahead(mapped: Any, fd: int, piece: int, lead: int, /) -> PagesAhead: ...
 
 class Appending:
-    """The compiled forms of OneAppender.append and BatchAppender.append, and what they know."""
+    """The compiled forms of FastAppender.append and BatchAppender.append, and what they know."""
 
     def use_words(self, words: memoryview, /) -> None: ...
     def end(self) -> None:
@@ -361,4 +361,4 @@ def call_quickly(
     finished: list[tuple[Any, ...]],
     /,
 ) -> tuple[tuple[Any, ...], Any, Any, BaseException | None] | None:
-    """See QuickCalls of client.listener.listener_loop."""
+    """See ListenerLoop of client.listener.listener_loop."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.files.read_files import FileRow, is_folder_name
+from storage.files.read_files import ReadOnlyFiles, is_folder_name
 from storage.format.cqext import decode_ext_unit, ext_offset
 from storage.format.errors import FormatError
 from storage.format.names import CONSUMEQUEUE_EXT
@@ -24,7 +24,7 @@ class ConsumeQueueExt:
     def __init__(self, files: StoreFiles) -> None:
         self._root = files.root / CONSUMEQUEUE_EXT
         self._budget = files.budget
-        self._rows: dict[tuple[str, int], FileRow | None] = {}
+        self._rows: dict[tuple[str, int], ReadOnlyFiles | None] = {}
 
     def tags_code(self, topic: str, queue_id: int, address: int) -> int | None:
         """Give the hash behind an address; None if there is none, so that the message passes the
@@ -47,13 +47,13 @@ class ConsumeQueueExt:
         except FormatError:
             return None
 
-    def _row(self, topic: str, queue_id: int) -> FileRow | None:
+    def _row(self, topic: str, queue_id: int) -> ReadOnlyFiles | None:
         key = (topic, queue_id)
         if key not in self._rows:
             self._rows[key] = self._find(topic, queue_id)
         return self._rows[key]
 
-    def _find(self, topic: str, queue_id: int) -> FileRow | None:
+    def _find(self, topic: str, queue_id: int) -> ReadOnlyFiles | None:
         if not is_folder_name(topic):
             return None
         folder = self._root / topic / str(queue_id)
@@ -63,4 +63,4 @@ class ConsumeQueueExt:
             return None
         if not sizes or not max(sizes):
             return None
-        return FileRow(self._budget, str(folder), max(sizes))
+        return ReadOnlyFiles(self._budget, str(folder), max(sizes))

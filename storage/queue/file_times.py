@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 _LOOK_SECONDS: Final = 1.0
 _TICK_NS: Final = 100_000_000
@@ -30,7 +30,7 @@ class FileTimes:
 
     __slots__ = ("_clock", "_known", "_row")
 
-    def __init__(self, row: FileRow, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, row: ReadOnlyFiles, clock: Callable[[], float] = monotonic) -> None:
         self._row = row
         self._clock = clock  # seconds
         # The row's files as listed, the folder's time, until when that is enough; of each file its

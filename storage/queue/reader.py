@@ -11,13 +11,13 @@ from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_
 from storage.log.record_reader import QueueKey
 
 from .file_times import FileTimes
-from .tail_reader import FollowedQueue
+from .tail_reader import TailReader
 
 _new: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
 
 if TYPE_CHECKING:
-    from storage.coordination.shared_state import SharedPage
-    from storage.files.read_files import FileRow
+    from storage.coordination.shared_state import SharedState
+    from storage.files.read_files import ReadOnlyFiles
     from storage.read.bounds import Bounds
     from storage.read.scan_bounds import ScanBounds
 
@@ -54,10 +54,10 @@ class QueueReader:
     def __init__(
         self,
         key: QueueKey,
-        row: FileRow,
+        row: ReadOnlyFiles,
         bounds: Bounds,
         scan: ScanBounds | None,
-        page: SharedPage | None = None,
+        page: SharedState | None = None,
     ) -> None:
         self.key = key
         self._row = row
@@ -65,7 +65,7 @@ class QueueReader:
         self._bounds = bounds
         self._scan = scan
         self._page = page
-        self.followed: FollowedQueue | None = None
+        self.followed: TailReader | None = None
         """What reads a few messages at the end, once there was one."""
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
         # (files generation, log min, min offset): where retention has left the queue
@@ -88,14 +88,16 @@ class QueueReader:
             return QueueBounds(min_offset, max_offset)
         return _new(QueueBounds, (known[2], max_offset))
 
-    def follow(self, bounds: QueueBounds, log: FileRow, max_count: int, max_bytes: int) -> None:
+    def follow(
+        self, bounds: QueueBounds, log: ReadOnlyFiles, max_count: int, max_bytes: int
+    ) -> None:
         """Have :attr:`followed` read what comes behind the end; the two are its limits."""
         page, known = self._page, self.followed
         if page is not None and (known is None or not known.holds(bounds.max_offset)):
             slot = page.slot(self.key.topic, self.key.queue_id)
             if slot is not None:
                 limits = (bounds.min_offset, max_count, max_bytes)
-                self.followed = FollowedQueue(self.key, self._row, log, page, slot, *limits)
+                self.followed = TailReader(self.key, self._row, log, page, slot, *limits)
 
     def units(self, queue_offset: int, count: int) -> bytes | None:
         """Up to ``count`` units from ``queue_offset`` on, none from the next file; fewer may come.

@@ -16,7 +16,7 @@ _FIRST_AT_MOST: Final = 1 << 40
 """A queue of which nothing is known may begin anywhere; beyond this, only two in a row say so."""
 
 
-class Piece(NamedTuple):
+class OffsetRun(NamedTuple):
     """Units of consecutive queue offsets from ``first`` on, and the store time of the last (ms)."""
 
     first: int
@@ -43,9 +43,9 @@ class QueueOrder:
         self.end = end
         """Queue offset behind the last unit that was given, or that was there before; None before
         the first of a queue that may begin anywhere."""
-        self._waiting: list[Piece] = []
+        self._waiting: list[OffsetRun] = []
 
-    def take(self, piece: Piece) -> Sequence[Piece]:
+    def take(self, piece: OffsetRun) -> Sequence[OffsetRun]:
         """Take the next units of the queue in log order; give what counts by now."""
         if not 0 <= piece.first < MAX_QUEUE_OFFSET:
             return ()
@@ -53,7 +53,7 @@ class QueueOrder:
             if piece.end <= self.end:
                 return ()  # repeated
             left = piece.units[(self.end - piece.first) * CQ_STORE_UNIT_SIZE :]
-            piece = Piece(self.end, left, piece.store_timestamp)
+            piece = OffsetRun(self.end, left, piece.store_timestamp)
         if piece.first == self.end:
             self._waiting.clear()
             self.end = piece.end
@@ -63,7 +63,7 @@ class QueueOrder:
             return ()
         if waiting and waiting[-1].end == piece.first:
             before = waiting.pop()
-            piece = Piece(before.first, before.units + piece.units, piece.store_timestamp)
+            piece = OffsetRun(before.first, before.units + piece.units, piece.store_timestamp)
         if piece.end - piece.first > 1:
             given = self._let_in(piece.first)
             self.end = piece.end
@@ -71,11 +71,11 @@ class QueueOrder:
         waiting.append(piece)
         return self.rest() if len(waiting) > _MOST_WAITING else ()
 
-    def rest(self) -> Sequence[Piece]:
+    def rest(self) -> Sequence[OffsetRun]:
         """What was kept waiting to the end."""
         return self._let_in(None)
 
-    def _let_in(self, before: int | None) -> list[Piece]:
+    def _let_in(self, before: int | None) -> list[OffsetRun]:
         """Give those that waited and can be true, in front of a queue offset."""
         waiting, self._waiting = self._waiting, []
         given = []

@@ -18,8 +18,8 @@ from storage.log.record_reader import UNUSUAL
 from storage.results import GetMessageResult, GetMessageStatus
 
 if TYPE_CHECKING:
-    from storage.coordination.shared_state import SharedPage
-    from storage.files.read_files import FileRow
+    from storage.coordination.shared_state import SharedState
+    from storage.files.read_files import ReadOnlyFiles
     from storage.log.record_reader import QueueKey
 
 _MOST: Final = 8
@@ -30,7 +30,7 @@ _LONG: Final = Struct(">q")
 _new: Final = tuple.__new__
 
 
-class FollowedQueue:
+class TailReader:
     """Reads what has come at the end of one queue, as long as no file has been deleted."""
 
     __slots__ = (
@@ -49,9 +49,9 @@ class FollowedQueue:
     def __init__(
         self,
         key: QueueKey,
-        row: FileRow,
-        log: FileRow,
-        page: SharedPage,
+        row: ReadOnlyFiles,
+        log: ReadOnlyFiles,
+        page: SharedState,
         slot: int,
         min_offset: int,
         max_count: int,

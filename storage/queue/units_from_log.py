@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
-from .record_order import Piece, QueueOrder
+from .record_order import OffsetRun, QueueOrder
 
 
 class RebuiltUnits:
@@ -28,7 +28,7 @@ class RebuiltUnits:
         order = self._orders.get(key)
         if order is None:
             order = self._orders[key] = QueueOrder(known or None)
-        for piece in order.take(Piece(queue_offset, unit, 0)):
+        for piece in order.take(OffsetRun(queue_offset, unit, 0)):
             self._put(key, piece)
 
     def finish(self) -> None:
@@ -38,7 +38,7 @@ class RebuiltUnits:
                 self._put(key, piece)
         self._orders.clear()
 
-    def _put(self, key: tuple[str, int], piece: Piece) -> None:
+    def _put(self, key: tuple[str, int], piece: OffsetRun) -> None:
         runs = self._runs.setdefault(key, [])
         if runs and piece.first == _end_of(runs[-1]):
             runs[-1][1].extend(piece.units)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.coordination.kept_links import SecondNames
+from storage.coordination.kept_links import KeptLinks
 from storage.errors import StoreNotWritableError
 from storage.files.access import refuse_unwritable_folders
 from storage.files.mapped_file_queue import MappedFileQueue
@@ -36,7 +36,7 @@ class ConsumeQueueTable:
         self._root = root / CONSUMEQUEUE
         self._staging = root / OURS
         self._file_size = config.mapped_file_size_consume_queue
-        self._second_names = SecondNames(fs, root)
+        self._second_names = KeptLinks(fs, root)
         self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
         """The queues written lately, by (topic, queue id)."""
 

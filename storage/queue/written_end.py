@@ -9,7 +9,7 @@ from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, ReadMap, StoreFiles
+    from storage.files.read_files import ReadMap, ReadOnlyFiles, StoreFiles
 
 _LOOK_AHEAD: Final = 200 * CQ_STORE_UNIT_SIZE
 
@@ -19,7 +19,7 @@ class QueueTail:
 
     __slots__ = ("hole", "key", "next_offset", "row")
 
-    def __init__(self, row: FileRow, key: QueueKey, next_offset: int) -> None:
+    def __init__(self, row: ReadOnlyFiles, key: QueueKey, next_offset: int) -> None:
         self.row = row
         self.key = key
         self.next_offset = next_offset
@@ -51,7 +51,7 @@ def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
             yield QueueTail(row, QueueKey(topic, queue_id), written_units(row))
 
 
-def written_units(row: FileRow) -> int:
+def written_units(row: ReadOnlyFiles) -> int:
     """Queue offset behind the last written unit, 0 for a queue without one (ConsumeQueue.recover).
 
     An all-zero file behind another is passed over: Java takes its first unit for a message.

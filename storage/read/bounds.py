@@ -2,7 +2,7 @@
 
 Files have their full length from creation, so their size says nothing. Two sources answer:
 
-* ``storage.coordination.shared_state.PageBounds``: the shared page of a store that rmqctl
+* ``storage.coordination.shared_state.SharedStateBounds``: the shared page of a store that rmqctl
   processes write;
 * ``storage.read.scan_bounds.ScanBounds``: any other store (a foreign one, a copy, a
   read-only mount, one whose Java broker runs or died): the end is found as RocketMQ's recovery

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.config import StoreConfig
-    from storage.index.prefix import UnsureIndex
+    from storage.index.prefix import UnconfirmedIndex
     from storage.index.reader import QueryOffsetResult
     from storage.log.record_reader import RecordReader
 
@@ -43,11 +43,11 @@ class KeyReader:
         self._log = records.log
         self._pending = PendingKeys(records.log) if config.message_index_enable else None
         self._follow_slots = follow_slots
-        self._unsure: UnsureIndex | None = None
+        self._unsure: UnconfirmedIndex | None = None
         if self._pending is not None and not bounds.index_is_whole():
-            from storage.index.prefix import UnsureIndex
+            from storage.index.prefix import UnconfirmedIndex
 
-            self._unsure = UnsureIndex(root, config, self.index, records)
+            self._unsure = UnconfirmedIndex(root, config, self.index, records)
 
     def messages(
         self, topic: str, key: str, max_num: int, begin: int, end: int

@@ -14,7 +14,7 @@ from storage import native
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
     from storage.log.record_reader import RecordReader
     from storage.queue.reader import QueueBounds, QueueReader
 
@@ -39,7 +39,7 @@ class Boundary(StrEnum):
 class TimeSearch:
     """Searches queues by store time (ms)."""
 
-    def __init__(self, records: RecordReader, log: FileRow) -> None:
+    def __init__(self, records: RecordReader, log: ReadOnlyFiles) -> None:
         self._records = records
         self._log = log
 

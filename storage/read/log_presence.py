@@ -18,7 +18,7 @@ from storage.queue.written_end import QueueTail, tails_of
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.files.read_files import FileRow, StoreFiles
+    from storage.files.read_files import ReadOnlyFiles, StoreFiles
 
 _FARTHEST: Final = 1 << 50
 """A petabyte of messages."""
@@ -86,7 +86,7 @@ def _ends_behind(log_end: int, config: StoreConfig, tails: Iterable[QueueTail]) 
     return ends
 
 
-def _end_of(log: FileRow) -> int:
+def _end_of(log: ReadOnlyFiles) -> int:
     """End of the last file; one without a byte is no file: nothing was ever stored in it."""
     for first in reversed(log.offsets()):
         if log.at(first) is not None:

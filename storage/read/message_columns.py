@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.format.message import MessageExt
     from storage.log.record_reader import RecordReader
     from storage.queue.reader import QueueReader
@@ -77,7 +77,7 @@ class ColumnBatch:
 class ColumnReader:
     """Reads column batches of any queue of one store. Thread-safe."""
 
-    def __init__(self, log: FileRow, records: RecordReader) -> None:
+    def __init__(self, log: ReadOnlyFiles, records: RecordReader) -> None:
         self._log = log
         self._records = records
         self._crc_of = bulk_crc32()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
     from storage.readonly import StoreView
 
 _MOST_QUEUES: Final = 64
@@ -19,7 +19,7 @@ _MOST_QUEUES: Final = 64
 
 
 def record_starts(
-    view: StoreView, log: FileRow, begin: int, end: int, log_end: int
+    view: StoreView, log: ReadOnlyFiles, begin: int, end: int, log_end: int
 ) -> NDArray[np.int64] | None:
     """Commit log offsets where records begin from ``begin`` to ``end``, ascending.
 
@@ -50,7 +50,7 @@ def record_starts(
     return starts if behind >= end or _ends_there(log, behind, log_end) else None
 
 
-def _ends_there(log: FileRow, offset: int, log_end: int) -> bool:
+def _ends_there(log: ReadOnlyFiles, offset: int, log_end: int) -> bool:
     """Whether no record follows in this file: the log's end, or the blank record."""
     if offset >= log_end:
         return True

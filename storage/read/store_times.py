@@ -21,7 +21,7 @@ from storage.format.layout import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 UNREADABLE: Final = -1
 _BORN_HOST_IPV6: Final = 0x10
@@ -32,7 +32,7 @@ _MAGICS: Final = np.array((MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2), np.int32)
 
 
 def gather_store_timestamps(
-    log: FileRow, places: NDArray[np.int64], sizes: NDArray[np.int64]
+    log: ReadOnlyFiles, places: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Read the store times (ms) of the records at ``places``, which ``sizes`` says how long are.
 
@@ -50,7 +50,7 @@ def gather_store_timestamps(
 
 
 def _in_file(
-    log: FileRow, first: int, positions: NDArray[np.int64], sizes: NDArray[np.int64]
+    log: ReadOnlyFiles, first: int, positions: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     found = np.full(len(positions), UNREADABLE, np.int64)
     file = log.at(first)

@@ -51,7 +51,7 @@ _ROLLBACK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 @dataclass(slots=True)
-class RecordBlock:
+class RecordBatch:
     """Whole records of one log file in log order; item i of each column is of record i.
 
     ``place`` is where the record lies in the file, ``physical_offset`` where it says it lies in the
@@ -93,14 +93,14 @@ class RecordBlock:
         """Log offset behind the last record."""
         return self.first + int(self.place[-1] + self.size[-1])
 
-    def take(self, rows: Longs) -> RecordBlock:
+    def take(self, rows: Longs) -> RecordBatch:
         """A block of some of the records; ``rows`` ascend."""
         chosen = {name: getattr(self, name)[rows] for name in COLUMNS}
         kept = np.full(len(self), -1, np.int64)
         kept[rows] = np.arange(len(rows))
         keys = kept[self.key_row] >= 0
         numbers = kept.tolist()
-        return RecordBlock(
+        return RecordBatch(
             self.first,
             **chosen,
             key_row=kept[self.key_row[keys]],
@@ -129,7 +129,7 @@ class RecordBlock:
 
 def read_block(
     view: memoryview, first: int, start: int, sizes: Sequence[int], topics: TopicNames
-) -> RecordBlock:
+) -> RecordBatch:
     """Take the columns of records that lie one behind the other from ``start`` of a file on.
 
     ``first`` is the file's log offset. The lengths in the records have been checked
@@ -141,7 +141,7 @@ def read_block(
 
 def read_records(
     view: memoryview, first: int, place: Longs, size: Longs, topics: TopicNames
-) -> RecordBlock:
+) -> RecordBatch:
     """The same for records at some places."""
     matrix = np.empty((len(COLUMNS), len(place) + _BESIDE), np.int64)
     if native.compiled is not None:
@@ -161,7 +161,7 @@ def read_records(
         row: bytes(view[start:behind])
         for row, start, behind in zip(marked.tolist(), begin.tolist(), end.tolist(), strict=True)
     }
-    return RecordBlock(first, **columns, key_row=key_row, key_hash=key_hash, texts=texts)
+    return RecordBatch(first, **columns, key_row=key_row, key_hash=key_hash, texts=texts)
 
 
 def hash_of_text(value: bytes) -> tuple[int, int]:

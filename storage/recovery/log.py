@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptFileError
-from storage.files.read_files import FileRow, MapBudget
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.dispatch import is_possible_topic, topic_of
 from storage.format.names import COMMITLOG, OURS
 from storage.format.record import (
@@ -24,7 +24,7 @@ from storage.format.record import (
     blank_record,
     read_head,
 )
-from storage.log.walk import LogWalk, Stretch, StretchKind
+from storage.log.walk import LogWalk, Segment, StretchKind
 
 from .queues import SET_ASIDE
 from .unit_check import Heads, Runs, read_heads
@@ -49,7 +49,7 @@ class LogRecovery:
         self._log = log
         self._file_size = log.file_size
         self._clean = clean_shutdown
-        self.row = FileRow(MapBudget(), str(root / COMMITLOG), log.file_size)
+        self.row = ReadOnlyFiles(MapBudget(), str(root / COMMITLOG), log.file_size)
         """The log as the walk reads it."""
         self._last_record: int | None = None
         self.heads: list[Heads] = []
@@ -131,7 +131,7 @@ class LogRecovery:
                 walk = self._walk_from(end)
         return runs, end if self._clean else self._cut_torn(runs, end)
 
-    def _search_farther(self, ended: LogWalk) -> Stretch | None:
+    def _search_farther(self, ended: LogWalk) -> Segment | None:
         """Look behind the end in all that its file holds, if it holds anything there."""
         file = self._log.find(ended.position)
         position = ended.position % self._file_size
@@ -142,7 +142,7 @@ class LogRecovery:
     def _walk_from(self, position: int) -> LogWalk:
         return LogWalk(self.row, position, search_all=True, last_record=self._last_record)
 
-    def _take(self, stretch: Stretch, runs: Runs, vouched_timestamp: int) -> bool:
+    def _take(self, stretch: Segment, runs: Runs, vouched_timestamp: int) -> bool:
         """Note a stretch; False if the log ends in front of it."""
         behind = stretch.end
         if stretch.kind is StretchKind.RECORDS or (
@@ -164,13 +164,13 @@ class LogRecovery:
         self._note(stretch, f"{stretch.reason}; {behind - stretch.start} bytes passed")
         return True
 
-    def _topic_is_possible(self, stretch: Stretch) -> bool:
+    def _topic_is_possible(self, stretch: Segment) -> bool:
         file = self._log.find(stretch.start)
         assert file is not None
         record = file.read(stretch.start - file.file_from_offset, stretch.sizes[0])
         return is_possible_topic(topic_of(record, 0))
 
-    def _bridge(self, stretch: Stretch) -> None:
+    def _bridge(self, stretch: Segment) -> None:
         """Write the blank record that a file lost, also over the first bytes of what is no record.
 
         Without it a Java broker would end the log here and delete what follows.
@@ -190,7 +190,7 @@ class LogRecovery:
         while runs:
             offset, sizes = runs[-1]
             place = offset + sum(sizes[:-1])
-            torn = Stretch(StretchKind.DAMAGED, place, sizes[-1:], end)
+            torn = Segment(StretchKind.DAMAGED, place, sizes[-1:], end)
             if self._topic_is_possible(torn):
                 break
             self._note(torn, "torn, no message has its topic")
@@ -200,7 +200,7 @@ class LogRecovery:
                 runs.pop()
         return end
 
-    def _note(self, stretch: Stretch, what: str) -> None:
+    def _note(self, stretch: Segment, what: str) -> None:
         first = stretch.start - stretch.start % self._file_size
         self.notes.append(f"{self._log.path(first)} byte {stretch.start - first}: {what}")
 

@@ -10,7 +10,7 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
 from storage.format.dispatch import DispatchRequest, read_request
 from storage.format.record import read_head
 from storage.log.walk import LogWalk, StretchKind
-from storage.queue.record_order import Piece, QueueOrder
+from storage.queue.record_order import OffsetRun, QueueOrder
 
 from .unit_check import Heads, Runs, records_to_dispatch
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from storage.append.append import Appender
     from storage.config import StoreConfig
     from storage.configs.deleted_topics import DeletedTopics
-    from storage.coordination.shared_state import SharedPage
+    from storage.coordination.shared_state import SharedState
     from storage.files.mapped_file_queue import MappedFileQueue
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
     from .queues import QueueRecovery
     from .store import RecoveryReport
@@ -35,10 +35,10 @@ class Redispatch:
         self,
         config: StoreConfig,
         appender: Appender,
-        page: SharedPage,
+        page: SharedState,
         queues: QueueRecovery,
         log: MappedFileQueue,
-        row: FileRow,
+        row: ReadOnlyFiles,
         report: RecoveryReport,
         deleted: DeletedTopics,
     ) -> None:
@@ -133,7 +133,7 @@ class Redispatch:
         slot = self._page.slot(*key)
         return 0 if slot is None else self._page.next_offset(slot)
 
-    def _put_piece(self, key: QueueKey, piece: Piece) -> int:
+    def _put_piece(self, key: QueueKey, piece: OffsetRun) -> int:
         """Put units, behind fillers where messages are missing; gives how many these are."""
         following = self._following(key)
         lost = piece.first - following if following else 0
@@ -176,7 +176,7 @@ class Redispatch:
         orders: dict[QueueKey, QueueOrder] = {}
         lost: set[QueueKey] = set()
 
-        def put(key: QueueKey, pieces: Iterable[Piece]) -> None:
+        def put(key: QueueKey, pieces: Iterable[OffsetRun]) -> None:
             for piece in pieces:
                 if self._put_piece(key, piece):
                     lost.add(key)
@@ -186,7 +186,7 @@ class Redispatch:
                 order = orders.get(key)
                 if order is None:
                     order = orders[key] = QueueOrder(self._following(key) or None)
-                unit = Piece(queue_offset, request.unit(), request.store_timestamp)
+                unit = OffsetRun(queue_offset, request.unit(), request.store_timestamp)
                 put(key, order.take(unit))
 
         self._pass(self._records_between(report.log_min, report.log_end), take)

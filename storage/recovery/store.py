@@ -33,7 +33,7 @@ from .redispatch import Redispatch
 if TYPE_CHECKING:
     from storage.append.append import Appender
     from storage.config import StoreConfig
-    from storage.coordination.shared_state import SharedPage
+    from storage.coordination.shared_state import SharedState
     from storage.files.fs import FileSystem
 
 
@@ -54,7 +54,7 @@ class Recovery:
     """One recovery of one store. Needs the gate, with no other writer there."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedPage, appender: Appender
+        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState, appender: Appender
     ) -> None:
         self._fs = fs
         self._root = root

@@ -11,7 +11,7 @@ from storage.format.message import PROPERTY_INNER_MULTI_QUEUE_OFFSET
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
 
     from .queues import QueueRecovery
 
@@ -34,7 +34,7 @@ class Heads(NamedTuple):
     """Whether it may name light queues, and so have several units."""
 
 
-def read_heads(log: FileRow, start: int, sizes: Sequence[int]) -> Heads:
+def read_heads(log: ReadOnlyFiles, start: int, sizes: Sequence[int]) -> Heads:
     """Read the heads of a run, best while it is in the processor's cache."""
     import numpy as np
 

@@ -21,7 +21,7 @@ from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.coordination.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
 from storage.coordination.locks import LockFile
-from storage.coordination.processes import Station, Stations
+from storage.coordination.processes import ProcessEntries, ProcessEntry
 from storage.format.message import Message, MessageQueue
 from tests.support.broken_off import BROKEN, broken_off, running
 from tests.support.consumers import PATIENCE_S, eventually
@@ -71,13 +71,13 @@ def test_a_station_whose_thread_did_not_start_is_opened_anew(open_broker, root, 
     broker = open_broker()
     with broken_starts("notices"), pytest.raises(BROKEN):
         broker.connect("a", RecordingClient())
-    assert Stations(root).living() == []
+    assert ProcessEntries(root).living() == []
     eventually(lambda: running("notices") == 0)
     client = join(broker, "a")
     open_broker().progress.move("g", {("T", 0): 3})
     assert client.wait_for("reset", "g", "T", {0: 3}), "nobody reads the letters"
     broker.close()
-    assert Stations(root).living() == []
+    assert ProcessEntries(root).living() == []
 
 
 def test_a_broker_whose_station_could_not_be_opened_closes(open_broker, root, broken_starts):
@@ -85,7 +85,7 @@ def test_a_broker_whose_station_could_not_be_opened_closes(open_broker, root, br
     with broken_starts("notices"), pytest.raises(BROKEN):
         broker.connect("a", RecordingClient())
     broker.close()
-    assert Stations(root).living() == Stations(root).dead() == []
+    assert ProcessEntries(root).living() == ProcessEntries(root).dead() == []
 
 
 @pytest.mark.parametrize("well", range(3))
@@ -169,7 +169,7 @@ def test_a_client_that_could_not_be_said_to_be_gone_goes_with_the_second_try(
     assert heir.wait_for("changed", "g")
     before = len(heir.calls)
     broker.lock_queues("g", "a", [queue(0)])
-    with once(Station, "say", full_disk()), pytest.raises(OSError, match=FULL):
+    with once(ProcessEntry, "say", full_disk()), pytest.raises(OSError, match=FULL):
         broker.disconnect("a")
     broker.connect("a", RecordingClient())  # it is free
     again(broker)
@@ -184,7 +184,7 @@ def test_a_group_that_could_not_be_left_is_left_with_the_second_try(broker, open
     heir = join(other, "b")
     assert heir.wait_for("changed", "g")
     before = len(heir.calls)
-    with once(Station, "say", full_disk()), pytest.raises(OSError, match=FULL):
+    with once(ProcessEntry, "say", full_disk()), pytest.raises(OSError, match=FULL):
         broker.unregister_client("a", None, "g")
     assert broker.consumer_ids("g") == ["a", "b"], "what is said is so"
     broker.unregister_client("a", None, "g")
@@ -202,7 +202,7 @@ def test_a_heartbeat_that_could_not_be_said_tells_the_others_with_the_second_try
     here = RecordingClient()
     broker.connect("a", here)
     beat = heartbeat("a", consumer("g", "T"), producers=("p",))
-    with once(Station, "say", full_disk()), pytest.raises(OSError, match=FULL):
+    with once(ProcessEntry, "say", full_disk()), pytest.raises(OSError, match=FULL):
         broker.heartbeat(beat)
     assert other.consumer_ids("g") == ["b"]
     broker.heartbeat(beat)
@@ -220,14 +220,14 @@ def test_a_closing_on_a_full_disk_leaves_neither_a_member_nor_a_lock(
     real = Path.write_bytes
 
     def write(path: Path, data: bytes) -> int:
-        if path.parent.is_relative_to(Stations(root).folder):
+        if path.parent.is_relative_to(ProcessEntries(root).folder):
             raise full_disk()
         return real(path, data)
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", write)
         broker.close()
-    assert Stations(root).living() == Stations(root).dead() == []
+    assert ProcessEntries(root).living() == ProcessEntries(root).dead() == []
     assert running("notices") == 0
     other = open_broker()
     join(other, "b")
@@ -265,7 +265,7 @@ def test_a_closing_that_was_broken_off_is_ended_by_the_second(open_broker, root)
     with once(threading.Thread, "join", KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
         broker.close()
     broker.close()
-    assert [said.name for said in Stations(root).living()] == [other.members.notices.name]
+    assert [said.name for said in ProcessEntries(root).living()] == [other.members.notices.name]
     assert heir.wait_until(lambda calls: len(calls) > before), "nobody is told"
     other.close()
     assert running("notices") == 0

@@ -10,7 +10,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.format.message import Message
 from storage.store import now_ms
 from tests.interop.cluster import running_cluster
@@ -77,7 +77,7 @@ def test_a_java_broker_delivers_what_we_sent_before_its_time_once_more(
         broker.progress.move("g", {("T", 0): 3})
     assert run("retry", "now", "g", stored[0].msg_id, "-y", "-q", "-S", root).code == 0
     assert run("retry", "dead", "g", stored[1].msg_id, "-y", "-q", "-S", root).code == 0
-    assert EndedDelays(root).path.exists()
+    assert EarlyDeliveries(root).path.exists()
 
     with running_cluster(java49, root, tmp_path, SETTINGS) as cluster:
         received = cluster.consume("T", "g", 4)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from rmqctl.cli import lazy
-from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.output.fields import Field, Kind, fields_of
 from rmqctl.parse.times import parse_time
 from storage.format.message import RESERVED_PROPERTIES
@@ -96,7 +96,7 @@ def row_commands() -> dict[str, type | None]:
     for name, entry in TREE.items():
         leaves = (
             {name: entry}
-            if isinstance(entry, Leaf)
+            if isinstance(entry, CommandRef)
             else {f"{name} {verb}": leaf for verb, leaf in entry.verbs.items()}
         )
         for path, leaf in leaves.items():

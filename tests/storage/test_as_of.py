@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from storage.as_of import PastView
+from storage.as_of import AsOfView
 from storage.errors import NotKnownError
 from storage.readonly import StoreView
 from tests.support.hand_made import START_MS, TINY, HandMade
@@ -38,7 +38,7 @@ def test_what_was_stored_later_is_not_there(
     store = made(steps, root)
     then = START_MS + after
     there = [message for message in store.messages if message.store_timestamp <= then]
-    with PastView.open_at(root, then) as view:
+    with AsOfView.open_at(root, then) as view:
         queues = {(message.topic, message.queue_id) for message in there}
         assert view.queues() == sorted(queues)
         for topic in "TU":
@@ -64,7 +64,7 @@ def test_what_was_stored_later_is_not_there(
 
 def test_the_past_does_not_grow(tmp_path: Path) -> None:
     made([(1, "T", 0), (1, "T", 0)], tmp_path)
-    with PastView.open_at(tmp_path, START_MS + 1) as view:
+    with AsOfView.open_at(tmp_path, START_MS + 1) as view:
         assert view.queue_bounds("T", 0) == (0, 1)
         made([(1, "T", 0), (0, "T", 0), (1, "T", 0)], tmp_path)
         assert view.queue_bounds("T", 0) == (0, 1)
@@ -76,8 +76,8 @@ def test_before_what_is_left_of_a_log_nothing_is_known(tmp_path: Path) -> None:
     left = [message for message in store.messages if message.commitlog_offset >= 4096]
     oldest = left[0].store_timestamp
     with pytest.raises(NotKnownError, match=str(oldest)):
-        PastView.open_at(tmp_path, oldest - 1)
-    with PastView.open_at(tmp_path, oldest) as view:
+        AsOfView.open_at(tmp_path, oldest - 1)
+    with AsOfView.open_at(tmp_path, oldest) as view:
         first = left[0].queue_offset
         assert view.queue_bounds("T", 0) == (first, first + 1)
 
@@ -86,5 +86,5 @@ def test_a_queue_that_was_all_deleted_keeps_its_number(tmp_path: Path) -> None:
     store = made([(10, "U", 0)] * 3 + [(10, "T", 0)] * 60, tmp_path)
     (tmp_path / "commitlog" / f"{0:020}").unlink()
     then = store.messages[-1].store_timestamp
-    with PastView.open_at(tmp_path, then) as view, StoreView.open(tmp_path) as now:
+    with AsOfView.open_at(tmp_path, then) as view, StoreView.open(tmp_path) as now:
         assert view.queue_bounds("U", 0) == now.queue_bounds("U", 0) == (3, 3)

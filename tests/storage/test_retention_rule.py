@@ -12,7 +12,7 @@ from storage.readonly import StoreView
 from storage.retention import (
     HOUR_MS,
     LogFile,
-    Rules,
+    RetentionRules,
     due_of,
     log_files,
     rules_by_hand,
@@ -28,7 +28,7 @@ def local(*parts):
     return int(datetime(*parts).timestamp() * 1000)
 
 
-NIGHT = Rules(3 * DAY, frozenset({4}))
+NIGHT = RetentionRules(3 * DAY, frozenset({4}))
 
 
 @pytest.mark.feature(52)
@@ -87,7 +87,7 @@ def test_how_full_the_disk_is_decides_what_matters(
     monkeypatch.setattr("os.statvfs", lambda _: space)
     config = TINY.with_(clean_file_forcibly_enable=forcibly, delete_when="03; 16;")
     rules = rules_of(tmp_path, config)
-    assert rules == Rules(72 * HOUR_MS, frozenset({3, 16}), any_hour, at_once)
+    assert rules == RetentionRules(72 * HOUR_MS, frozenset({3, 16}), any_hour, at_once)
     assert rules_of(tmp_path, config, 5) == rules._replace(reserved_ms=5)
     by_hand = rules_by_hand(config)
     assert by_hand.due(7, 9) == 72 * HOUR_MS + 7

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from typer.core import TyperOption
 
 from rmqctl.cli import lazy
-from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.cli.tree import TREE, CommandRef
 from tests.support.every_command import CALLS, Call
 
 VALUES: Final = (
@@ -108,5 +108,5 @@ def hostile_calls() -> Iterator[HostileCall]:
 
 def _command(path: str) -> Any:
     entry = TREE[path.split()[0]]
-    leaf = entry if isinstance(entry, Leaf) else entry.verbs[path.split()[1]]
+    leaf = entry if isinstance(entry, CommandRef) else entry.verbs[path.split()[1]]
     return lazy.build(path.split()[-1], leaf)

@@ -21,7 +21,7 @@ from typing import Any
 from broker.embedded.broker import EmbeddedBroker
 from broker.retry.redrive_properties import REDRIVE_DEAD
 from rmqctl.cli import app
-from storage.configs.dlq_acks import NOTHING_HANDLED, HandledFile
+from storage.configs.dlq_acks import NOTHING_HANDLED, DlqAcksFile
 from storage.configs.redrive_runs import RedriveRuns
 from storage.configs.topics import PERM_READ, PERM_WRITE
 from storage.files.fs import FileSystem
@@ -135,7 +135,7 @@ def _go_on(root: Path, *, resumes: bool) -> str:
         del sent[None]
         if len(sent) != LETTERS or set(sent.values()) != {1}:
             return f"sent {sorted(sent.values())}"
-        handled = HandledFile(root, view).read("%DLQ%g").get(0, NOTHING_HANDLED)
+        handled = DlqAcksFile(root, view).read("%DLQ%g").get(0, NOTHING_HANDLED)
         if handled.cursor != LETTERS:
             return f"handled {handled}"
     receipts = [

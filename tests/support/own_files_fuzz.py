@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storage.configs.checksummed_json import seal, unseal
-from storage.configs.pending_commits import ProgressNotes
+from storage.configs.pending_commits import PendingCommits
 from storage.configs.progress_table import QueueProgress
 from storage.coordination.queue_names import name_line
 from tests.support.cli import Result, run
@@ -321,7 +321,7 @@ def _make_store(folder: Path) -> dict[str, str]:
         words_of = line.format(**words).split()
         result = run(*words_of, "-S", root, "--no-input", stdin=b"x\n")
         assert result.code == 0, (line, result)
-    note = ProgressNotes(root / "rmqctl" / "members" / "1-0123456789ab.notes")
+    note = PendingCommits(root / "rmqctl" / "members" / "1-0123456789ab.notes")
     note.path.parent.mkdir(parents=True, exist_ok=True)
     note.write((f"{TOPIC}@{GROUP}", 0), QueueProgress(9, 4))
     note.close()

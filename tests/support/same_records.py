@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from storage.append.lmq import LightPut
+from storage.append.lmq import LmqPut
 from storage.format.message import MessageExt
 from storage.format.prepared import PreparedRecords
 from storage.format.record import decode_record
@@ -23,7 +23,7 @@ class Taken:
         self.units: list[tuple[int, int, int]] = []
 
     def __call__(
-        self, records: PreparedRecords | LightPut, *, whole: bool = False
+        self, records: PreparedRecords | LmqPut, *, whole: bool = False
     ) -> PutMessageResult:
         assert isinstance(records, PreparedRecords)
         records.place(0, [0] * len(records.queues), 0)

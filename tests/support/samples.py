@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.append.lmq import LightPut
+from storage.append.lmq import LmqPut
 from storage.config import FlushDiskType, StoreConfig
 from storage.files.fs import FileSystem
 from storage.format.encode import ENCODE_MANY_FROM, MessageInner, prepare
@@ -77,11 +77,11 @@ class Sample(NamedTuple):
         )
 
 
-def prepared(samples: Sequence[Sample]) -> PreparedRecords | LightPut:
+def prepared(samples: Sequence[Sample]) -> PreparedRecords | LmqPut:
     """Encoded as the broker would: with NumPy from so many messages on."""
     messages = [sample.inner() for sample in samples]
     if samples[0].light:
-        return LightPut(messages[0], samples[0].light)
+        return LmqPut(messages[0], samples[0].light)
     if len(messages) >= ENCODE_MANY_FROM:
         from storage.format.encode_many import encode_many
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rmqctl.message.filter_options import MessageFilter
     from storage.format.message import MessageExt
 
-    from .rewrite import Rewriting
+    from .rewrite import Rewrite
 
 TO_ORIGIN: Final = "origin"
 TO_RETRY: Final = "retry"
@@ -87,7 +87,7 @@ class Planner:
         broker: "EmbeddedBroker",
         letters: DeadLetters,
         target: str,
-        rewriting: "Rewriting",
+        rewriting: "Rewrite",
         max_redrives: int,
         *,
         sent_before: SentBefore,

@@ -23,11 +23,11 @@ from storage.format.message import dlq_topic
 
 from .edit import edited
 from .plan import Choice, Place, Planned, Planner, other_readers
-from .rewrite import Rewriting
+from .rewrite import Rewrite
 from .run import (
     ALREADY,
     Progress,
-    Redriving,
+    RedriveRun,
     Sent,
     Task,
     letter_at,
@@ -71,7 +71,7 @@ def redrive(
     group: str,
     choice: Choice,
     target: str,
-    rewriting: Rewriting,
+    rewriting: Rewrite,
     limits: Limits,
     receipts_file: Path | None,
     *,
@@ -99,7 +99,7 @@ def redrive(
         if edit and len(messages) != 1:
             raise UsageProblem(f"--edit takes one dead letter, and these are {len(messages)}")
         if edit and will_execute(cli):
-            task = task._replace(rewriting=Rewriting(edited=edited(messages[0], cli.environ)))
+            task = task._replace(rewriting=Rewrite(edited=edited(messages[0], cli.environ)))
         planner = Planner(
             broker,
             letters,
@@ -166,7 +166,7 @@ def _carry_out(
     check = refuse_beside_java(cli.store.path) if executes else None
     if executes and not attempt.planned:
         _settle(cli, attempt.task.group)
-    outcome: list[Redriving] = []
+    outcome: list[RedriveRun] = []
 
     def apply() -> Iterator[RedriveReceipt]:
         with ExitStack() as stack:
@@ -198,7 +198,7 @@ def _attempt(
     limits: Limits,
     handled: set[Place],
     told: "Callable[[RedriveReceipt], None]",
-    outcome: list[Redriving],
+    outcome: list[RedriveRun],
     stack: ExitStack,
 ) -> Iterator[RedriveReceipt]:
     from rmqctl.cli.services import services_by_the_way
@@ -230,7 +230,7 @@ def _attempt(
     cli.say(f"run {task.run}; if it breaks off: --resume {task.run} --execute")
     written = stack.enter_context(runs.receipts(task.run))
     stack.enter_context(services_by_the_way(cli, broker))
-    redriving = Redriving(
+    redriving = RedriveRun(
         broker,
         task,
         attempt.planned,

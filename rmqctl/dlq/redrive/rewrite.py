@@ -25,7 +25,7 @@ class PipeFailedError(Exception):
     """The program of --pipe did not give a body; the message is left alone."""
 
 
-class Rewriting(NamedTuple):
+class Rewrite(NamedTuple):
     """The changes that a call's options ask for. All of them may be absent."""
 
     properties: Mapping[str, str] = {}
@@ -97,12 +97,12 @@ class Rewriting(NamedTuple):
         }
 
 
-def rewriting_from(entry: Mapping[str, Any]) -> Rewriting:
-    """What ``Rewriting.entry`` wrote."""
+def rewriting_from(entry: Mapping[str, Any]) -> Rewrite:
+    """What ``Rewrite.entry`` wrote."""
     edited = entry["edited"]
     if edited is not None:
         edited = Content(_decoded(edited["body"]), edited["properties"], edited["flag"])
-    return Rewriting(entry["properties"], _decoded(entry["body"]), entry["pipe"], edited)
+    return Rewrite(entry["properties"], _decoded(entry["body"]), entry["pipe"], edited)
 
 
 def parse_properties(texts: Sequence[str]) -> dict[str, str]:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker.errors import BrokerError
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_RUN
 from rmqctl.dlq.rows import RedriveReceipt
-from storage.configs.dlq_acks import HandledFile, Range
+from storage.configs.dlq_acks import DlqAcksFile, Range
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
 from storage.format.message import dlq_topic
 
 from .plan import Place, Planned, SentBefore
-from .rewrite import PipeFailedError, Rewriting, rewriting_from
+from .rewrite import PipeFailedError, Rewrite, rewriting_from
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -54,7 +54,7 @@ class Task(NamedTuple):
     log_offset: int
     """Where the log ended when the run began."""
     places: Sequence[Place]
-    rewriting: Rewriting
+    rewriting: Rewrite
 
     def entry(self) -> dict[str, Any]:
         """As JSON."""
@@ -201,12 +201,12 @@ def settle(view: "StoreView", group: str) -> None:
         marks: dict[int, list[Range]] = defaultdict(list)
         for queue_id, offset in progress_of(view, task, receipts).sent:
             marks[queue_id].append((offset, offset + 1))
-        HandledFile(view.root, view).mark(dlq_topic(group), marks)
+        DlqAcksFile(view.root, view).mark(dlq_topic(group), marks)
         with RedriveRuns(view.root).receipts(task.run) as written:
             written.write(SETTLED)
 
 
-class Redriving:
+class RedriveRun:
     """One attempt at a run, over a store that is open for writing.
 
     ``planned`` are the dead letters that are left to do; ``stored`` what earlier attempts have
@@ -316,7 +316,7 @@ class Redriving:
             if self._broker.store is not None:
                 self._broker.store.flush()  # a mark must not outlive its message
             view = self._broker.view
-            HandledFile(view.root, view).mark(self._topic, self._to_mark)
+            DlqAcksFile(view.root, view).mark(self._topic, self._to_mark)
             self._to_mark.clear()
             self._unmarked = 0
         self._marked_at = time.monotonic()

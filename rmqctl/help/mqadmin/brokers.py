@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from .given import Given, Lines, Old, line
+from .given import Lines, MqadminOptions, Old, line
 
 _WHERE: Final = "b:brokerAddr= c:clusterName="
 _NAME_SERVER: Final = "there is no name server: the store's folder is the address"
@@ -13,17 +13,17 @@ _ONE_BROKER: Final = (
 _ACCESS: Final = "there is no access control of ours: who may open the folder may do everything"
 
 
-def _set_config(given: Given) -> Lines:
+def _set_config(given: MqadminOptions) -> Lines:
     return line("broker config set", (), given["k"], given["v"])
 
 
-def _metadata(given: Given) -> Lines:
+def _metadata(given: MqadminOptions) -> Lines:
     if given.true("g") and not given.true("t"):
         return line("group describe", ["-o", "json"])
     return line("topic describe", ["-o", "json"])
 
 
-def _clean(_: Given) -> Lines:
+def _clean(_: MqadminOptions) -> Lines:
     return line("store clean", ["--execute"])
 
 

@@ -12,7 +12,7 @@ Lines = list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class MqadminOptions:
     """What was given, by mqadmin's short letter; flags are "true". And what exists in the store."""
 
     values: Mapping[str, str]
@@ -70,7 +70,7 @@ class Old(NamedTuple):
     """
 
     options: str
-    new: Callable[[Given], Lines] | str
+    new: Callable[[MqadminOptions], Lines] | str
     ignored: str = ""
 
     @property

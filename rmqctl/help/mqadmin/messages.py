@@ -5,7 +5,7 @@ from typing import Final
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
-from .given import Given, Lines, Old, line
+from .given import Lines, MqadminOptions, Old, line
 
 _MOST: Final = "128"
 """What mqadmin's consumeMessage stops at."""
@@ -20,35 +20,35 @@ def _template(body: str) -> str:
     return body.replace("\\", "\\\\").replace("%", "%%")
 
 
-def _send(given: Given) -> Lines:
+def _send(given: MqadminOptions) -> Lines:
     options = given.options(k="--key", c="--tag", i="--queue")
     return line("produce", [*options, "--template", _template(given["p"])], given["t"])
 
 
-def _consume(given: Given) -> Lines:
+def _consume(given: MqadminOptions) -> Lines:
     options = given.options(i="--queue", o="--offset", s="--from", e="--to")
     count = given.get("c") or _MOST
     return line("consume", ["--exit", *options, "--count", count, "--with-meta"], given["t"])
 
 
-def _print(given: Given) -> Lines:
+def _print(given: MqadminOptions) -> Lines:
     options = given.options(i="--queue", s="--tag", b="--from", e="--to")
     form = ["--with-meta"] if given.true("d", default=True) else ["-f", r"%m %q:%o %d %g %k\n"]
     return line("consume", ["--exit", *options, *form], given["t"])
 
 
-def _print_by_queue(given: Given) -> Lines:
+def _print_by_queue(given: MqadminOptions) -> Lines:
     if not given.true("f"):
         return _print(given)
     options = given.options(i="--queue", s="--tag", b="--from", e="--to")
     return line("message stats", ["--by", "tag", "-t", given["t"], *options])
 
 
-def _by_id(given: Given) -> Lines:
+def _by_id(given: MqadminOptions) -> Lines:
     return [words for msg_id in given["i"].split(",") for words in line("message get", (), msg_id)]
 
 
-def _unit(given: Given) -> Lines:
+def _unit(given: MqadminOptions) -> Lines:
     """The file of a queue that holds a unit, and the units asked for."""
     index, count = given.number("i"), given.number("c", 10)
     units = given.queue_file_units

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Final
 
-from .given import Given, Lines, Old, line
+from .given import Lines, MqadminOptions, Old, line
 
 _NO_NAME_SERVER: Final = "there is no name server: the store's folder is the address"
 _WHERE: Final = "b:brokerAddr= c:clusterName="
 
 
-def _update_topic(given: Given) -> Lines:
+def _update_topic(given: MqadminOptions) -> Lines:
     verb = "alter" if given["t"] in given.topics else "create"
     options = given.options(r="--read-queue-nums", w="--write-queue-nums", p="--perm")
     return line(f"topic {verb}", [*options, *given.switches(o="order")], given["t"])
 
 
-def _update_group(given: Given) -> Lines:
+def _update_group(given: MqadminOptions) -> Lines:
     verb = "alter" if given["g"] in given.groups else "create"
     options = given.options(
         q="--retry-queue-nums",
@@ -32,36 +32,36 @@ def _update_group(given: Given) -> Lines:
     return line(f"group {verb}", [*options, *switches], given["g"])
 
 
-def _delete_group(given: Given) -> Lines:
+def _delete_group(given: MqadminOptions) -> Lines:
     options = ["--remove-offsets"] if given.true("r") else []
     return line("group delete", options, given["g"])
 
 
-def _consumer_progress(given: Given) -> Lines:
+def _consumer_progress(given: MqadminOptions) -> Lines:
     if given.get("g") is None:
         return line("lag show")
     lines = line("lag show", ["--by", "queue"], given["g"])
     return lines + line("group clients", (), given["g"]) if given.true("s") else lines
 
 
-def _broker_consume_stats(given: Given) -> Lines:
+def _broker_consume_stats(given: MqadminOptions) -> Lines:
     level = given.get("l")
     return line("lag show", ["--by", "queue", *(["--where", f"lag >= {level}"] if level else [])])
 
 
-def _reset_by_time(given: Given) -> Lines:
+def _reset_by_time(given: MqadminOptions) -> Lines:
     force = "--force" if given.true("f", default=True) else "--no-force"
     options = ["-g", given["g"], "-t", given["t"], "-s", given["s"], force]
     return [["resetOffsetByTime", *options]]
 
 
-def _skip_accumulated(given: Given) -> Lines:
+def _skip_accumulated(given: MqadminOptions) -> Lines:
     options = ["-g", given["g"], "-t", given["t"], "--to-latest"]
     back_only = [] if given.true("f", default=True) else ["--no-forward"]
     return [["offset", "reset", *options, *back_only, "--execute"]]
 
 
-def _clone(given: Given) -> Lines:
+def _clone(given: MqadminOptions) -> Lines:
     options = ["-g", given["d"], "-t", given["t"], "--to-group", given["s"], "--execute"]
     return [["offset", "reset", *options]]
 

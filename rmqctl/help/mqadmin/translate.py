@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rmqctl.errors import CliError, UsageProblem
 
 from .brokers import BROKERS
-from .given import Given, Lines, Old, parse
+from .given import Lines, MqadminOptions, Old, parse
 from .messages import MESSAGES
 from .topics_and_groups import TOPICS_AND_GROUPS
 
@@ -69,7 +69,7 @@ def sample(name: str) -> str:
         for letter, (long, _, required) in old.specs.items()
         if required
     }
-    return "; ".join(shlex.join(line) for line in old.new(Given(values)))
+    return "; ".join(shlex.join(line) for line in old.new(MqadminOptions(values)))
 
 
 _NUMBERS: Final = {"queueId", "index", "offset", "queue", "perm"}
@@ -85,19 +85,19 @@ def _with_own(line: list[str], own: list[str]) -> list[str]:
     return [*line[:place], *own, *line[place:]]
 
 
-def _given(name: str, values: Mapping[str, str], root: Path | None) -> Given:
+def _given(name: str, values: Mapping[str, str], root: Path | None) -> MqadminOptions:
     """The options, and what of the store the command has to know."""
     if root is None or not root.is_dir():
-        return Given(values)
+        return MqadminOptions(values)
     if name == "queryCq":
         from storage.detect import detect_config
         from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
         length = detect_config(root).mapped_file_size_consume_queue
-        return Given(values, queue_file_units=length // CQ_STORE_UNIT_SIZE)
+        return MqadminOptions(values, queue_file_units=length // CQ_STORE_UNIT_SIZE)
     if name in {"updateTopic", "updateSubGroup"}:
         from broker.embedded.broker import EmbeddedBroker
 
         with EmbeddedBroker.open(root, read_only=True) as broker:
-            return Given(values, frozenset(broker.topics()), frozenset(broker.groups()))
-    return Given(values)
+            return MqadminOptions(values, frozenset(broker.topics()), frozenset(broker.groups()))
+    return MqadminOptions(values)

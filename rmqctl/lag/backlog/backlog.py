@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.lag.exact_times import Part
 from analytics.lag.histogram import Bucket
-from analytics.lag.lag_snapshot import Standing, StoreLook
+from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 from analytics.lag.log_offsets import first_at
 from analytics.lag.queue_position import bytes_behind
 from analytics.lag.totals import add_up
 from rmqctl.parse.durations import format_duration, format_size
-from storage.retention import LogFile, Rules, log_files, safe_from
+from storage.retention import LogFile, RetentionRules, log_files, safe_from
 
 from .rows import HistogramRow, RiskRow
 
@@ -26,7 +26,7 @@ NONE: Final = "(none)"
 OTHER: Final = "(other)"
 
 
-def parts_of(standings: Iterable[Standing]) -> list[Part]:
+def parts_of(standings: Iterable[GroupLag]) -> list[Part]:
     """The queues that a group reads."""
     return [
         Part(standing.topic, queue.queue_id, queue.unread)
@@ -129,7 +129,7 @@ def _bar(count: int, most: int) -> str:
 
 
 def risk_rows(
-    view: "StoreView", seen: StoreLook, rules: Rules, within_ms: int
+    view: "StoreView", seen: LagSnapshot, rules: RetentionRules, within_ms: int
 ) -> Iterator[RiskRow]:
     """Groups that have lost unread messages or may lose some within a time, by name."""
     files = log_files(view.root, view.config, rules, view.log_max_offset(), seen.as_of)
@@ -141,7 +141,7 @@ def risk_rows(
 
 
 def _risk(
-    view: "StoreView", standing: Standing, files: Sequence[LogFile], safe: int, as_of: int
+    view: "StoreView", standing: GroupLag, files: Sequence[LogFile], safe: int, as_of: int
 ) -> RiskRow:
     messages = total_bytes = 0
     for queue in standing.queues:

@@ -26,7 +26,7 @@ from .rows import (
 )
 
 if TYPE_CHECKING:
-    from analytics.report.partial import Share
+    from analytics.report.partial import PartialReport
     from analytics.report.report import Report
 
 
@@ -210,7 +210,7 @@ def report(
 
 def _keep(
     cli: Cli,
-    shares: "Sequence[Share]",
+    shares: "Sequence[PartialReport]",
     as_of: int,
     folder: Path,
     shown: list[dict[str, Any]],

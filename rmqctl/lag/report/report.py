@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.history.gathering import gathered_report
 from analytics.lag.health import Health, worst
-from analytics.report.lag_report import Made, Unreadable, lag_report
+from analytics.report.lag_report import MadeReport, UnreadableStore, lag_report
 from analytics.report.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
@@ -88,7 +88,7 @@ def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterat
             cli.detail(session.said().rstrip())
 
 
-def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
+def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> MadeReport:
     """Make the report. Raises what opening it raises if no store can be read."""
     if asked.kept is not None:
         made = gathered_report(engine, asked.kept, asked.choice, asked.as_of)
@@ -127,7 +127,7 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> Made:
     return made
 
 
-def _code_of(failed: Unreadable) -> int | None:
+def _code_of(failed: UnreadableStore) -> int | None:
     if failed.denied:
         return exit_codes.NOT_WRITABLE
     return exit_codes.DAMAGED if failed.damaged else None

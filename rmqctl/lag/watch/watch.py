@@ -7,8 +7,8 @@ from math import ceil
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.lag.lag_snapshot import StoreLook
-from analytics.lag.queue_position import Unread
+from analytics.lag.lag_snapshot import LagSnapshot
+from analytics.lag.queue_position import QueuePosition
 from analytics.lag.selection import Choice
 from analytics.lag.totals import add_up
 from analytics.lag.trend import TREND_WINDOW_MS
@@ -22,7 +22,7 @@ from rmqctl.output.render import RowStream
 from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 
 from .rows import WatchedRateRow, WatchedRow
 
@@ -47,13 +47,13 @@ class Watcher:
     ) -> None:
         self._broker = broker
         self._choice = choice
-        self._history = ProgressSamples(broker.view.root).read(now_ms - TREND_WINDOW_MS)
+        self._history = OffsetSamples(broker.view.root).read(now_ms - TREND_WINDOW_MS)
         self._before: dict[tuple[str, str], int | None] = {}
         self._looks = 0
         self._tell = tell
         self._told: set[str] = set()
 
-    def look(self, now_ms: int) -> StoreLook:
+    def look(self, now_ms: int) -> LagSnapshot:
         """Look now, and remember it for the next ones."""
         with no_search_for_cycles():
             seen = look(self._broker, now_ms, self._choice, self._history)
@@ -64,7 +64,7 @@ class Watcher:
             self._history.forget_before(now_ms - TREND_WINDOW_MS)
         return seen
 
-    def _tell_unknown(self, seen: StoreLook) -> None:
+    def _tell_unknown(self, seen: LagSnapshot) -> None:
         """Tell once of what is not known, and again where it changes."""
         doubts = [] if seen.doubt is None else [seen.doubt]
         sentences = {*doubts, *unknown_sentences(seen)}
@@ -72,7 +72,7 @@ class Watcher:
             self._tell(sentence)
         self._told = sentences
 
-    def rows(self, seen: StoreLook, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
+    def rows(self, seen: LagSnapshot, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
         """A row for each group and topic; call it once a look."""
         before, self._before = self._before, {}
         found: list[WatchedRow | WatchedRateRow] = []
@@ -105,7 +105,7 @@ class Left(Enum):
     """Nothing that is known; waiting longer does not tell more."""
 
 
-def left(seen: StoreLook) -> Left:
+def left(seen: LagSnapshot) -> Left:
     """What is left to read. Progress beyond the end, progress that can not be relied on, and no
     group at all are unknown, not nothing."""
     unread = [queue.unread for standing in seen.standings for queue in standing.queues]
@@ -116,11 +116,11 @@ def left(seen: StoreLook) -> Left:
     return Left.NOTHING
 
 
-def _holds(what: Unread) -> bool:
+def _holds(what: QueuePosition) -> bool:
     return what.max_offset > what.min_offset
 
 
-def check_known(seen: StoreLook) -> None:
+def check_known(seen: LagSnapshot) -> None:
     """Refuse to call drained what is not known. CliError (3)."""
     if left(seen) is not Left.UNKNOWN:
         return
@@ -142,7 +142,7 @@ def needed(members: int, rate_in: float | None, rate_out: float | None) -> int |
     return ceil(rate_in / (rate_out / members))
 
 
-def _as_sample(seen: StoreLook) -> dict[str, Any]:
+def _as_sample(seen: LagSnapshot) -> dict[str, Any]:
     committed: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for standing in seen.standings:

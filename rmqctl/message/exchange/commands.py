@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rmqctl.produce.sources import Portion
     from storage.readonly import StoreView
 
-    from .import_reader import Placing
+    from .import_reader import ImportPosition
     from .masking import Rule
 
 
@@ -248,11 +248,13 @@ def _import_as_they_were(
     from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
     from rmqctl.cli.opening import open_for_writing
 
-    from .kept_times_import import KeepingImport, Topics
+    from .kept_times_import import KeptTimesImport, Topics
 
     with open_for_writing(cli, create=True) as broker:
         topics = Topics(broker, mapped, topic, DEFAULT_TOPIC_QUEUE_NUMS)
-        run = KeepingImport(cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty)
+        run = KeptTimesImport(
+            cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty
+        )
         run.run(portions, total)
 
 
@@ -271,10 +273,10 @@ def _import(
     from rmqctl.produce.sender import Defaults
     from rmqctl.produce.sources import Source
 
-    from .import_reader import Placing
+    from .import_reader import ImportPosition
 
     with open_for_writing(cli, create=True) as broker:
-        placing = Placing(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
+        placing = ImportPosition(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
         source = Source(_placed(portions, placing), total)
         run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
         run.run(broker, source, Defaults(topic or ""))
@@ -291,7 +293,7 @@ def _write_queues(broker: "Broker", of_new_topics: int) -> Any:
     return write_queues
 
 
-def _placed(portions: "Iterator[Portion]", placing: "Placing") -> "Iterator[Portion]":
+def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterator[Portion]":
     return (placing.place(portion) for portion in portions)
 
 

@@ -139,7 +139,7 @@ def outgoing_portions(
     yield Portion(None, part, lines)
 
 
-class Placing:
+class ImportPosition:
     """Where messages go: ``--map-topic`` and ``--topic``, and the queue with the same number.
 
     ``write_queues`` gives how many queues a topic has. Where it has fewer than the old one, a

@@ -81,7 +81,7 @@ class Topics:
         return queue_id % max(1, count)
 
 
-class KeepingImport:
+class KeptTimesImport:
     """One import; see :meth:`run`."""
 
     def __init__(

@@ -12,7 +12,7 @@ _RARE: Final = 1 << 11
 """One in so many bytes is rare enough to look at each place where it stands."""
 
 
-class Needle(NamedTuple):
+class SearchBytes(NamedTuple):
     """Texts of which one must lie in a record that is to be found."""
 
     texts: tuple[bytes, ...]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.read.by_key import carries_key
 from storage.readonly import FOREVER
 
-from .byte_search import Needle
+from .byte_search import SearchBytes
 from .query import Query
 from .run import SearchRun, usable_cpus
 
@@ -103,6 +103,6 @@ def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> 
             and carries_key(message, message.topic, key)
         )
 
-    needle = Needle((data,), False)
+    needle = SearchBytes((data,), False)
     first = begin or None
     return Query(needle, matches, first, end if end < FOREVER else None, 0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
     from storage.log.record_finder import FoundRecord, RecordFinder
     from storage.readonly import StoreView
 
@@ -31,7 +31,7 @@ class PackedRecords:
     def __init__(
         self,
         view: "StoreView",
-        log: "FileRow",
+        log: "ReadOnlyFiles",
         finder: "RecordFinder",
         log_end: int,
         *,

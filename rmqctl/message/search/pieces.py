@@ -11,12 +11,12 @@ from storage.format.errors import BodyError
 from storage.format.sys_flag import MessageSysFlag
 from storage.log.raw_bytes import LogBytes
 
-from .byte_search import Find, Needle
+from .byte_search import Find, SearchBytes
 from .packed import PackedRecords
 from .query import Query
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
     from storage.format.message import MessageExt
     from storage.log.record_finder import FoundRecord, RecordFinder
 
@@ -42,7 +42,7 @@ class PieceSearch:
     """Searches pieces of one log for one query. For one thread."""
 
     def __init__(
-        self, log: "FileRow", finder: "RecordFinder", query: Query, packed: PackedRecords
+        self, log: "ReadOnlyFiles", finder: "RecordFinder", query: Query, packed: PackedRecords
     ) -> None:
         self._log = log
         self._finder = finder
@@ -119,7 +119,7 @@ class _Around:
             if record.start >= self._piece.start or record.message is None:
                 yield from self._unless_packed(record)
 
-    def last(self, log: LogBytes, needle: Needle) -> "Iterator[FoundRecord]":
+    def last(self, log: LogBytes, needle: SearchBytes) -> "Iterator[FoundRecord]":
         """The record that reaches beyond the piece, if a hit lies in what is behind it."""
         end = self._piece.end
         if self._position > end:
@@ -135,7 +135,7 @@ class _Around:
             yield record
 
 
-def _holds(log: LogBytes, record: "FoundRecord", needle: Needle) -> bool:
+def _holds(log: LogBytes, record: "FoundRecord", needle: SearchBytes) -> bool:
     """Whether the bytes of a record hold the needle, a buffer at a time."""
     step = len(log.buffer) - needle.longest + 1
     for start in range(record.start, record.end, step):

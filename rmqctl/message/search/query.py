@@ -13,7 +13,7 @@ from storage.format.message import (
     TRANS_OP_HALF_TOPIC,
 )
 
-from .byte_search import Needle
+from .byte_search import SearchBytes
 from .texts import literal_of, parse_fields, texts_in
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _HOUR_MS: Final = 3_600_000
 class Query(NamedTuple):
     """One search. ``needle`` None: every record has to be looked at."""
 
-    needle: Needle | None
+    needle: SearchBytes | None
     matches: Predicate
     from_timestamp: int | None
     to_timestamp: int | None
@@ -126,7 +126,7 @@ def _needle(
     pattern: str | None,
     topics: Sequence[str] | None,
     fields: tuple[str, ...],
-) -> Needle | None:
+) -> SearchBytes | None:
     """The best bytes to look for: those that are likely to be rare come first."""
     in_body = "body" in fields
     if pattern is not None:
@@ -147,11 +147,11 @@ def _needle(
         tags = TagFilter.parse(tag)
         if tags is not None:
             needles = [b"TAGS\x01" + tag.encode("utf-8", "surrogateescape") for tag in tags.tags]
-            return Needle(tuple(needles), False)
+            return SearchBytes(tuple(needles), False)
     if topics is not None and _are_rare(view, topics):
         stored = [name.encode("utf-8", "surrogateescape") for name in topics]
         needles = [bytes((len(name) & 0xFF,)) + name for name in stored]
-        return Needle(tuple(needles), False)
+        return SearchBytes(tuple(needles), False)
     return None
 
 
@@ -164,5 +164,5 @@ def _are_rare(view: "StoreView", topics: Sequence[str]) -> bool:
     return counts[True] * 4 < counts[False]
 
 
-def _one_needle(data: bytes, *, in_body: bool) -> Needle:
-    return Needle((data,), in_body)
+def _one_needle(data: bytes, *, in_body: bool) -> SearchBytes:
+    return SearchBytes((data,), in_body)

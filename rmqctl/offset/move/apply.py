@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
 
 
-class Form(NamedTuple):
+class ChangeForm(NamedTuple):
     """How steps are shown: rows of a plan, and of a result by step, its row, the offset right
     before the write, and whether it was done (None: it was left alone)."""
 
@@ -29,7 +29,7 @@ class Form(NamedTuple):
     done: Callable[[Step, Any, int | None, bool | None], Any]
 
 
-class Carrier:
+class ChangeRun:
     """Carries out one command's moves. Make it before anything is read for the plan."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Carrier:
     def carry_out(
         self,
         steps: Sequence[Step],
-        form: Form,
+        form: ChangeForm,
         *,
         no_live: bool = False,
         full: bool | None = None,
@@ -134,7 +134,7 @@ class Carrier:
         self,
         steps: Sequence[Step],
         plan: Sequence[Any],
-        form: Form,
+        form: ChangeForm,
         sentences: Sequence[str],
         refusal: CliError | None,
     ) -> bool:

@@ -6,7 +6,7 @@ from broker.validation import check_group
 from rmqctl.parse.lists import parse_queues
 from storage.read.by_time import Boundary
 
-from .apply import Carrier, Form
+from .apply import ChangeForm, ChangeRun
 from .boundaries import parse_boundary, warn_of_future
 from .plan import Describer, Step
 from .queues import TopicChoice, chosen_places, stands
@@ -51,7 +51,7 @@ class ResetByTime(NamedTuple):
 
     def carry_out(self, cli: "Cli", broker: "EmbeddedBroker") -> None:
         """Plan it, show it, ask, do it."""
-        carrier = Carrier(cli, broker, execute_by_default=True)
+        carrier = ChangeRun(cli, broker, execute_by_default=True)
         if self.group not in carrier.groups:
             cli.warn(f"group {self.group} has no progress anywhere yet: it gets its first")
         describe = Describer(broker.view, broker.name, cli.now_ms, full=False)
@@ -74,7 +74,7 @@ class ResetByTime(NamedTuple):
             return row._replace(old_offset=old, note="not done" if applied is False else row.note)
 
         steps = self.steps(broker, carrier.progress, cli.now_ms)
-        carrier.carry_out(steps, Form(ResetByTimeRow, planned, ResetByTimeRow, done))
+        carrier.carry_out(steps, ChangeForm(ResetByTimeRow, planned, ResetByTimeRow, done))
 
     def steps(
         self, broker: "EmbeddedBroker", progress: "ProgressTable", now_ms: int | None = None

@@ -130,7 +130,7 @@ def reset(
     Carry it out:        rmqctl offset reset --from-file plan.csv --expect plan.csv --execute
     """
     cli = context_of(ctx)
-    from .reset import HowMuch, Whose, carry_out_reset, parse_rule
+    from .reset import GroupSelection, ResetGuards, carry_out_reset, parse_rule
 
     places = {
         "--to-datetime": to_datetime,
@@ -150,7 +150,7 @@ def reset(
         raise UsageProblem(f"{said}: exactly one of {', '.join(places)}")
     if preview not in {None, "full", "short"}:
         raise UsageProblem(f"--preview: {preview!r} is not one of full, short")
-    whose = Whose.parse(
+    whose = GroupSelection.parse(
         cli,
         group,
         topic,
@@ -159,7 +159,7 @@ def reset(
         queues=queue,
         from_file=from_file is not None,
     )
-    how = HowMuch(
+    how = ResetGuards(
         no_forward=no_forward,
         no_backward=no_backward,
         clamp=clamp,
@@ -222,10 +222,12 @@ def import_offsets(
     rmqctl offset import saved.csv -g readers --dry-run
     """
     cli = context_of(ctx)
-    from .reset import HowMuch, Whose, carry_out_reset, parse_rule
+    from .reset import GroupSelection, ResetGuards, carry_out_reset, parse_rule
 
-    whose = Whose.parse(cli, group, topic, all_groups=False, all_topics=False, from_file=True)
-    how = HowMuch(clamp=clamp, no_live=no_live, expect=expect)
+    whose = GroupSelection.parse(
+        cli, group, topic, all_groups=False, all_topics=False, from_file=True
+    )
+    how = ResetGuards(clamp=clamp, no_live=no_live, expect=expect)
     rule = parse_rule(cli, "lower")
     with open_for_reading(cli) as broker:
         carry_out_reset(

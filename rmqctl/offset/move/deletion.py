@@ -7,7 +7,7 @@ from broker.validation import check_group
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.parse.lists import parse_queues
 
-from .apply import Carrier, Form
+from .apply import ChangeForm, ChangeRun
 from .plan import Describer, steps_of
 from .queues import parse_topic_choice, stands, with_progress
 from .reset_targets import to_nothing
@@ -37,7 +37,7 @@ def carry_out_delete(
         check_group(group)
     wanted = None if queues is None else cli.parsed("--queue", parse_queues, queues)
     choices = [cli.parsed("--topic", parse_topic_choice, topic) for topic in topics or ()]
-    carrier = Carrier(cli, broker, execute_by_default=True)
+    carrier = ChangeRun(cli, broker, execute_by_default=True)
     places = [
         place
         for place in with_progress(carrier.progress, groups, choices or None)
@@ -48,5 +48,5 @@ def carry_out_delete(
         raise NotFound(f"group {', '.join(groups)} has no such progress{where}")
     steps = steps_of(stands(broker, carrier.progress, places), to_nothing, clamp=False)
     describe = Describer(broker.view, broker.name, cli.now_ms, full=True)
-    form = Form(PlannedMove, describe.planned, DoneMove, describe.done)
+    form = ChangeForm(PlannedMove, describe.planned, DoneMove, describe.done)
     carrier.carry_out(steps, form, no_live=no_live)

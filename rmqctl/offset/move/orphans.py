@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.validation import is_system_topic
 from storage.format.message import LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX, retry_topic
 
-from .apply import Carrier, Form
+from .apply import ChangeForm, ChangeRun
 from .orphan_rows import DoneOrphan, Orphan, Problem
 from .plan import Step
-from .queues import Stand, stands, with_progress
-from .reset_targets import Wish
+from .queues import GroupPosition, stands, with_progress
+from .reset_targets import ResetTarget
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 def orphans(cli: "Cli", broker: "EmbeddedBroker", *, fix: bool) -> None:
     """Print what was left behind; with ``fix`` put the progress among it right."""
-    carrier = Carrier(cli, broker, execute_by_default=fix)
+    carrier = ChangeRun(cli, broker, execute_by_default=fix)
     found = [*_of_progress(broker, carrier), *_of_topics(broker, carrier)]
     if not fix:
         cli.rows(Orphan, [item.row for item in found])
@@ -36,7 +36,7 @@ def orphans(cli: "Cli", broker: "EmbeddedBroker", *, fix: bool) -> None:
     left = len(found) - len(steps)
     if left:
         cli.warn(f"{left} of {len(found)} are no progress: 'rmqctl offset orphans' says what to do")
-    form = Form(
+    form = ChangeForm(
         Orphan,
         lambda step: fixable[step.stand.place],
         DoneOrphan,
@@ -45,7 +45,7 @@ def orphans(cli: "Cli", broker: "EmbeddedBroker", *, fix: bool) -> None:
     carrier.carry_out(steps, form)
 
 
-def _of_progress(broker: "EmbeddedBroker", carrier: Carrier) -> Iterator[Found]:
+def _of_progress(broker: "EmbeddedBroker", carrier: ChangeRun) -> Iterator[Found]:
     places = with_progress(carrier.progress, carrier.groups, None)
     known, stored = broker.topics(), set(broker.view.queues())
     topics = {topic for topic, _ in stored}
@@ -66,7 +66,7 @@ def _of_progress(broker: "EmbeddedBroker", carrier: Carrier) -> Iterator[Found]:
             yield _found(stand, Problem.LOST, stand.low)
 
 
-def _found(stand: Stand, problem: Problem, target: int | None) -> Found:
+def _found(stand: GroupPosition, problem: Problem, target: int | None) -> Found:
     gone = target is None
     row = Orphan(
         stand.place.group,
@@ -79,10 +79,10 @@ def _found(stand: Stand, problem: Problem, target: int | None) -> Found:
         "delete the progress" if gone else f"move to {target}",
         target,
     )
-    return Found(row, Step(stand, Wish(target)))
+    return Found(row, Step(stand, ResetTarget(target)))
 
 
-def _of_topics(broker: "EmbeddedBroker", carrier: Carrier) -> Iterator[Found]:
+def _of_topics(broker: "EmbeddedBroker", carrier: ChangeRun) -> Iterator[Found]:
     """Retry topics of groups that nobody knows, and queues of topics that are not set up."""
     known, groups = broker.topics(), {*carrier.groups, *broker.groups()}
     for topic in sorted(known):

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.lag.queue_position import Unread, bytes_behind, oldest_unread_timestamp
+from analytics.lag.queue_position import QueuePosition, bytes_behind, oldest_unread_timestamp
 from storage.read.by_time import Boundary
 
-from .queues import Place, Stand
-from .reset_targets import Scope, Wish, clamped
+from .queues import GroupPosition, QueueId
+from .reset_targets import ResetTarget, Scope, clamped
 from .rows import DoneMove, PlannedMove
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ _ORDER: Final = (Boundary.LOWER, Boundary.UPPER, Boundary.NEAREST49)
 class Step(NamedTuple):
     """One queue of a plan: how it stands and where it goes."""
 
-    stand: Stand
-    wish: Wish
+    stand: GroupPosition
+    wish: ResetTarget
 
     @property
     def target(self) -> int | None:
@@ -47,7 +47,7 @@ class Step(NamedTuple):
         return first, behind
 
 
-def steps_of(stands: Iterable[Stand], scope: Scope, *, clamp: bool) -> list[Step]:
+def steps_of(stands: Iterable[GroupPosition], scope: Scope, *, clamp: bool) -> list[Step]:
     """Where each queue goes; with ``clamp`` never beyond what it has."""
     steps = []
     for stand in stands:
@@ -56,7 +56,7 @@ def steps_of(stands: Iterable[Stand], scope: Scope, *, clamp: bool) -> list[Step
     return steps
 
 
-def targets_of(steps: Iterable[Step]) -> dict[Place, int | None]:
+def targets_of(steps: Iterable[Step]) -> dict[QueueId, int | None]:
     """What is to be written: queues that are left alone are not part of it."""
     return {step.stand.place: step.target for step in steps if not step.wish.stays}
 
@@ -85,8 +85,8 @@ class Describer:
             target,
             step.distance,
             self.lands_on(step),
-            Unread(low, offset, high).lag,
-            Unread(low, target, high).lag,
+            QueuePosition(low, offset, high).lag,
+            QueuePosition(low, target, high).lag,
             self._age(step),
             "; ".join(note for note in (step.wish.note, step.stand.note) if note) or None,
             self._bytes(step) if self._full else None,
@@ -104,7 +104,7 @@ class Describer:
             plan = plan._replace(
                 old_offset=old,
                 move=moved.distance,
-                lag_old=Unread(step.stand.low, old, step.stand.high).lag,
+                lag_old=QueuePosition(step.stand.low, old, step.stand.high).lag,
             )
         return DoneMove(*plan, applied)
 
@@ -139,7 +139,7 @@ class Describer:
 
     def _age(self, step: Step) -> int | None:
         place, _, _, low, high, _ = step.stand
-        what = Unread(low, step.target, high)
+        what = QueuePosition(low, step.target, high)
         if what.lag is None:
             return None
         if what.first_unread is None:

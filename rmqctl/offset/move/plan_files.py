@@ -22,7 +22,7 @@ from rmqctl.parse.json_texts import parse_given
 from rmqctl.parse.near_names import did_you_mean
 
 from .plan import Step
-from .queues import Place, TopicChoice, committed
+from .queues import QueueId, TopicChoice, committed
 from .rows import DoneMove, PlannedMove
 from .write import Check, changed
 
@@ -58,14 +58,14 @@ def write_plan(path: Path, rows: Sequence[PlannedMove]) -> None:
 
 def read_wishes(
     path: Path, groups: Sequence[str] | None, topics: Iterable[TopicChoice] | None
-) -> dict[Place, int | None]:
+) -> dict[QueueId, int | None]:
     """Where a file wants queues to go, narrowed to some groups and topics; None: all of the file.
 
     Lines that name no group count for each of ``groups``. UsageProblem if there are none then, and
     if such a line contradicts one that names the group. NotFound if the file has nothing of a group
     or a topic, or nothing at all.
     """
-    wishes: dict[Place, int | None] = {}
+    wishes: dict[QueueId, int | None] = {}
     choices = None if topics is None else list(topics)
     lines = read_offset_file(path)
     _check_has(path, lines, groups or (), choices or ())
@@ -79,7 +79,7 @@ def read_wishes(
             continue
         for group in [line.group] if line.group is not None else groups or ():
             if not groups or group in groups:
-                _wish(path, wishes, Place(group, line.topic, line.queue_id), line.offset)
+                _wish(path, wishes, QueueId(group, line.topic, line.queue_id), line.offset)
     if not wishes:
         of = ", ".join(groups or ())
         where = ", ".join(choice.topic for choice in choices or ())
@@ -87,7 +87,9 @@ def read_wishes(
     return wishes
 
 
-def _wish(path: Path, wishes: dict[Place, int | None], place: Place, offset: int | None) -> None:
+def _wish(
+    path: Path, wishes: dict[QueueId, int | None], place: QueueId, offset: int | None
+) -> None:
     known = wishes.setdefault(place, offset)
     if known != offset:
         both = f"{shown_offset(known)} and {shown_offset(offset)}"
@@ -121,7 +123,7 @@ def _check_has(
                 raise NotFound(f"{path} has no offset of queue {queue_id} of {topic}; it has {has}")
 
 
-def expectation(text: str, steps: Sequence[Step]) -> Mapping[Place, int | None]:
+def expectation(text: str, steps: Sequence[Step]) -> Mapping[QueueId, int | None]:
     """What ``--expect`` says: the offset of the one queue of the plan, or a plan's file.
 
     UsageProblem for a number with several queues. OffsetChangedError (6) if the plan has a queue
@@ -142,7 +144,7 @@ def expectation(text: str, steps: Sequence[Step]) -> Mapping[Place, int | None]:
     return expected
 
 
-def check_expected(expected: Mapping[Place, int | None], steps: Sequence[Step]) -> None:
+def check_expected(expected: Mapping[QueueId, int | None], steps: Sequence[Step]) -> None:
     """Compare with the plan that was just made, before anything is asked. OffsetChangedError."""
     for step in steps:
         place = step.stand.place
@@ -150,7 +152,7 @@ def check_expected(expected: Mapping[Place, int | None], steps: Sequence[Step]) 
             raise changed(place, expected[place], step.stand.offset)
 
 
-def expects(expected: Mapping[Place, int | None]) -> Check:
+def expects(expected: Mapping[QueueId, int | None]) -> Check:
     """The same check for the moment of the write."""
 
     def check(moves: "Moves") -> None:
@@ -164,7 +166,7 @@ def expects(expected: Mapping[Place, int | None]) -> Check:
     return check
 
 
-def _read_expected(path: Path) -> dict[Place, int | None]:
+def _read_expected(path: Path) -> dict[QueueId, int | None]:
     try:
         text = read_given(path).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
@@ -187,7 +189,7 @@ def _read_expected(path: Path) -> dict[Place, int | None]:
             hint = did_you_mean(str(unknown), _KNOWN)
             raise UsageProblem(f"--expect: {path} has {unknown!r}, which no plan has{hint}")
         return {
-            Place(row["group"], row["topic"], int(row["queue_id"])): _offset(row["old_offset"])
+            QueueId(row["group"], row["topic"], int(row["queue_id"])): _offset(row["old_offset"])
             for row in rows
         }
     except (ValueError, TypeError, KeyError, csv.Error):

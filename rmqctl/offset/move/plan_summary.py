@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analytics.lag.queue_position import Unread, bytes_behind, oldest_unread_timestamp
+from analytics.lag.queue_position import QueuePosition, bytes_behind, oldest_unread_timestamp
 from rmqctl.parse.durations import format_duration, format_size
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
@@ -61,12 +61,12 @@ def foot(
             yield f"{what}, by tag: {_tags(view, moved)}"
 
 
-def _old(step: Step) -> Unread:
-    return Unread(step.stand.low, step.stand.offset, step.stand.high)
+def _old(step: Step) -> QueuePosition:
+    return QueuePosition(step.stand.low, step.stand.offset, step.stand.high)
 
 
-def _new(step: Step) -> Unread:
-    return Unread(step.stand.low, step.target, step.stand.high)
+def _new(step: Step) -> QueuePosition:
+    return QueuePosition(step.stand.low, step.target, step.stand.high)
 
 
 def _lags(steps: Sequence[Step]) -> str:
@@ -79,7 +79,7 @@ def _lags(steps: Sequence[Step]) -> str:
 
 
 def _age(
-    view: "StoreView", steps: Sequence[Step], now_ms: int, of: Callable[[Step], Unread]
+    view: "StoreView", steps: Sequence[Step], now_ms: int, of: Callable[[Step], QueuePosition]
 ) -> str:
     """How long ago the oldest message was stored that is unread in any of the queues."""
     found = [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from storage.configs.progress import ProgressKey
 
 
-class Place(NamedTuple):
+class QueueId(NamedTuple):
     """One queue of a topic, as one group reads it."""
 
     group: str
@@ -31,10 +31,10 @@ class Place(NamedTuple):
         return f"queue {self.queue_id} of {self.topic} in group {self.group}"
 
 
-class Stand(NamedTuple):
+class GroupPosition(NamedTuple):
     """How a group stands in a queue. Offsets count messages; the end is exclusive."""
 
-    place: Place
+    place: QueueId
     offset: int | None
     """What is committed; None for nothing."""
     generation: int
@@ -75,7 +75,7 @@ def chosen_places(
     progress: ProgressTable,
     groups: Collection[str] | None,
     topics: Collection[TopicChoice] | None,
-) -> list[Place]:
+) -> list[QueueId]:
     """The queues of some groups and topics, sorted; None: of all that have progress.
 
     Of a named topic every queue counts, whether or not the group has read it yet. Retry topics
@@ -83,7 +83,7 @@ def chosen_places(
     """
     known = _topics_by_group(progress)
     there = TopicQueues(broker)
-    found: set[Place] = set()
+    found: set[QueueId] = set()
     for group in known if groups is None else groups:
         read = known.get(group, {})
         if topics is None:
@@ -93,7 +93,7 @@ def chosen_places(
         for choice in choices:
             queues = there.of(choice.topic, read.get(choice.topic, ()))
             wanted = _wanted(choice, queues)
-            found.update(Place(group, choice.topic, queue_id) for queue_id in wanted)
+            found.update(QueueId(group, choice.topic, queue_id) for queue_id in wanted)
     return sorted(found)
 
 
@@ -123,8 +123,8 @@ class TopicQueues:
 
 
 def stands(
-    broker: "EmbeddedBroker", progress: ProgressTable, places: Iterable[Place]
-) -> Iterator[Stand]:
+    broker: "EmbeddedBroker", progress: ProgressTable, places: Iterable[QueueId]
+) -> Iterator[GroupPosition]:
     """How groups stand in queues, by ``progress`` and the bounds as they are now."""
     topics = broker.topics()
     for place in places:
@@ -133,7 +133,7 @@ def stands(
         config = topics.get(place.topic)
         count = None if config is None else config.read_queue_nums
         unread = None if count is None or place.queue_id < count else count
-        yield Stand(place, committed(known), known.generation, low, high, unread)
+        yield GroupPosition(place, committed(known), known.generation, low, high, unread)
 
 
 def committed(progress: QueueProgress) -> int | None:
@@ -144,14 +144,14 @@ def committed(progress: QueueProgress) -> int | None:
 
 def with_progress(
     progress: ProgressTable, groups: Collection[str], topics: Collection[TopicChoice] | None
-) -> list[Place]:
+) -> list[QueueId]:
     """The queues of groups in which there is progress, of all topics if ``topics`` is None."""
     found = []
     for group, read in _topics_by_group(progress).items():
         if group in groups:
             for topic, queues in read.items():
                 found += [
-                    Place(group, topic, queue_id)
+                    QueueId(group, topic, queue_id)
                     for queue_id in queues
                     if topics is None or any(_names(choice, topic, queue_id) for choice in topics)
                 ]

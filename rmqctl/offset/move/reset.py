@@ -10,12 +10,12 @@ from rmqctl.parse.durations import parse_duration
 from rmqctl.parse.lists import parse_queues
 
 from . import reset_targets
-from .apply import Carrier, Form
+from .apply import ChangeForm, ChangeRun
 from .boundaries import parse_boundary, warn_of_future
 from .plan import Describer, Step, steps_of
 from .plan_files import check_ending, check_expected, expectation, expects, read_wishes, write_plan
 from .queues import (
-    Place,
+    QueueId,
     TopicChoice,
     TopicQueues,
     check_queues,
@@ -40,7 +40,7 @@ SCOPES: Final = (
 )
 
 
-class Whose(NamedTuple):
+class GroupSelection(NamedTuple):
     """Which groups and topics are meant; None stands for all."""
 
     groups: list[str] | None
@@ -59,7 +59,7 @@ class Whose(NamedTuple):
         all_topics: bool,
         queues: str | None = None,
         from_file: bool = False,
-    ) -> "Whose":
+    ) -> "GroupSelection":
         """Read the options. UsageProblem unless each of both is said in exactly one way; a file
         may say it instead."""
         if bool(groups) + all_groups != 1 and not (from_file and not (groups or all_groups)):
@@ -73,7 +73,7 @@ class Whose(NamedTuple):
         return cls([*dict.fromkeys(groups)] if groups else None, choices or None, numbers)
 
 
-class HowMuch(NamedTuple):
+class ResetGuards(NamedTuple):
     """What is allowed, and what is shown."""
 
     no_forward: bool = False
@@ -89,18 +89,18 @@ class HowMuch(NamedTuple):
 def carry_out_reset(
     cli: "Cli",
     broker: "EmbeddedBroker",
-    whose: Whose,
+    whose: GroupSelection,
     scope_name: str,
     scope_value: str | None,
     boundary: "Boundary",
-    how: HowMuch,
+    how: ResetGuards,
     *,
     execute_by_default: bool = False,
 ) -> None:
     """Plan, show, ask, do. Raises what the exit codes of the contract stand for."""
     if how.export is not None:
         check_ending(how.export)
-    carrier = Carrier(cli, broker, execute_by_default=execute_by_default)
+    carrier = ChangeRun(cli, broker, execute_by_default=execute_by_default)
     for group in whose.groups or ():
         if group not in carrier.groups:
             cli.warn(f"group {group} has no progress anywhere yet: it gets its first")
@@ -110,12 +110,12 @@ def carry_out_reset(
     if whose.queues is not None:
         places = _in_queues(places, whose.queues)
     steps = steps_of(stands(broker, carrier.progress, places), scope, clamp=how.clamp)
-    expected: Mapping[Place, int | None] = {}
+    expected: Mapping[QueueId, int | None] = {}
     if how.expect is not None:
         expected = expectation(how.expect, steps)
         check_expected(expected, steps)
     describe = Describer(broker.view, broker.name, cli.now_ms, full=how.full is not False)
-    form = Form(PlannedMove, describe.planned, DoneMove, describe.done)
+    form = ChangeForm(PlannedMove, describe.planned, DoneMove, describe.done)
     refusal = _refusal(steps, how)
     carrier.carry_out(
         steps,
@@ -128,7 +128,7 @@ def carry_out_reset(
     )
 
 
-def _whose(whose: Whose) -> str:
+def _whose(whose: GroupSelection) -> str:
     """What there is none of."""
     groups = "no group has" if whose.groups is None else f"group {', '.join(whose.groups)} has no"
     topics = [choice.topic for choice in whose.topics or ()]
@@ -136,7 +136,7 @@ def _whose(whose: Whose) -> str:
     return f"{groups} progress in {where}"
 
 
-def _in_queues(places: Sequence[Place], queues: Sequence[int]) -> list[Place]:
+def _in_queues(places: Sequence[QueueId], queues: Sequence[int]) -> list[QueueId]:
     """Those of some queues. NotFound for a queue that none of their topics has."""
     there = {place.queue_id for place in places}
     missing = [queue_id for queue_id in queues if queue_id not in there]
@@ -164,12 +164,12 @@ def _saver(path: Path) -> "Callable[[Sequence[PlannedMove]], str]":
 def _planned(
     cli: "Cli",
     broker: "EmbeddedBroker",
-    carrier: Carrier,
-    whose: Whose,
+    carrier: ChangeRun,
+    whose: GroupSelection,
     name: str,
     value: str | None,
     boundary: "Boundary",
-) -> tuple[list[Place], Scope]:
+) -> tuple[list[QueueId], Scope]:
     """The queues that are meant, and where they go."""
     progress, view = carrier.progress, broker.view
     if name == "--from-file":
@@ -229,7 +229,7 @@ def _messages(
 
 
 def _check_queues(
-    broker: "EmbeddedBroker", progress: "ProgressTable", wishes: Mapping[Place, int | None]
+    broker: "EmbeddedBroker", progress: "ProgressTable", wishes: Mapping[QueueId, int | None]
 ) -> None:
     """NotFound for a queue of a file that does not exist; it does where the group has progress,
     so what was exported can be imported."""
@@ -243,7 +243,7 @@ def _check_queues(
         check_queues(TopicChoice(topic, tuple(sorted(queues))), there.of(topic))
 
 
-def _refusal(steps: Sequence[Step], how: HowMuch) -> CliError | None:
+def _refusal(steps: Sequence[Step], how: ResetGuards) -> CliError | None:
     """What the options forbid about a plan."""
     for step in steps:
         place, low, high = step.stand.place, step.stand.low, step.stand.high

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.read.by_time import Boundary
 
-from .queues import Place, Stand, committed
+from .queues import GroupPosition, QueueId, committed
 
 if TYPE_CHECKING:
     from storage.configs.progress_table import ProgressTable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
-class Wish(NamedTuple):
+class ResetTarget(NamedTuple):
     """Where a queue's progress is to go."""
 
     offset: int | None
@@ -27,7 +27,7 @@ class Wish(NamedTuple):
 
 FUTURE = "the time lies in the future"
 """The note where a queue goes to a time that has not come yet."""
-Scope = Callable[[Stand], Wish]
+Scope = Callable[[GroupPosition], ResetTarget]
 
 
 def to_time(
@@ -37,46 +37,46 @@ def to_time(
     lies after ``now_ms``."""
     note = FUTURE if now_ms is not None and timestamp > now_ms else None
 
-    def wish(stand: Stand) -> Wish:
+    def wish(stand: GroupPosition) -> ResetTarget:
         _, topic, queue_id = stand.place
         offset = view.offset_in_queue_by_time(topic, queue_id, timestamp, boundary)
-        return Wish(offset, note, timestamp=timestamp)
+        return ResetTarget(offset, note, timestamp=timestamp)
 
     return wish
 
 
-def to_earliest(stand: Stand) -> Wish:
+def to_earliest(stand: GroupPosition) -> ResetTarget:
     """To the first message that is still there."""
-    return Wish(stand.low)
+    return ResetTarget(stand.low)
 
 
-def to_latest(stand: Stand) -> Wish:
+def to_latest(stand: GroupPosition) -> ResetTarget:
     """To the true end: only what comes from now on is read."""
-    return Wish(stand.high)
+    return ResetTarget(stand.high)
 
 
-def to_current(stand: Stand) -> Wish:
+def to_current(stand: GroupPosition) -> ResetTarget:
     """To where it is, which stops whoever runs ahead of it."""
-    return _stays("it has no progress") if stand.offset is None else Wish(stand.offset)
+    return _stays("it has no progress") if stand.offset is None else ResetTarget(stand.offset)
 
 
-def to_nothing(stand: Stand) -> Wish:
+def to_nothing(stand: GroupPosition) -> ResetTarget:
     """To no progress at all."""
-    return _stays("it has no progress") if stand.offset is None else Wish(None)
+    return _stays("it has no progress") if stand.offset is None else ResetTarget(None)
 
 
 def to_offset(offset: int) -> Scope:
     """To an offset."""
-    return lambda _stand: Wish(offset)
+    return lambda _stand: ResetTarget(offset)
 
 
 def shift_by(count: int) -> Scope:
     """Forward by so many messages, or, below 0, back."""
 
-    def wish(stand: Stand) -> Wish:
+    def wish(stand: GroupPosition) -> ResetTarget:
         if stand.offset is None:
             return _stays("it has no progress to shift")
-        return Wish(stand.offset + count)
+        return ResetTarget(stand.offset + count)
 
     return wish
 
@@ -84,21 +84,21 @@ def shift_by(count: int) -> Scope:
 def to_group(progress: "ProgressTable", other: str) -> Scope:
     """To where another group is in the same queue."""
 
-    def wish(stand: Stand) -> Wish:
+    def wish(stand: GroupPosition) -> ResetTarget:
         offset = committed(progress.get(*stand.place._replace(group=other).key))
-        return _stays(f"{other} has no progress") if offset is None else Wish(offset)
+        return _stays(f"{other} has no progress") if offset is None else ResetTarget(offset)
 
     return wish
 
 
-def as_planned(offsets: Mapping[Place, int | None]) -> Scope:
+def as_planned(offsets: Mapping[QueueId, int | None]) -> Scope:
     """To what a plan says."""
 
-    def wish(stand: Stand) -> Wish:
+    def wish(stand: GroupPosition) -> ResetTarget:
         offset = offsets[stand.place]
         if offset is None and stand.offset is None:
             return _stays("it has no progress")
-        return Wish(offset)
+        return ResetTarget(offset)
 
     return wish
 
@@ -107,16 +107,16 @@ def to_messages(view: "StoreView", messages: "Sequence[MessageExt]", boundary: B
     """To messages, one a topic: its own queue lands on it, the others at its store time."""
     by_topic = {message.topic: message for message in messages}
 
-    def wish(stand: Stand) -> Wish:
+    def wish(stand: GroupPosition) -> ResetTarget:
         message = by_topic[stand.place.topic]
         if message.queue_id == stand.place.queue_id:
-            return Wish(message.queue_offset)
+            return ResetTarget(message.queue_offset)
         return to_time(view, message.store_timestamp, boundary)(stand)
 
     return wish
 
 
-def clamped(wish: Wish, stand: Stand) -> Wish:
+def clamped(wish: ResetTarget, stand: GroupPosition) -> ResetTarget:
     """The wish cut to what the queue has."""
     offset = wish.offset
     if offset is None or wish.stays or stand.low <= offset <= stand.high:
@@ -126,5 +126,5 @@ def clamped(wish: Wish, stand: Stand) -> Wish:
     return wish._replace(offset=stand.high, note=f"{offset} is beyond the end; cut to it")
 
 
-def _stays(note: str) -> Wish:
-    return Wish(None, note, stays=True)
+def _stays(note: str) -> ResetTarget:
+    return ResetTarget(None, note, stays=True)

@@ -8,10 +8,10 @@ from rmqctl.audit.journal_entry import MOVES, UNDO_OF, done_moves, undone_by
 from rmqctl.errors import NotFound, Refused
 from storage.configs.journal import CHANGE_ID, Journal
 
-from .apply import Carrier, Form
+from .apply import ChangeForm, ChangeRun
 from .plan import Describer, Step
-from .queues import Place, stands
-from .reset_targets import Wish
+from .queues import QueueId, stands
+from .reset_targets import ResetTarget
 from .rows import DoneMove, PlannedMove
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def undo(
     What consumers have done since is no obstacle, and the plan shows it; another move is:
     OffsetChangedError (6). NotFound if there is no such change.
     """
-    carrier = Carrier(cli, broker)
+    carrier = ChangeRun(cli, broker)
     entries = list(Journal(broker.view.root).entries())
     done = done_moves(entries, carrier.progress.change_id)
     entry = _chosen(entries, done, change_id, broker)
@@ -41,7 +41,7 @@ def undo(
         )
     steps = _steps(broker, carrier, entry, entries)
     describe = Describer(broker.view, broker.name, cli.now_ms, full=True)
-    form = Form(PlannedMove, describe.planned, DoneMove, describe.done)
+    form = ChangeForm(PlannedMove, describe.planned, DoneMove, describe.done)
     carrier.carry_out(steps, form, no_live=no_live, note={UNDO_OF: number})
 
 
@@ -72,11 +72,11 @@ def _chosen(
 
 def _steps(
     broker: "EmbeddedBroker",
-    carrier: Carrier,
+    carrier: ChangeRun,
     entry: Mapping[str, Any],
     entries: list[dict[str, Any]],
 ) -> list[Step]:
-    moves = {Place(move["group"], move["topic"], move["queue_id"]): move for move in entry[MOVES]}
+    moves = {QueueId(move["group"], move["topic"], move["queue_id"]): move for move in entry[MOVES]}
     steps = []
     for stand in stands(broker, carrier.progress, sorted(moves)):
         move = moves[stand.place]
@@ -90,11 +90,11 @@ def _steps(
         notes = [f"{consumed} consumed since"] if consumed else []
         if old is not None and old < stand.low:
             notes.append(f"messages before {stand.low} are deleted")
-        steps.append(Step(stand, Wish(old, "; ".join(notes) or None)))
+        steps.append(Step(stand, ResetTarget(old, "; ".join(notes) or None)))
     return steps
 
 
-def _by_whom(place: Place, change_id: int, entries: list[dict[str, Any]]) -> str:
+def _by_whom(place: QueueId, change_id: int, entries: list[dict[str, Any]]) -> str:
     later = [
         entry[CHANGE_ID]
         for entry in entries

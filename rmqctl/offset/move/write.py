@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import OffsetChangedError
-from broker.offset.offset_move import Moved, move_progress
+from broker.offset.offset_move import MovedOffsets, move_progress
 from storage.configs.journal import Journal
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
 from storage.format.names import MEMBERS_FOLDER, OURS
 
-from .queues import Place, committed
+from .queues import QueueId, committed
 
 if TYPE_CHECKING:
     from storage.configs.progress import Moves
@@ -49,11 +49,11 @@ def _stations(root: Path) -> Path:
 
 def write_moves(
     root: Path,
-    targets: Mapping[Place, int | None],
+    targets: Mapping[QueueId, int | None],
     note: Mapping[str, Any],
     check: Check,
     java_check: Callable[[], None],
-) -> Moved:
+) -> MovedOffsets:
     """Move progress of any groups, all or nothing; on the device when this returns.
 
     Java's consumerOffset.json is moved with it, and whoever runs in the groups is told. Raises
@@ -71,7 +71,7 @@ def write_moves(
     return moved
 
 
-def tell(root: Path, places: Collection[Place]) -> None:
+def tell(root: Path, places: Collection[QueueId]) -> None:
     """Have running consumers go on from progress that was moved."""
     from broker.members.notices import tell_reset
 
@@ -101,7 +101,7 @@ def unchanged(steps: "Collection[Step]", live: Collection[str]) -> Check:
     return check
 
 
-def changed(place: Place, seen: int | None, now: int | None) -> OffsetChangedError:
+def changed(place: QueueId, seen: int | None, now: int | None) -> OffsetChangedError:
     """The error that says that progress is not what was seen."""
     return OffsetChangedError(
         f"{place} was at {_word(seen)} and is at {_word(now)} now; "
@@ -111,9 +111,9 @@ def changed(place: Place, seen: int | None, now: int | None) -> OffsetChangedErr
 
 def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
     """The ids of the clients that run in some groups, without asking them."""
-    from storage.coordination.processes import Stations
+    from storage.coordination.processes import ProcessEntries
 
-    stations = Stations(root)
+    stations = ProcessEntries(root)
     found: dict[str, list[str]] = {}
     try:
         living = stations.living()

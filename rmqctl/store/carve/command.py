@@ -64,7 +64,7 @@ def carve(
 
     from .plan import plan_of
     from .run import Carving, progress_sentences
-    from .transform import Remaker
+    from .transform import RecordTransform
 
     cli = context_of(ctx)
     if not topic and not group:
@@ -89,7 +89,7 @@ def carve(
             cli,
             view,
             plan,
-            Remaker(chosen.predicate, rules),
+            RecordTransform(chosen.predicate, rules),
             keeps_offsets=keeps,
             config=SMALL_STORE if small else view.config,
         )

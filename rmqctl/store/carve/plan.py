@@ -10,7 +10,7 @@ from storage.configs.subscription_groups import SubscriptionGroupConfig, subscri
 from storage.configs.topics import TopicConfig
 from storage.format.message import LMQ_PREFIX, dlq_topic, retry_topic
 from storage.readonly import Boundary
-from storage.tools.carve.lost_units import Unreached, unreached
+from storage.tools.carve.lost_units import LostUnits, unreached
 from storage.tools.carve.ranges import QueueRange
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _range(
     topic: str,
     queue_id: int,
     chosen: "MessageFilter",
-    cut: Sequence[Unreached],
+    cut: Sequence[LostUnits],
 ) -> QueueRange:
     """What is taken of a queue; messages at its end that can not be reached are ``cut``, and count
     as lost if they were wanted."""
@@ -121,7 +121,7 @@ def _range(
     return QueueRange(topic, queue_id, begin, end, low, high)
 
 
-def _is_wanted(message: Unreached, chosen: "MessageFilter") -> bool:
+def _is_wanted(message: LostUnits, chosen: "MessageFilter") -> bool:
     begin, end, time = chosen.from_timestamp, chosen.to_timestamp, message.store_timestamp
     return (begin is None or time >= begin) and (end is None or time < end)
 

@@ -21,12 +21,12 @@ from storage.format.names import OURS
 from storage.layout import CREATED
 from storage.tools.carve.columns import ExactEncoder
 from storage.tools.carve.new_store import ExactWriter, staged_folder
-from storage.tools.carve.ranges import QueueRange, RangeReader, Taken
+from storage.tools.carve.ranges import QueueRange, RangeReader, TakenRange
 
 from .odd_bodies import OddBodies
 from .plan import CarvePlan
 from .rows import CarvedRow, CarvePlanRow
-from .transform import Remaker, UnmaskableError
+from .transform import RecordTransform, UnmaskableError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Carving:
         cli: "Cli",
         view: "StoreView",
         plan: CarvePlan,
-        remaker: Remaker,
+        remaker: RecordTransform,
         *,
         keeps_offsets: bool,
         config: "StoreConfig",
@@ -138,7 +138,7 @@ class Carving:
             self._odd.finish()
             self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
 
-    def _remade(self, taken: Taken) -> Taken:
+    def _remade(self, taken: TakenRange) -> TakenRange:
         kept: list[int] = []
         records: list[bytes] = []
         remake = self._remaker.remake
@@ -159,7 +159,7 @@ class Carving:
         numbers, offsets = taken.queue_numbers[rows], taken.queue_offsets[rows]
         return taken._replace(records=records, queue_numbers=numbers, queue_offsets=offsets)
 
-    def _count(self, taken: Taken) -> None:
+    def _count(self, taken: TakenRange) -> None:
         """Count messages, and those before each place at which a group stands."""
         self._counts += np.bincount(taken.queue_numbers, minlength=len(self._ranges))
         if self._keeps:

@@ -27,7 +27,7 @@ class UnmaskableError(Exception):
     """
 
 
-class Remaker:
+class RecordTransform:
     """Makes the record that goes over."""
 
     def __init__(self, predicate: "Predicate | None", rules: Sequence[Rule]) -> None:

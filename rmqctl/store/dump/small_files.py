@@ -15,7 +15,7 @@ from storage.coordination.shared_state import (
     SLOTS,
     WAITER_FLAGS,
     WORD_NAMES,
-    SharedPage,
+    SharedState,
 )
 from storage.errors import StoreError
 from storage.files.bounded import read_bounded, read_first
@@ -79,7 +79,7 @@ def shared_page(root: Path) -> PageDump:
     """The page of the store at ``root``, and the names of its slots."""
     path = root / "rmqctl" / "shared"
     try:
-        page = SharedPage(FileSystem(), root, writable=False)
+        page = SharedState(FileSystem(), root, writable=False)
     except FileNotFoundError as error:
         raise CliError(f"{path} is damaged: it is too short for a shared page", DAMAGED) from error
     try:
@@ -91,7 +91,7 @@ def shared_page(root: Path) -> PageDump:
         page.close()
 
 
-def _page_queues(page: SharedPage) -> list[PageQueueDump]:
+def _page_queues(page: SharedState) -> list[PageQueueDump]:
     room = (len(page.map) - SLOTS) // SLOT_SIZE
     try:
         names = page.queues()
@@ -103,7 +103,7 @@ def _page_queues(page: SharedPage) -> list[PageQueueDump]:
     ]
 
 
-def _page_problem(page: SharedPage) -> str | None:
+def _page_problem(page: SharedState) -> str | None:
     from storage.coordination.shared_state import Word
 
     magic = page.words[Word.MAGIC]

@@ -41,10 +41,10 @@ def recover_offsets(
     Do it:     rmqctl store recover-offsets -S /data/store --execute
     """
     cli = context_of(ctx)
-    from .offsets import Wishes, carry_out_recovery
+    from .offsets import RecoverOptions, carry_out_recovery
 
     with view_of(cli) as view:
-        wishes = Wishes(overwrite=overwrite, handed=handed, no_live=no_live)
+        wishes = RecoverOptions(overwrite=overwrite, handed=handed, no_live=no_live)
         carry_out_recovery(cli, view, trace_topic, wishes)
 
 

@@ -11,7 +11,7 @@ from rmqctl.audit.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import Refused
-from rmqctl.offset.move.queues import Place
+from rmqctl.offset.move.queues import QueueId
 from rmqctl.offset.move.write import members_of, tell
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
-class Wishes(NamedTuple):
+class RecoverOptions(NamedTuple):
     """What the call asks for beyond what is safe by itself."""
 
     overwrite: bool = False
@@ -43,7 +43,9 @@ class Wishes(NamedTuple):
     no_live: bool = False
 
 
-def carry_out_recovery(cli: "Cli", view: "StoreView", trace_topic: str, wishes: Wishes) -> None:
+def carry_out_recovery(
+    cli: "Cli", view: "StoreView", trace_topic: str, wishes: RecoverOptions
+) -> None:
     """Plan, show, ask, do. Refused (7) beside running consumers with ``no_live``."""
     execute = will_execute(cli)
     java_check: Callable[[], None] = refuse_beside_java(view.root) if execute else lambda: None
@@ -118,7 +120,7 @@ def _write(
             ProgressFile(root), Journal(root), targets, change_note(cli), _now_ms, check,
             damaged=True,
         )  # fmt: skip
-    tell(root, [Place(*row.place) for row in wanted])
+    tell(root, [QueueId(*row.place) for row in wanted])
     cli.say(
         f"this is change {moved.change_id}; "
         f"'rmqctl offset undo {moved.change_id} --execute' takes it back"

@@ -4,7 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 from broker.offset_recovery.evidence import Bound, Source
 from rmqctl.output.fields import Wide
-from storage.tools.config_recovery.configs import From
+from storage.tools.config_recovery.configs import Evidence
 
 _APPLIED = Annotated[bool | None, "whether it was done, as read back; null: left alone"]
 _new_row_type: Any = NamedTuple
@@ -44,7 +44,7 @@ class RecoveredSettingRow(NamedTuple):
     file: Annotated[str, "topics.json, subscriptionGroup.json or delayOffset.json"]
     name: Annotated[str, "the topic, the group or the delay level"]
     new_value: Annotated[Any, "its settings in the file's JSON; of a level the next offset"]
-    source: Annotated[From, "file, bak, queues, offsets, retry, delivered: what tells"]
+    source: Annotated[Evidence, "file, bak, queues, offsets, retry, delivered: what tells"]
     evidence: Annotated[str, "which file, queue or message that is"]
 
 

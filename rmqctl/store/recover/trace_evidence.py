@@ -7,7 +7,7 @@ records with one id (a producer that sent again after a time-out) nothing can be
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from broker.offset_recovery.contiguous import Dealt
+from broker.offset_recovery.contiguous import ConsumedOffsets
 from broker.offset_recovery.evidence import Source
 from client.trace.trace import TraceContext, TraceType, decode_traces
 from storage.format.errors import BodyError
@@ -27,7 +27,7 @@ _SUCCESS: Final = 0
 _BATCH: Final = 32
 
 
-def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[Dealt]:
+def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[ConsumedOffsets]:
     """Read all traces of consumers that are still there; also the ids of what was sent by them."""
     contexts = [
         (message, context)
@@ -38,7 +38,7 @@ def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[Dealt]:
     calls: dict[str, TraceContext] = {}
     attempts: dict[tuple[str, str], int] = {}
     begun: set[tuple[str, str, int]] = set()
-    events: list[Dealt] = []
+    events: list[ConsumedOffsets] = []
     for message, context in contexts:
         if context.trace_type is TraceType.SubBefore:
             calls[context.request_id] = context
@@ -67,7 +67,7 @@ def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[Dealt]:
                 continue
             topic, queue_id, offset = place
             events.append(
-                Dealt(
+                ConsumedOffsets(
                     (group, topic, queue_id),
                     offset,
                     message.store_timestamp,

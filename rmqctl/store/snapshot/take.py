@@ -8,7 +8,7 @@ from rmqctl.cli.context import Cli
 from rmqctl.cli.progress import Progress
 from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
-from storage.tools.snapshot.file_copy import Placed, Tick
+from storage.tools.snapshot.file_copy import CopyMethod, Tick
 from storage.tools.snapshot.snapshot import Phase, take_snapshot
 from storage.tools.snapshot.snapshot_source import SnapshotSource, open_snapshot, verify
 
@@ -48,7 +48,7 @@ def take(cli: Cli, target: Path, *, copies_only: bool) -> SnapshotRow:
         taken = take_snapshot(root, target, now_ms=cli.now_ms, copies_only=copies_only, phase=phase)
     for note in taken.notes:
         cli.warn(note)
-    shared = taken.counts[Placed.CLONED] + taken.counts[Placed.LINKED]
+    shared = taken.counts[CopyMethod.CLONED] + taken.counts[CopyMethod.LINKED]
     return snapshot_row(str(target), taken.manifest, shared)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.retention import LogFile, Rules, due_now, log_files, rules_by_hand, rules_of
+from storage.retention import LogFile, RetentionRules, due_now, log_files, rules_by_hand, rules_of
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -37,7 +37,7 @@ def expired(view: "StoreView", now_ms: int) -> list[LogFile]:
     return due_now(_files(view, rules_by_hand(view.config), now_ms), now_ms)
 
 
-def _files(view: "StoreView", rules: Rules, now_ms: int) -> list[LogFile]:
+def _files(view: "StoreView", rules: RetentionRules, now_ms: int) -> list[LogFile]:
     return log_files(view.root, view.config, rules, view.log_max_offset(), now_ms)
 
 

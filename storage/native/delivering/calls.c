@@ -1,5 +1,5 @@
 /* Calling a listener for message after message, as long as it only succeeds: what a push consumer
- * does with a backlog. The pure form is QuickCalls._run of client/listener/listener_loop.py; a test
+ * does with a backlog. The pure form is ListenerLoop._run of client/listener/listener_loop.py; a test
  * holds both against each other.
  */
 #include "pulled.h"
@@ -89,7 +89,7 @@ static PyObject *raised(void)
 PyDoc_STRVAR(call_quickly_doc,
              "call_quickly(requests, listen, queue, items, until, seconds, process_queue, pool,\n"
              "             finished)\n\n"
-             "See QuickCalls of client.listener.listener_loop; ``seconds`` None: the system's.");
+             "See ListenerLoop of client.listener.listener_loop; ``seconds`` None: the system's.");
 static PyObject *call_quickly(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;

@@ -1,5 +1,5 @@
 /* Appending one plain record where all is open, known and has room: the pure form is
- * OneAppender.append of storage/append/fast_append.py, which also takes whatever is not so, and
+ * FastAppender.append of storage/append/fast_append.py, which also takes whatever is not so, and
  * tells this one what it has learned. Both store the same bytes in the same order; a test kills
  * writers between any two stores.
  */
@@ -141,7 +141,7 @@ static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
         done = PyObject_CallMethodObjArgs(a->pending, put_name, NULL);
         Py_XDECREF(done);
         if (!a->in_run)
-            a->limit = -1; /* it is one now: OneAppender.have_room sees to it */
+            a->limit = -1; /* it is one now: FastAppender.have_room sees to it */
     }
     return done == NULL ? -1 : 0;
 }
@@ -284,7 +284,7 @@ PyObject *given(Shell *shell, int done)
 }
 
 const char append_doc[] = "append(message, now_ms, body_crc=None)\n\n"
-                          "As OneAppender.append does if nothing new has to be learned for it.";
+                          "As FastAppender.append does if nothing new has to be learned for it.";
 PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     int64_t now, crc;

@@ -189,7 +189,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     if (words[KEYS_FROM] != b->start || PyList_Size(a->rows))
         return BATCH_UNUSUAL;
     const int is_large = b->is_large = b->size > a->largest;
-    const int may_be_run = !a->in_run && now != a->now; /* OneAppender.have_room sees to it */
+    const int may_be_run = !a->in_run && now != a->now; /* FastAppender.have_room sees to it */
     if (position < 0 || may_be_run || !is_log_there(a, now)
         || position > (is_large ? a->reserved : a->limit) - b->size)
         return BATCH_NO_ROOM;

@@ -1,4 +1,4 @@
-/* What appends records, as Python has it: what it is told by OneAppender of
+/* What appends records, as Python has it: what it is told by FastAppender of
  * storage/append/fast_append.py, and its methods, most of which stand in other files.
  */
 #include "appending.h"

@@ -98,7 +98,7 @@ int prepare_append_batch(void);
 int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell);
 int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
 /* Whether the log file has a name still: that is asked once a millisecond, as
- * OneAppender.have_room does, which knows nothing else that changes by itself but whether this is a
+ * FastAppender.have_room does, which knows nothing else that changes by itself but whether this is a
  * run; who puts keys has it asked. */
 int is_log_there(Appending *a, int64_t now);
 /* Whether the gate is held on to and nobody asked for it since that was last heard. */

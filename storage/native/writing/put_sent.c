@@ -4,7 +4,7 @@
  */
 #include "appending.h"
 
-/* The places of a KnownWay. The first five are the first of inner_message's arguments, but for the
+/* The places of a SendTemplate. The first five are the first of inner_message's arguments, but for the
  * queue id, which stands apart. */
 enum {
     WAY_TOPIC, WAY_QUEUES, WAY_AFTER, WAY_LARGEST, WAY_ORIGIN, WAY_CHANGES, WAY_UNTIL, WAY_HOST,
@@ -76,7 +76,7 @@ static PyObject *queue_of(PyObject *way, PyObject *queue_id)
 const char put_sent_doc[] =
     "put_sent(message, queue_id, way)\n\n"
     "Put a plain message that has its id, and give its SendResult; None: nothing is done. ``way`` is"
-    " a KnownWay of broker/send.";
+    " a SendTemplate of broker/send.";
 PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Appending *a = (Appending *)self;
@@ -88,7 +88,7 @@ PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (!PyTuple_Check(way) || PyTuple_Size(way) != WAY_FIELDS
         || !PyType_Check(PyTuple_GetItem(way, WAY_RESULT))
         || !PyType_IsSubtype((PyTypeObject *)PyTuple_GetItem(way, WAY_RESULT), &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "a KnownWay is wanted");
+        PyErr_SetString(PyExc_TypeError, "a SendTemplate is wanted");
         return NULL;
     }
     if (a->gate == NULL || a->syncs || (queue = queue_of(way, args[1])) == NULL)

@@ -29,7 +29,7 @@ _FARTHEST: Final = 1 << 20
 """Queue offsets between two records of one queue; what is farther off is a damaged number."""
 
 
-class Unreached(NamedTuple):
+class LostUnits(NamedTuple):
     """A message behind its queue's end."""
 
     queue_offset: int
@@ -37,13 +37,13 @@ class Unreached(NamedTuple):
     """In ms."""
 
 
-def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, list[Unreached]]:
+def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, list[LostUnits]]:
     """Give what the log has behind the ends of those queues that may have been cut short, in order.
 
     Reads the log only if there is such a queue, from its last message on. Raises OSError.
     """
     ends = {key: end for key in queues if (end := _cut_end(view, *key)) is not None}
-    found: dict[QueueKey, list[Unreached]] = {key: [] for key in ends}
+    found: dict[QueueKey, list[LostUnits]] = {key: [] for key in ends}
     if not ends:
         return found
     log, topics = view.files.apart().log, TopicNames()
@@ -66,7 +66,7 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
             mine &= (block.queue_offset >= end) & (block.offset >= deleted.get(key[0], 0))
             for row in np.flatnonzero(mine).tolist():
                 at, time = int(block.queue_offset[row]), int(block.store_timestamp[row])
-                found[key].append(Unreached(at, time))
+                found[key].append(LostUnits(at, time))
     return {key: _in_order(messages, ends[key]) for key, messages in found.items()}
 
 
@@ -92,7 +92,7 @@ def _behind_last(view: StoreView, key: QueueKey, end: int) -> int:
     return max(behind, view.log_min_offset())
 
 
-def _in_order(messages: list[Unreached], end: int) -> list[Unreached]:
+def _in_order(messages: list[LostUnits], end: int) -> list[LostUnits]:
     ordered = sorted(set(messages))
     for number, message in enumerate(ordered):
         if message.queue_offset > end + _FARTHEST:

@@ -43,7 +43,7 @@ class QueueRange(NamedTuple):
     max_offset: int
 
 
-class Taken(NamedTuple):
+class TakenRange(NamedTuple):
     """Whole records of one stretch of the log, in its order, as they are stored.
 
     ``queue_numbers`` count the ranges. ``lost`` are (queue number, queue offset) of messages that
@@ -87,7 +87,7 @@ class RangeReader:
         self._crc_of = bulk_crc32()
         self._missing: list[tuple[int, int]] = []
 
-    def stretches(self) -> Iterator[Taken]:
+    def stretches(self) -> Iterator[TakenRange]:
         """Give all messages, a stretch of the log at a time."""
         queues = [_Queue(number, wanted) for number, wanted in enumerate(self._ranges)]
         heads = [(place, queue.number) for queue in queues if (place := self._head(queue)) >= 0]
@@ -167,7 +167,7 @@ class RangeReader:
 
     # -- records ------------------------------------------------------------------------------
 
-    def _read(self, parts: list[tuple[int, Longs, NDArray[Any]]], log_bytes: int) -> Taken:
+    def _read(self, parts: list[tuple[int, Longs, NDArray[Any]]], log_bytes: int) -> TakenRange:
         numbers = np.repeat([part[0] for part in parts], [len(part[1]) for part in parts])
         offsets = np.concatenate([part[1] for part in parts])
         places = np.concatenate([part[2]["place"].astype(np.int64) for part in parts])
@@ -185,7 +185,7 @@ class RangeReader:
             lost += list(zip(numbers[~good].tolist(), offsets[~good].tolist(), strict=True))
             numbers, offsets = numbers[good], offsets[good]
         whole = [record for record in records if record is not None]
-        return Taken(whole, numbers, offsets, lost, log_bytes)
+        return TakenRange(whole, numbers, offsets, lost, log_bytes)
 
     def _of_file(
         self, numbers: Longs, offsets: Longs, places: Longs, sizes: Longs

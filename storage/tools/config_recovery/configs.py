@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SYSTEM_TOPICS: Final = frozenset(system_topics("DefaultCluster", "", trace=True))
 
 
-class From(StrEnum):
+class Evidence(StrEnum):
     """What a setting was recovered from."""
 
     FILE = "file"
@@ -63,7 +63,7 @@ class RecoveredSetting(NamedTuple):
     file: str
     name: str
     value: Any
-    source: From
+    source: Evidence
     evidence: str
 
 
@@ -76,7 +76,7 @@ class SalvagedFile(NamedTuple):
     rows: list[RecoveredSetting]
 
 
-class Remains(NamedTuple):
+class RecoveredTable(NamedTuple):
     """How a file is, and the objects in it that are whole."""
 
     state: FileState
@@ -90,20 +90,20 @@ class Remains(NamedTuple):
         return {str(name): row for name, row in found if isinstance(row, dict)}
 
 
-def remains_of(path: Path) -> Remains:
+def remains_of(path: Path) -> RecoveredTable:
     """Read what is whole of a file; a row of a table that was cut in the middle is left out."""
     try:
         data = read_bounded(path, MAX_CONFIG_SIZE)
     except (FileNotFoundError, NotADirectoryError):
-        return Remains(FileState.MISSING, {})
+        return RecoveredTable(FileState.MISSING, {})
     except CorruptFileError:
-        return Remains(FileState.CUT, {}, 0)
+        return RecoveredTable(FileState.CUT, {}, 0)
     if not data.strip(b"\0 \t\r\n"):
-        return Remains(FileState.EMPTY, {})
+        return RecoveredTable(FileState.EMPTY, {})
     torn = loads_torn(data.decode("utf-8", "surrogateescape"))
     document: JsonObject = {str(name): value for name, value in torn.document.items()}
     if torn.cut_at is None:
-        return Remains(FileState.WHOLE, document)
+        return RecoveredTable(FileState.WHOLE, document)
     if len(torn.open) > 1:
         table = document.get(str(torn.open[0]))
         if isinstance(table, dict):
@@ -112,7 +112,7 @@ def remains_of(path: Path) -> Remains:
             }
     elif torn.open and torn.open[0] == "dataVersion":
         del document["dataVersion"]
-    return Remains(FileState.CUT, document, torn.cut_at)
+    return RecoveredTable(FileState.CUT, document, torn.cut_at)
 
 
 def salvage_topics(view: StoreView, now_ms: int) -> SalvagedFile | None:
@@ -127,7 +127,7 @@ def salvage_groups(view: StoreView, now_ms: int) -> SalvagedFile | None:
     )
 
 
-def is_lost(path: Path, check: Callable[[JsonObject], object]) -> Remains | None:
+def is_lost(path: Path, check: Callable[[JsonObject], object]) -> RecoveredTable | None:
     """What is left of a file whose content is lost, None if it can be read as ever.
 
     A file that is missing counts as lost: whether it ever was there shows by what can be found.
@@ -137,7 +137,7 @@ def is_lost(path: Path, check: Callable[[JsonObject], object]) -> Remains | None
         try:
             check(left.document)
         except (ValueError, TypeError, OverflowError):
-            return Remains(FileState.CUT, {}, 0)
+            return RecoveredTable(FileState.CUT, {}, 0)
         return None
     return left
 
@@ -146,7 +146,7 @@ def _salvage(
     root: Path,
     name: str,
     make: Callable[[JsonObject, int], ConfigTable[Any]],
-    known: Callable[[], Iterable[tuple[str, Any, From, str]]],
+    known: Callable[[], Iterable[tuple[str, Any, Evidence, str]]],
     now_ms: int,
 ) -> SalvagedFile | None:
     path = root / CONFIG / name
@@ -157,7 +157,10 @@ def _salvage(
     member = make({}, 0).table_member
     rows: dict[str, RecoveredSetting] = {}
     kept: dict[str, JsonObject] = {}
-    for remains, source, file in ((left, From.FILE, name), (bak, From.BAK, name + BAK_SUFFIX)):
+    for remains, source, file in (
+        (left, Evidence.FILE, name),
+        (bak, Evidence.BAK, name + BAK_SUFFIX),
+    ):
         evidence = f"{CONFIG}/{file}"
         if remains.cut_at is not None:
             evidence += f", whole up to {remains.cut_at}"
@@ -192,7 +195,7 @@ def _readable(
     return True
 
 
-def _topics(view: StoreView) -> Iterator[tuple[str, TopicConfig, From, str]]:
+def _topics(view: StoreView) -> Iterator[tuple[str, TopicConfig, Evidence, str]]:
     queues: dict[str, set[int]] = {}
     for topic, queue_id in view.queues():
         queues.setdefault(topic, set()).add(queue_id)
@@ -206,22 +209,22 @@ def _topics(view: StoreView) -> Iterator[tuple[str, TopicConfig, From, str]]:
         if topic not in in_folders and topic in gone:
             continue
         count = max(queue_ids, default=0) + 1
-        source = From.QUEUES if topic in in_folders else From.OFFSETS
+        source = Evidence.QUEUES if topic in in_folders else Evidence.OFFSETS
         evidence = f"queue {count - 1}"
         yield topic, TopicConfig(topic, count, count), source, evidence
 
 
-def _groups(view: StoreView) -> Iterator[tuple[str, SubscriptionGroupConfig, From, str]]:
+def _groups(view: StoreView) -> Iterator[tuple[str, SubscriptionGroupConfig, Evidence, str]]:
     system = system_groups()
     retries: dict[str, int] = {}
-    found: dict[str, tuple[From, str]] = {}
+    found: dict[str, tuple[Evidence, str]] = {}
     for topic, group, _ in _progress(view.root):
-        found.setdefault(group, (From.OFFSETS, f"progress in {topic}"))
+        found.setdefault(group, (Evidence.OFFSETS, f"progress in {topic}"))
     for topic, queue_id in view.queues():
         for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
             if topic.startswith(prefix):
                 group = topic.removeprefix(prefix)
-                found.setdefault(group, (From.RETRY, topic))
+                found.setdefault(group, (Evidence.RETRY, topic))
                 if prefix == RETRY_GROUP_TOPIC_PREFIX:
                     retries[group] = max(retries.get(group, 1), queue_id + 1)
     for group, (source, evidence) in sorted(found.items()):

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from storage.configs.config_file import BAK_SUFFIX, JsonObject
 from storage.configs.delay_offsets import DELAY_OFFSET_FILE, decode_delay_offsets
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.errors import CorruptFileError, StoreVersionError
 from storage.format.message import PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
 from storage.format.names import CONFIG
 
-from .configs import From, RecoveredSetting, Remains, SalvagedFile, is_lost, remains_of
+from .configs import Evidence, RecoveredSetting, RecoveredTable, SalvagedFile, is_lost, remains_of
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -43,8 +43,8 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
     bak = remains_of(path.with_name(path.name + BAK_SUFFIX))
     rows: dict[int, RecoveredSetting] = {}
     for remains, source, name in (
-        (bak, From.BAK, path.name + BAK_SUFFIX),
-        (left, From.FILE, path.name),
+        (bak, Evidence.BAK, path.name + BAK_SUFFIX),
+        (left, Evidence.FILE, path.name),
     ):
         for level, offset in _levels(remains).items():
             if level not in rows or rows[level].value < offset:
@@ -59,7 +59,7 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
         arrived = _Arrivals(view, queue_id, ended).behind(known, high)
         if arrived is not None:
             offset, message = arrived
-            rows[level] = _row(level, offset, From.DELIVERED, message.offset_msg_id)
+            rows[level] = _row(level, offset, Evidence.DELIVERED, message.offset_msg_id)
     if not rows:
         return None
     document: JsonObject = {**bak.document, **left.document}
@@ -85,12 +85,12 @@ def _earlier(view: StoreView, level: int, offset: int) -> RecoveredSetting | Non
         return None
     arrived = _Arrivals(view, level - 1, _ended(view)).behind(low, high)
     if arrived is None:
-        return _row(level, low, From.QUEUES, f"nothing that waits from {low} on has arrived")
+        return _row(level, low, Evidence.QUEUES, f"nothing that waits from {low} on has arrived")
     place, message = arrived
-    return None if place == high else _row(level, place, From.DELIVERED, message.offset_msg_id)
+    return None if place == high else _row(level, place, Evidence.DELIVERED, message.offset_msg_id)
 
 
-def _set_back(view: StoreView, whole: Remains) -> SalvagedFile | None:
+def _set_back(view: StoreView, whole: RecoveredTable) -> SalvagedFile | None:
     levels = _levels(whole)
     found = ((level, _earlier(view, level, offset)) for level, offset in levels.items())
     rows = {level: row for level, row in found if row is not None}
@@ -102,11 +102,11 @@ def _set_back(view: StoreView, whole: Remains) -> SalvagedFile | None:
     return SalvagedFile(path, whole.state, document, [rows[level] for level in sorted(rows)])
 
 
-def _row(level: int, offset: int, source: From, evidence: str) -> RecoveredSetting:
+def _row(level: int, offset: int, source: Evidence, evidence: str) -> RecoveredSetting:
     return RecoveredSetting(DELAY_OFFSET_FILE, str(level), offset, source, evidence)
 
 
-def _levels(remains: Remains) -> dict[int, int]:
+def _levels(remains: RecoveredTable) -> dict[int, int]:
     with suppress(ValueError, TypeError, OverflowError):
         levels = decode_delay_offsets(remains.document)
         return {level: offset for level, offset in levels.items() if level > 0 and offset >= 0}
@@ -116,7 +116,7 @@ def _levels(remains: Remains) -> dict[int, int]:
 def _ended(view: StoreView) -> Container[int] | None:
     """Log offsets of what was sent before its time; None if that can not be told."""
     try:
-        places = EndedDelays(view.root).all()
+        places = EarlyDeliveries(view.root).all()
     except (CorruptFileError, StoreVersionError):
         return None
     return {commitlog_offset for queue in places.values() for _, commitlog_offset in queue}

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from storage.config import FIXED_FIELDS, StoreConfig
 from storage.configs.checksummed_json import SealError, examine, seal
 from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_deleted_topics
-from storage.configs.dlq_acks import Change, HandledFile, handled_entry
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import JOURNAL_ENTRY, Journal
-from storage.configs.offset_samples import SAMPLE, ProgressSamples
+from storage.configs.offset_samples import SAMPLE, OffsetSamples
 from storage.configs.redrive_runs import RECEIPT, TASK, RedriveRuns
 from storage.configs.store_settings import (
     SETTINGS_FILE,
@@ -38,7 +38,7 @@ from storage.configs.store_settings import (
     settings_entry,
     settings_error,
 )
-from storage.coordination.shared_state import PAGE_MAGIC, SharedPage, Word
+from storage.coordination.shared_state import PAGE_MAGIC, SharedState, Word
 from storage.detect import recorded_config
 from storage.errors import CorruptFileError, StoreVersionError
 from storage.files.bounded import read_bounded
@@ -88,8 +88,8 @@ def damaged_own_files(
         (read_sizes, _sizes),
         (lambda root: _read_settings(root, check_broker), partial(_settings, check_broker)),
         (read_deleted_topics, _deleted),
-        (lambda root: HandledFile(root).all(), _handled),
-        (lambda root: EndedDelays(root).all(), _ended),
+        (lambda root: DlqAcksFile(root).all(), _handled),
+        (lambda root: EarlyDeliveries(root).all(), _ended),
         (_read_names, _names),
     )
     for read, made in whole_files:
@@ -101,7 +101,7 @@ def damaged_own_files(
             continue
     for path in Journal(root).files():
         yield from _lines(root, path, [JOURNAL_ENTRY], "changes that these lines told of")
-    for path in ProgressSamples(root).files():
+    for path in OffsetSamples(root).files():
         yield from _lines(root, path, [SAMPLE], "what was seen of groups then")
     runs = RedriveRuns(root)
     for name in runs.names():
@@ -267,7 +267,7 @@ def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:
 def _read_names(root: Path) -> None:
     """Read the names of the page's slots, where the page counts at all."""
     try:
-        page = SharedPage(FileSystem(), root, writable=False)
+        page = SharedState(FileSystem(), root, writable=False)
     except OSError:
         return
     try:

@@ -7,7 +7,7 @@ import numpy as np
 from storage.format.errors import BodyError
 from storage.format.record import RecordError, decode_record
 from storage.format.sys_flag import MessageSysFlag
-from storage.record_batch.record_batch import RecordBlock
+from storage.record_batch.record_batch import RecordBatch
 
 from .unconfirmed import Mask
 
@@ -17,7 +17,7 @@ _V6_MORE = 12
 """Bytes that an IPv6 host takes more."""
 
 
-def empty_bodies(view: memoryview, block: RecordBlock) -> Mask:
+def empty_bodies(view: memoryview, block: RecordBatch) -> Mask:
     """Records whose bodies have no bytes."""
     flags = block.sys_flag
     at = block.place + _BODY_LENGTH_AT
@@ -44,7 +44,7 @@ def unreadable_body(view: memoryview, place: int, size: int) -> str | None:
     return None
 
 
-def packed_rows(block: RecordBlock) -> list[int]:
+def packed_rows(block: RecordBatch) -> list[int]:
     """Rows of a block whose bodies are compressed."""
     rows: list[int] = np.flatnonzero(block.sys_flag & MessageSysFlag.COMPRESSED_FLAG).tolist()
     return rows

@@ -29,14 +29,14 @@ from .jobs import LogJobs, can_fork
 from .log import LogCheck
 from .log_end import LogEndCheck
 from .log_part import split_log
-from .log_pass import Walk, look_at
+from .log_pass import LogPass, look_at
 from .offsets import check_configs, check_offsets
 from .own_files import check_own_files
 from .path_conflicts import check_places
 from .permissions import check_permissions
 from .queue_compare import QueueComparison
 from .queues import QueueCheck
-from .reported import Told
+from .reported import Reported
 from .spot_check import check_index_heads, check_samples, newest_record_time, units_behind
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
 from .tail import judge_tail, missing_files
@@ -128,7 +128,7 @@ class _Run:
         self._queues: QueueCheck | None = None
         self._index: IndexCheck | None = None
         self._keys_from = 0
-        self._told = Told()
+        self._told = Reported()
         self._of_files: list[Finding] = []  # about lengths and names of files
         self._holes: list[tuple[str, int, int]] = []
         self._files = view.files.apart()
@@ -315,7 +315,7 @@ class _Run:
             )
             self._index.load()
 
-        def with_log(log: LogCheck, told: Told) -> Walk:
+        def with_log(log: LogCheck, told: Reported) -> LogPass:
             queues = index = None
             if with_queues:
                 queues = QueueComparison(
@@ -336,11 +336,11 @@ class _Run:
                     wanted=self._wanted,
                     told=told,
                 )
-            return Walk(log, queues, index)
+            return LogPass(log, queues, index)
 
-        def begin(offset: int, emit: Callable[[Finding], None]) -> Walk:
-            told = Told()
-            of_index = told if Part.LOG in self._parts else Told()
+        def begin(offset: int, emit: Callable[[Finding], None]) -> LogPass:
+            told = Reported()
+            of_index = told if Part.LOG in self._parts else Reported()
             return with_log(log.another(offset, emit, told), of_index)
 
         def note(offset: int) -> None:

@@ -19,7 +19,7 @@ from storage.record_batch.byte_windows import Longs
 from .findings import Checked, Code, Finding, Severity
 from .index_compare import EntryNotes, IndexComparison
 from .index_file import IndexFile, Problem
-from .reported import Told
+from .reported import Reported
 
 Emit = Callable[[Finding], None]
 
@@ -52,7 +52,7 @@ class IndexCheck:
         log_end: int,
         live: bool,
         emit_if_quiet: Emit,
-        told: Told,
+        told: Reported,
     ) -> None:
         self._root = root
         self._config = config

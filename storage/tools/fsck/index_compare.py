@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from storage.record_batch.byte_windows import Longs
 from storage.record_batch.queue_numbers import TopicNames
-from storage.record_batch.record_batch import RecordBlock
+from storage.record_batch.record_batch import RecordBatch
 
 from .index_file import IndexFile
-from .reported import Told
+from .reported import Reported
 from .unconfirmed import Mask
 
 _HASH_BITS: Final = 31
@@ -88,7 +88,7 @@ class IndexComparison:
         keys_from: int,
         live: bool,
         wanted: frozenset[str] | None,
-        told: Told,
+        told: Reported,
     ) -> None:
         self._files = files
         self._topics = topics
@@ -115,7 +115,7 @@ class IndexComparison:
             self._note_missing(missing)
         self.missing_keys += part.missing_keys - sum(map(len, part.missing))
 
-    def compare(self, block: RecordBlock, unsure: Mask) -> None:
+    def compare(self, block: RecordBatch, unsure: Mask) -> None:
         """Look for the keys of a block's records, and for entries that no record has.
 
         Those of ``unsure`` records are let be: nobody knows which keys they had.
@@ -216,7 +216,7 @@ class IndexComparison:
                     f"it {what} at {time}, its key is of {times[at[0]]}"
                 )
 
-    def _are_wanted(self, block: RecordBlock, keys: Longs, start: int) -> NDArray[np.bool_]:
+    def _are_wanted(self, block: RecordBatch, keys: Longs, start: int) -> NDArray[np.bool_]:
         rows = np.searchsorted(block.offset, (keys >> _HASH_BITS) + start)
         names = self._topics.names
         wanted = self._wanted or frozenset()

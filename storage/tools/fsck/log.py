@@ -11,18 +11,18 @@ import numpy as np
 from storage.format.layout import BLANK_SIZE, TWO_INTS
 from storage.format.names import COMMITLOG, file_name
 from storage.format.record import RecordError, decode_record
-from storage.log.walk import LogWalk, Stretch, StretchKind
+from storage.log.walk import LogWalk, Segment, StretchKind
 from storage.record_batch.queue_numbers import TopicNames
-from storage.record_batch.record_batch import RecordBlock, read_block
+from storage.record_batch.record_batch import RecordBatch, read_block
 
 from .bodies import empty_bodies, packed_rows, unreadable_body
 from .findings import Checked, Code, Finding, Severity
 from .log_part import LogPart
-from .reported import Told
+from .reported import Reported
 from .unconfirmed import Mask, damaged_properties, replaced_records
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 Emit = Callable[[Finding], None]
 
@@ -39,7 +39,7 @@ class LogCheck:
 
     def __init__(
         self,
-        log: FileRow,
+        log: ReadOnlyFiles,
         topics: TopicNames,
         emit: Emit,
         checked: Checked,
@@ -47,7 +47,7 @@ class LogCheck:
         start: int,
         log_end: int,
         check_crc: bool,
-        told: Told | None,
+        told: Reported | None,
     ) -> None:
         self._log = log
         self._topics = topics
@@ -60,7 +60,7 @@ class LogCheck:
         """Behind what the walk has seen."""
         self._last_record: int | None = None
         self._check_crc = check_crc
-        self._told = told or Told()
+        self._told = told or Reported()
         self._misplaced = (0, 0, 0, 0)  # first and end of a run, how far off, how many
         self._has_misplaced = False
         self._begins_well: bool | None = None
@@ -73,7 +73,7 @@ class LogCheck:
         self._replaced: list[int] = []
         self._empty: list[int] = []
 
-    def another(self, start: int, emit: Emit, told: Told) -> LogCheck:
+    def another(self, start: int, emit: Emit, told: Reported) -> LogCheck:
         """A walk through the same log that begins elsewhere, for a part of it."""
         return LogCheck(
             self._log,
@@ -86,7 +86,7 @@ class LogCheck:
             told=told,
         )
 
-    def blocks(self, until: int) -> Iterator[tuple[RecordBlock, Mask]]:
+    def blocks(self, until: int) -> Iterator[tuple[RecordBatch, Mask]]:
         """Give whole records in log order and those of them whose tags and keys nobody knows any
         more; emits findings on the way.
 
@@ -207,7 +207,7 @@ class LogCheck:
                 )
             )
 
-    def _records(self, stretch: Stretch) -> tuple[RecordBlock, Mask]:
+    def _records(self, stretch: Segment) -> tuple[RecordBatch, Mask]:
         position = stretch.start % self._log.file_size
         first = stretch.start - position
         file = self._log.at(first)
@@ -240,7 +240,7 @@ class LogCheck:
         self._records_seen += len(block)
         return block, replaced | damaged
 
-    def _look_at_bodies(self, view: memoryview, block: RecordBlock, replaced: Mask) -> None:
+    def _look_at_bodies(self, view: memoryview, block: RecordBatch, replaced: Mask) -> None:
         empty = empty_bodies(view, block) & ~replaced
         if empty.any():
             self._empty += block.offset[empty].tolist()
@@ -256,7 +256,7 @@ class LogCheck:
                     Severity.WARNING,
                 )
 
-    def _look_at_times(self, block: RecordBlock) -> None:
+    def _look_at_times(self, block: RecordBatch) -> None:
         times = block.store_timestamp
         before = np.concatenate(([self._last_timestamp], times[:-1]))
         for row in np.flatnonzero(times < before).tolist():
@@ -301,7 +301,7 @@ class LogCheck:
                 "rmqctl store repair",
             )
 
-    def _not_records(self, stretch: Stretch) -> None:
+    def _not_records(self, stretch: Segment) -> None:
         if stretch.kind is StretchKind.DAMAGED:
             self._damaged_record(stretch)
         elif stretch.kind is StretchKind.LOST:
@@ -309,7 +309,7 @@ class LogCheck:
         else:
             self._blank(stretch)
 
-    def _damaged_record(self, stretch: Stretch) -> None:
+    def _damaged_record(self, stretch: Segment) -> None:
         position = stretch.start % self._log.file_size
         file = self._log.at(stretch.start - position)
         what = stretch.reason
@@ -330,7 +330,7 @@ class LogCheck:
             "restore the file from a copy, or rmqctl store repair",
         )
 
-    def _blank(self, stretch: Stretch) -> None:
+    def _blank(self, stretch: Segment) -> None:
         if self._misplaced[1] == stretch.start:  # all of the file is another one
             self._told.add(stretch.start, stretch.start + stretch.sizes[0])
         position = stretch.start % self._log.file_size

@@ -9,10 +9,10 @@ from storage.format.names import COMMITLOG, file_name
 from storage.format.record import CheckKind, check_record, read_head
 
 from .findings import Code, Finding, Severity
-from .reported import Told
+from .reported import Reported
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 Emit = Callable[[Finding], None]
 
@@ -26,7 +26,9 @@ class LogEndCheck:
     and the files whose length is told with it, is noted in ``told``.
     """
 
-    def __init__(self, log: FileRow, log_end: int, emit: Emit, told: Told, *, closed: bool) -> None:
+    def __init__(
+        self, log: ReadOnlyFiles, log_end: int, emit: Emit, told: Reported, *, closed: bool
+    ) -> None:
         self._log = log
         self._log_end = log_end
         self._emit = emit

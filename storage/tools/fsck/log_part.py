@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.format.layout import MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
 from storage.format.record import CheckKind, check_record, read_head
 
-from .reported import Told
+from .reported import Reported
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 LogRange = tuple[int, int]
 """First and last (exclusive) commit log offset of a part."""
@@ -32,7 +32,7 @@ class LogPart(NamedTuple):
     start: int
     end: int
     last_record: int | None
-    told: Told
+    told: Reported
     records: int
     begins_well: bool
     """Whether it begins with whole records in their places."""
@@ -46,7 +46,7 @@ class LogPart(NamedTuple):
     empty: list[int]
 
 
-def split_log(log: FileRow, start: int, log_end: int, jobs: int) -> list[LogRange]:
+def split_log(log: ReadOnlyFiles, start: int, log_end: int, jobs: int) -> list[LogRange]:
     """Divide [start, log_end) for some processes, where records begin.
 
     A place that only looks like a record costs time, as no walk through the part before it will end
@@ -63,7 +63,7 @@ def split_log(log: FileRow, start: int, log_end: int, jobs: int) -> list[LogRang
     return list(zip(borders, [*borders[1:], log_end], strict=True))
 
 
-def _record_at_or_behind(log: FileRow, offset: int, log_end: int) -> int | None:
+def _record_at_or_behind(log: ReadOnlyFiles, offset: int, log_end: int) -> int | None:
     """Where a whole record that knows its place begins; None if none does nearby."""
     position = offset % log.file_size
     first = offset - position

@@ -24,7 +24,7 @@ class WalkPart(NamedTuple):
     keys: IndexPart | None
 
 
-class Walk:
+class LogPass:
     """Checks the log and holds each block of it against queues and index; None = not wanted."""
 
     def __init__(
@@ -62,7 +62,7 @@ class TooManyFindings(Exception):
 
 
 def look_at(
-    piece: LogRange, begin: Callable[[int, Callable[[Finding], None]], Walk]
+    piece: LogRange, begin: Callable[[int, Callable[[Finding], None]], LogPass]
 ) -> WalkPart | None:
     """Walk through one part of the log; None if too much is wrong with it.
 

@@ -18,7 +18,7 @@ from storage.configs.delay_offsets import (
     decode_delay_offsets,
     load_delay_offsets,
 )
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.subscription_groups import SubscriptionGroupTable
 from storage.configs.topics import TopicTable
 from storage.errors import CorruptFileError, StoreVersionError
@@ -254,7 +254,7 @@ def _check_stranded(view: StoreView, saved: Mapping[int, int], emit: Emit) -> No
 def _ended_from(root: Path, queue_id: int, first: int) -> int:
     """How many messages of a level from an offset on were sent before their time."""
     try:
-        ended = EndedDelays(root).all().get(queue_id, ())
+        ended = EarlyDeliveries(root).all().get(queue_id, ())
     except (CorruptFileError, StoreVersionError):
         return 0  # reported with rmqctl's own files
     return sum(offset >= first for offset, _ in ended)

@@ -32,7 +32,7 @@ class ClaimsPart(NamedTuple):
     well_in: Counter[int]
 
 
-class OddClaim(NamedTuple):
+class OrphanRecord(NamedTuple):
     """A record without a unit in its place; ``own`` is where a unit that points at it stands."""
 
     offset: int
@@ -41,7 +41,7 @@ class OddClaim(NamedTuple):
     own: tuple[QueueKey, int] | None
 
 
-class Claims:
+class OrphanRecords:
     """Collects odd records while the log is read, then the units that no record has."""
 
     def __init__(self, file_size: int) -> None:
@@ -111,12 +111,12 @@ class Claims:
             if not known and count >= 2 and self._units_in[first] >= 2:
                 yield first, count
 
-    def odd(self) -> Iterator[OddClaim]:
+    def odd(self) -> Iterator[OrphanRecord]:
         """All odd records in the order of the log."""
         for offset, number, queue_offset in zip(
             *(column.tolist() for column in self._table()), strict=True
         ):
-            yield OddClaim(offset, self._keys[number], queue_offset, self._own.get(offset))
+            yield OrphanRecord(offset, self._keys[number], queue_offset, self._own.get(offset))
 
     def _table(self) -> tuple[Longs, Longs, Longs]:
         """Log offset, number of the queue and queue offset, by log offset."""

@@ -18,16 +18,16 @@ from storage.format.message import SCHEDULE_TOPIC
 from storage.format.sys_flag import MessageSysFlag
 from storage.record_batch.byte_windows import Longs
 from storage.record_batch.queue_numbers import TopicNames
-from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBlock
+from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBatch
 
 from .offset_runs import OffsetRuns
-from .orphan_records import Claims, ClaimsPart, QueueKey
+from .orphan_records import ClaimsPart, OrphanRecords, QueueKey
 from .unconfirmed import Mask
 from .units import distinct, units_at, units_in_row
 
 if TYPE_CHECKING:
     from storage.configs.deleted_topics import DeletedTopics
-    from storage.files.read_files import FileRow, StoreFiles
+    from storage.files.read_files import ReadOnlyFiles, StoreFiles
     from storage.queue.ext import ConsumeQueueExt
 
 _ANY_CODE: Final = -(1 << 63)
@@ -59,7 +59,7 @@ class Queue:
 
     __slots__ = ("damaged", "next_offset", "row", "runs")
 
-    def __init__(self, row: FileRow | None, next_offset: int) -> None:
+    def __init__(self, row: ReadOnlyFiles | None, next_offset: int) -> None:
         self.row = row
         self.next_offset = next_offset
         self.runs = QueueRuns(OffsetRuns(), OffsetRuns(), OffsetRuns(), OffsetRuns())
@@ -89,7 +89,7 @@ class QueueComparison:
         self._next_offsets = next_offsets
         self._wanted = wanted
         self._deleted = deleted
-        self.claims = Claims(files.log.file_size)
+        self.claims = OrphanRecords(files.log.file_size)
         self.queues: dict[QueueKey, Queue] = {}
         self.units = 0
         """Units that were looked at."""
@@ -123,7 +123,7 @@ class QueueComparison:
             self._give_up(key, queue_offsets, offsets, filled)
         self.units += part.units
 
-    def compare(self, block: RecordBlock, unsure: Mask) -> None:
+    def compare(self, block: RecordBatch, unsure: Mask) -> None:
         """Look up the unit of each record of a block; tags of ``unsure`` are not compared."""
         codes = np.where(unsure, _ANY_CODE, block.tags_code)
         offset = block.offset
@@ -153,7 +153,7 @@ class QueueComparison:
             self._compare_light_queues(block, row, has_code=not unsure[row])
 
     def _all_match(
-        self, key: QueueKey, rows: Longs, block: RecordBlock, offset: Longs, codes: Longs
+        self, key: QueueKey, rows: Longs, block: RecordBatch, offset: Longs, codes: Longs
     ) -> bool:
         """Whether the units of ``rows`` are all as they should be, and notes it if they are.
 
@@ -211,7 +211,7 @@ class QueueComparison:
         queue.runs.present.add_all(queue_offsets[usable])
         queue.runs.wrong.add_all(queue_offsets[usable & filled])
 
-    def _compare_light_queues(self, block: RecordBlock, row: int, *, has_code: bool) -> None:
+    def _compare_light_queues(self, block: RecordBatch, row: int, *, has_code: bool) -> None:
         file = self._files.log.at(block.first)
         if file is None:
             return

@@ -16,13 +16,13 @@ from storage.record_batch.byte_windows import Longs
 
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
-from .orphan_records import OddClaim, QueueKey
+from .orphan_records import OrphanRecord, QueueKey
 from .queue_compare import Queue, QueueComparison
-from .reported import Told
+from .reported import Reported
 from .units import units_at
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, StoreFiles
+    from storage.files.read_files import ReadOnlyFiles, StoreFiles
 
 Emit = Callable[[Finding], None]
 Filled = Callable[[QueueKey, int, int], bool]
@@ -51,7 +51,7 @@ class QueueCheck:
         log_min: int,
         log_end: int,
         emit_if_quiet: Emit,
-        told: Told,
+        told: Reported,
         holes: list[tuple[str, int, int]],
         closed: bool,
         filled: Filled,
@@ -104,7 +104,7 @@ class QueueCheck:
         for odd in self._comparison.claims.odd():
             self._judge_claim(odd)
 
-    def _judge_claim(self, odd: OddClaim) -> None:
+    def _judge_claim(self, odd: OrphanRecord) -> None:
         """Decide by what stands at the place that the record claims, and where its unit is."""
         if self._told.has(np.array([odd.offset]))[0]:
             return
@@ -268,7 +268,7 @@ class QueueCheck:
             self._judge_run(key, queue.row, files, start, end)
 
     def _judge_run(
-        self, key: QueueKey, row: FileRow | None, files: OffsetRuns, start: int, end: int
+        self, key: QueueKey, row: ReadOnlyFiles | None, files: OffsetRuns, start: int, end: int
     ) -> None:
         gaps = OffsetRuns()
         for without in files.missing(start, end):
@@ -383,7 +383,7 @@ def _claimed(queue: Queue) -> OffsetRuns:
     return found
 
 
-def _of_files(row: FileRow | None) -> OffsetRuns:
+def _of_files(row: ReadOnlyFiles | None) -> OffsetRuns:
     """Queue offsets for which a queue has files, as they were listed last."""
     found = OffsetRuns()
     if row is not None:
@@ -395,7 +395,7 @@ def _of_files(row: FileRow | None) -> OffsetRuns:
 
 
 def _read_units(
-    row: FileRow | None, files: OffsetRuns, start: int, end: int
+    row: ReadOnlyFiles | None, files: OffsetRuns, start: int, end: int
 ) -> Iterator[tuple[Longs, Any]]:
     """Units of [start, end) where there are files: a damaged queue offset can be anywhere."""
     for first, last in files.within(start, end):

@@ -14,7 +14,7 @@ from storage.record_batch.byte_windows import Longs
 from .offset_runs import OffsetRuns
 
 
-class Told:
+class Reported:
     """Places of the log that findings have named."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Told:
         self._ranges.add(start, end)
         self._bounds = None
 
-    def absorb(self, other: Told) -> None:
+    def absorb(self, other: Reported) -> None:
         """Add what was told of a part of the log that follows."""
         for start, end in other._ranges:
             self.add(start, end)

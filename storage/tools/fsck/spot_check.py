@@ -24,7 +24,7 @@ from .findings import Checked, Code, Finding, Severity
 from .units import units_at
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, StoreFiles
+    from storage.files.read_files import ReadOnlyFiles, StoreFiles
 
 Emit = Callable[[Finding], None]
 QueueKey = tuple[str, int]
@@ -68,7 +68,7 @@ def places(start: int, end: int, count: int) -> Longs:
 
 def _check_units(
     files: StoreFiles,
-    row: FileRow,
+    row: ReadOnlyFiles,
     key: QueueKey,
     numbers: Longs,
     emit: Emit,
@@ -94,7 +94,7 @@ def _check_units(
             _emit_record(emit, files.log.file_size, offset, f"{where} {number}: {problem}")
 
 
-def _problem_at(log: FileRow, offset: int, size: int | None) -> str | None:
+def _problem_at(log: ReadOnlyFiles, offset: int, size: int | None) -> str | None:
     """Why no whole record (of this size) lies at a log offset, with its body; None if it does."""
     position = offset % log.file_size
     file = log.at(offset - position)
@@ -119,7 +119,7 @@ def _emit_record(emit: Emit, file_size: int, offset: int, what: str) -> None:
 
 def _emit_unit(
     emit: Emit,
-    row: FileRow,
+    row: ReadOnlyFiles,
     key: QueueKey,
     number: int,
     what: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from storage.format.names import ABORT, COMMITLOG, file_name
 
 from .findings import Code, Finding, Severity
-from .reported import Told
+from .reported import Reported
 
 if TYPE_CHECKING:
     from storage.read.log_presence import MissingLog
@@ -28,7 +28,7 @@ def judge_tail(
     of_checkpoint: list[Finding],
     *,
     missing: MissingLog | None,
-    told: Told,
+    told: Reported,
     of_log: bool,
 ) -> list[Finding]:
     """Findings of units, keys and checkpoint; one if together they say that the log is too short.
@@ -67,7 +67,7 @@ def judge_tail(
     return [lost, *others]
 
 
-def missing_files(view: StoreView, missing: MissingLog, what: str, told: Told) -> Finding:
+def missing_files(view: StoreView, missing: MissingLog, what: str, told: Reported) -> Finding:
     """Say that files at the log's end are not there; ``what`` is known of them besides."""
     path = f"{COMMITLOG}/{file_name(missing.start)}"
     flaw = _flaw(view, path, told)
@@ -84,7 +84,7 @@ def missing_files(view: StoreView, missing: MissingLog, what: str, told: Told) -
     )
 
 
-def _flaw(view: StoreView, path: str, told: Told) -> str:
+def _flaw(view: StoreView, path: str, told: Reported) -> str:
     """What is wrong with the file itself, "" if it is as long as it should be; a wrong length is
     noted in ``told``."""
     file = view.root / path

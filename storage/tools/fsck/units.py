@@ -12,7 +12,7 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 from storage.record_batch.byte_windows import Longs
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, ReadMap
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
 
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BYTES: Final = np.dtype(f"V{UNIT.itemsize}")
@@ -28,7 +28,7 @@ def distinct(numbers: Longs) -> list[int]:
     return found
 
 
-def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
+def units_at(row: ReadOnlyFiles | None, queue_offsets: Longs) -> NDArray[Any]:
     """The units at some queue offsets, zeros where there is none."""
     units = np.zeros(len(queue_offsets), _BYTES)
     if row is None or not len(queue_offsets):
@@ -50,7 +50,7 @@ def units_at(row: FileRow | None, queue_offsets: Longs) -> NDArray[Any]:
     return units.view(UNIT)
 
 
-def units_in_row(row: FileRow | None, queue_offsets: Longs) -> memoryview | None:
+def units_in_row(row: ReadOnlyFiles | None, queue_offsets: Longs) -> memoryview | None:
     """The units at queue offsets that are consecutive and lie in one file; None if they do not."""
     first = int(queue_offsets[0])
     count = len(queue_offsets)
@@ -67,6 +67,6 @@ def units_in_row(row: FileRow | None, queue_offsets: Longs) -> memoryview | None
     return file.view[within:end]
 
 
-def _opened(row: FileRow, file_from_offset: int, size: int) -> ReadMap | None:
+def _opened(row: ReadOnlyFiles, file_from_offset: int, size: int) -> ReadMap | None:
     """A file of which so many bytes are wanted."""
     return row.look(file_from_offset) if size <= FEW_BYTES else row.at(file_from_offset)

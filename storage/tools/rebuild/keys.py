@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from storage.record_batch.byte_windows import Longs
-from storage.record_batch.record_batch import RecordBlock
+from storage.record_batch.record_batch import RecordBatch
 
 
 class KeyColumns(NamedTuple):
@@ -20,7 +20,7 @@ class KeyColumns(NamedTuple):
         return KeyColumns(*(column[start:end] for column in self))
 
 
-def keys_of(block: RecordBlock) -> KeyColumns:
+def keys_of(block: RecordBatch) -> KeyColumns:
     """The keys of a block's records, but of rolled back ones."""
     row, key_hash = block.index_keys()
     return KeyColumns(key_hash, block.offset[row], block.store_timestamp[row])

@@ -16,8 +16,8 @@ from storage.record_batch.record_batch import read_block
 from .units import DelayTimes, UnitColumns, units_of
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, ReadMap
-    from storage.record_batch.record_batch import RecordBlock
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
+    from storage.record_batch.record_batch import RecordBatch
 
 _TOGETHER: Final = 1 << 18
 """Units that are sorted by queue at once: with thousands of queues each still gets some."""
@@ -27,7 +27,9 @@ Progress = Callable[[int, int], None]
 class LogRuns:
     """The records of a log, in runs of some thousand, and the parts of it that are lost."""
 
-    def __init__(self, log: FileRow, log_end: int, names: QueueNames, progress: Progress | None):
+    def __init__(
+        self, log: ReadOnlyFiles, log_end: int, names: QueueNames, progress: Progress | None
+    ):
         self._log = log
         self._end = log_end
         self._names = names
@@ -35,7 +37,7 @@ class LogRuns:
         self.lost: list[tuple[int, int]] = []
         """Stretches in which no record can be told, as far as the walk has come."""
 
-    def __iter__(self) -> Iterator[tuple[RecordBlock, ReadMap]]:
+    def __iter__(self) -> Iterator[tuple[RecordBatch, ReadMap]]:
         """Each run with its file."""
         log = self._log
         files = log.relist()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.files.fs import FileSystem
-from storage.files.read_files import FileRow
+from storage.files.read_files import ReadOnlyFiles
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.delay import parse_delay_levels
 from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT, file_name
@@ -142,7 +142,7 @@ class _Rebuild:
         self._ext = None
         if (view.root / CONSUMEQUEUE_EXT).is_dir():
             self._ext = ConsumeQueueExt(self._files)
-        self._builds: dict[QueueKey, tuple[QueueBuild, _Tee, FileRow]] = {}
+        self._builds: dict[QueueKey, tuple[QueueBuild, _Tee, ReadOnlyFiles]] = {}
         self.beside_writers = False
 
     def run(self, progress: Progress | None) -> list[RebuiltQueue]:
@@ -220,7 +220,7 @@ class _Rebuild:
             taken_away=_names(surplus),
         )
 
-    def _has_more(self, row: FileRow, file: int, end: int) -> bool:
+    def _has_more(self, row: ReadOnlyFiles, file: int, end: int) -> bool:
         """Whether a file has another length, or holds anything behind the queue's last unit."""
         path = Path(row.path(file))
         if path.stat().st_size != row.file_size:

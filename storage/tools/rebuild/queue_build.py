@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK, PRE_BLANK_SIZE
-from storage.queue.record_order import Piece, QueueOrder
+from storage.queue.record_order import OffsetRun, QueueOrder
 from storage.record_batch.byte_windows import Longs
 
 from .units import UnitColumns
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
     from storage.queue.ext import ConsumeQueueExt
 
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -36,11 +36,13 @@ _BLOCK: Final = 1 << 16
 Units = NDArray[Any]
 
 
-def pieces_of(numbers: Longs, units: Units, store_timestamps: Longs) -> Iterator[Piece]:
+def pieces_of(numbers: Longs, units: Units, store_timestamps: Longs) -> Iterator[OffsetRun]:
     """The units at some queue offsets, as many together as are consecutive."""
     breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
     for start, end in pairwise([0, *breaks.tolist(), len(numbers)]):
-        yield Piece(int(numbers[start]), units[start:end].tobytes(), int(store_timestamps[end - 1]))
+        yield OffsetRun(
+            int(numbers[start]), units[start:end].tobytes(), int(store_timestamps[end - 1])
+        )
 
 
 class UnitSink(Protocol):
@@ -54,7 +56,7 @@ class UnitSink(Protocol):
 class OldUnits:
     """The units of a queue as its files have them now."""
 
-    def __init__(self, row: FileRow | None) -> None:
+    def __init__(self, row: ReadOnlyFiles | None) -> None:
         self._row = row
         self.per_file = row.file_size // CQ_STORE_UNIT_SIZE if row is not None else 1
         self.first = 0
@@ -176,7 +178,7 @@ class QueueBuild:
             self._begin(None)
         self._keep_lost_end(lost)
 
-    def _put(self, piece: Piece) -> None:
+    def _put(self, piece: OffsetRun) -> None:
         if self.first is None:
             self._begin(piece.first)
         gap = piece.first - self.next_offset
@@ -232,7 +234,7 @@ class QueueBuild:
             self.fillers += count - int(good.sum())
             self.next_offset += count
 
-    def _with_addresses(self, piece: Piece) -> Units:
+    def _with_addresses(self, piece: OffsetRun) -> Units:
         """Units with the addresses into ConsumeQueueExt that the old ones have, where right."""
         if self._ext is None:
             return np.frombuffer(piece.units, UNIT)

@@ -16,7 +16,7 @@ from storage.format.properties import find_property
 from storage.format.sys_flag import MessageSysFlag
 from storage.record_batch.byte_windows import Longs
 from storage.record_batch.queue_numbers import QueueNames
-from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBlock
+from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBatch
 
 
 class UnitColumns(NamedTuple):
@@ -59,7 +59,7 @@ class DelayTimes:
 
 
 def units_of(
-    block: RecordBlock, file: ReadMap, names: QueueNames, delays: DelayTimes
+    block: RecordBatch, file: ReadMap, names: QueueNames, delays: DelayTimes
 ) -> UnitColumns:
     """The units that records get, those of light queues behind the others."""
     queue = names.numbers(block.topic, block.queue_id)
@@ -83,7 +83,7 @@ def units_of(
     return UnitColumns(*(np.concatenate(pair) for pair in zip(units, more, strict=True)))
 
 
-def _codes(block: RecordBlock, names: QueueNames, delays: DelayTimes) -> Longs:
+def _codes(block: RecordBatch, names: QueueNames, delays: DelayTimes) -> Longs:
     """Hashes of the tags, of delayed messages the time of delivery."""
     delayed = [
         row
@@ -101,7 +101,7 @@ def _codes(block: RecordBlock, names: QueueNames, delays: DelayTimes) -> Longs:
 
 
 def _light_units(
-    block: RecordBlock, file: ReadMap, names: QueueNames, codes: Longs, light: list[int]
+    block: RecordBatch, file: ReadMap, names: QueueNames, codes: Longs, light: list[int]
 ) -> UnitColumns:
     found: list[tuple[int, ...]] = []
     for row in light:

@@ -14,7 +14,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.tools.fsck.units import UNIT
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow, StoreFiles
+    from storage.files.read_files import ReadOnlyFiles, StoreFiles
 
 _HEAD: Final = HEADS[0]
 _IPV6: Final = 0x30
@@ -57,7 +57,7 @@ def contradictions(files: StoreFiles, queues: Iterable[tuple[str, int]]) -> Cont
     return found
 
 
-def _units(row: FileRow) -> Iterator[tuple[int, int, int]]:
+def _units(row: ReadOnlyFiles) -> Iterator[tuple[int, int, int]]:
     """Place and length of each record that a queue has a unit of, and its queue offset."""
     for first in row.relist():
         file = row.at(first)

@@ -27,7 +27,7 @@ from storage.tools.rebuild.replacement import (
     staging,
     unclean,
 )
-from storage.tools.snapshot.file_copy import Placer
+from storage.tools.snapshot.file_copy import FileCopier
 
 from .steps import Action, Plan, Step, crc_of
 
@@ -134,7 +134,7 @@ class _Execution:
         fd, staged = fs.create_beside(path, folder=self._root / OURS)
         try:
             try:
-                Placer(fs, copies_only=True).into(path, fd)
+                FileCopier(fs, copies_only=True).into(path, fd)
                 fs.sync(fd)
             finally:
                 fs.close(fd)

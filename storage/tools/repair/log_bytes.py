@@ -23,11 +23,11 @@ from storage.format.message import (
 from storage.format.names import COMMITLOG, file_name
 from storage.format.properties import encode_properties
 from storage.format.record import RecordError, blank_record, decode_record, read_head
-from storage.format.tombstone import LEAST_FILLER, Replaced, fillers
+from storage.format.tombstone import LEAST_FILLER, Tombstone, fillers
 
 from .record_header import mended_head
 from .steps import Action, Step
-from .unit_lookup import Pointing
+from .unit_lookup import UnitAt
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -62,7 +62,7 @@ class RegionPlanner:
         self.dropped: set[tuple[str, int]] = set()
         """Queues that have a unit into a region where no record could be put for it."""
 
-    def steps(self, region: Region, units: list[Pointing]) -> Iterator[Step]:
+    def steps(self, region: Region, units: list[UnitAt]) -> Iterator[Step]:
         """Give the steps for a region; ``units`` are those that point into it, by log offset."""
         at = region.start
         while at < region.end:
@@ -85,7 +85,7 @@ class RegionPlanner:
 
     # -- one piece ----------------------------------------------------------------------------
 
-    def _piece_at(self, at: int, region: Region, units: list[Pointing]) -> tuple[Step, int] | None:
+    def _piece_at(self, at: int, region: Region, units: list[UnitAt]) -> tuple[Step, int] | None:
         """What a unit, or the record's own head, tells of the record at ``at``."""
         here = [
             unit
@@ -108,7 +108,7 @@ class RegionPlanner:
         step = None if own is None else self._replace(own, region)
         return None if step is None else (step, size)
 
-    def _mend(self, unit: Pointing, region: Region) -> Step | None:
+    def _mend(self, unit: UnitAt, region: Region) -> Step | None:
         record = self._bytes(unit.offset, unit.size)
         mended = mended_head(record, unit)
         if mended is None:
@@ -125,11 +125,11 @@ class RegionPlanner:
         )
 
     def _replace(
-        self, unit: Pointing, region: Region, others: list[Pointing] | None = None
+        self, unit: UnitAt, region: Region, others: list[UnitAt] | None = None
     ) -> Step | None:
         """A record of zeros; ``others`` are light queues that have it, too."""
         message = self._readable(unit)
-        wanted = Replaced(
+        wanted = Tombstone(
             unit.topic,
             unit.queue_id,
             unit.queue_offset,
@@ -163,7 +163,7 @@ class RegionPlanner:
             (wanted,),
         )
 
-    def _own_identity(self, at: int, size: int) -> Pointing | None:
+    def _own_identity(self, at: int, size: int) -> UnitAt | None:
         try:
             message = decode_record(self._data, at - self._first, size)
         except RecordError:
@@ -177,9 +177,9 @@ class RegionPlanner:
         )
         if not sound:
             return None
-        return Pointing(at, size, message.topic, message.queue_id, message.queue_offset, False)
+        return UnitAt(at, size, message.topic, message.queue_id, message.queue_offset, False)
 
-    def _readable(self, unit: Pointing) -> MessageExt | None:
+    def _readable(self, unit: UnitAt) -> MessageExt | None:
         """The damaged record's fields, if all that can be compared agrees with the unit."""
         try:
             message = decode_record(self._data, unit.offset - self._first, unit.size)
@@ -193,7 +193,7 @@ class RegionPlanner:
 
     # -- what nobody knows --------------------------------------------------------------------
 
-    def _next_known(self, at: int, region: Region, units: list[Pointing]) -> int:
+    def _next_known(self, at: int, region: Region, units: list[UnitAt]) -> int:
         """Where the next record is said to begin, behind ``at``."""
         places = [unit.offset for unit in units if unit.offset > at]
         places += [start for start in region.known if start > at]
@@ -246,7 +246,7 @@ class RegionPlanner:
             data=blank_record(left),
         )
 
-    def _drop(self, units: list[Pointing], start: int, end: int) -> None:
+    def _drop(self, units: list[UnitAt], start: int, end: int) -> None:
         self.dropped.update(
             (unit.topic, unit.queue_id) for unit in units if start <= unit.offset < end
         )
@@ -273,7 +273,7 @@ def _time(message: MessageExt | None, region: Region) -> int:
     return region.earlier or region.later
 
 
-def _dispatched_to(queues: list[Pointing]) -> bytes:
+def _dispatched_to(queues: list[UnitAt]) -> bytes:
     """The properties that name a record's light queues, and its offsets in them."""
     names = ",".join(queue.topic for queue in queues)
     offsets = ",".join(str(queue.queue_offset) for queue in queues)
@@ -281,7 +281,7 @@ def _dispatched_to(queues: list[Pointing]) -> bytes:
     return encode_properties(pairs)
 
 
-def _place(unit: Pointing) -> str:
+def _place(unit: UnitAt) -> str:
     return f"{unit.topic} queue {unit.queue_id} offset {unit.queue_offset}"
 
 

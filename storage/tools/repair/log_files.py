@@ -11,7 +11,7 @@ from storage.log.walk import LogWalk, StretchKind
 from .log_bytes import Region, record_time
 
 if TYPE_CHECKING:
-    from storage.files.read_files import FileRow
+    from storage.files.read_files import ReadOnlyFiles
 
 
 class Contents(NamedTuple):
@@ -37,7 +37,7 @@ class _Piece(NamedTuple):
 
 
 def contents(
-    log: FileRow, first: int, end: int, why: dict[int, str], suspects: set[int], *, last: bool
+    log: ReadOnlyFiles, first: int, end: int, why: dict[int, str], suspects: set[int], *, last: bool
 ) -> Contents:
     """Walk the file that begins at ``first`` up to ``end``.
 

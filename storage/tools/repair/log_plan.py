@@ -11,7 +11,7 @@ from storage.format.layout import BLANK_SIZE
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import COMMITLOG, OURS, file_name
 from storage.format.record import RecordError, blank_record, read_head
-from storage.format.tombstone import LEAST_FILLER, Replaced, fillers
+from storage.format.tombstone import LEAST_FILLER, Tombstone, fillers
 from storage.tools.quarantine import QUARANTINE, read_manifest
 
 from .log_bytes import Region, RegionPlanner, record_time
@@ -19,7 +19,7 @@ from .log_files import Contents, contents
 from .log_order import fitting_records
 from .log_tail import TailPlanner, used_to
 from .steps import Action, Step, crc_of
-from .unit_lookup import Pointing, units_into
+from .unit_lookup import UnitAt, units_into
 
 if TYPE_CHECKING:
     from storage.files.read_files import StoreFiles
@@ -274,20 +274,20 @@ class LogPlanner:
                 end = first + self._size
                 yield self._make(first, units_into(self._files, [(first, end)]), last=False)
 
-    def _make_last(self, first: int, units: list[Pointing], is_last: bool) -> Step:
+    def _make_last(self, first: int, units: list[UnitAt], is_last: bool) -> Step:
         found = self._from_quarantine(first)
         if found is not None:
             return self._bring_back(first, found, 0)
         return self._make(first, units, last=is_last)
 
-    def _make(self, first: int, units: list[Pointing], *, last: bool) -> Step:
+    def _make(self, first: int, units: list[UnitAt], *, last: bool) -> Step:
         """A file in place of a lost one. The last record of each queue that ended in it is kept:
         else new messages would get the numbers of lost ones, and be taken for consumed."""
         time = self._time_near(first)
-        records: list[Replaced] = []
+        records: list[Tombstone] = []
         at = first
         for unit in units:
-            wanted = Replaced(*unit[2:5], unit.offset, unit.size, time)
+            wanted = Tombstone(*unit[2:5], unit.offset, unit.size, time)
             gap = unit.offset - at
             if not unit.is_last or gap < 0 or 0 < gap < LEAST_FILLER or not wanted.fits():
                 continue
@@ -331,7 +331,7 @@ class LogPlanner:
         for first, seen in walked.items():
             yield from self._of_file(first, seen.regions, units)
 
-    def _of_file(self, first: int, regions: list[Region], units: list[Pointing]) -> Iterator[Step]:
+    def _of_file(self, first: int, regions: list[Region], units: list[UnitAt]) -> Iterator[Step]:
         file = self._log.at(first)
         assert file is not None
         planner = RegionPlanner(first, self._size, file.view)

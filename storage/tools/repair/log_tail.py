@@ -20,7 +20,7 @@ from storage.format.names import COMMITLOG, file_name
 from .log_bytes import Region, RegionPlanner
 from .log_files import contents
 from .steps import Action, Step
-from .unit_lookup import Pointing, units_into
+from .unit_lookup import UnitAt, units_into
 
 if TYPE_CHECKING:
     from storage.files.read_files import StoreFiles
@@ -53,7 +53,7 @@ class TailPlanner:
         right: set[int],
         *,
         closed: bool,
-        make: Callable[[int, list[Pointing], bool], Step],
+        make: Callable[[int, list[UnitAt], bool], Step],
         away: Callable[[int, str, str], Step],
     ) -> None:
         self._files = files
@@ -75,7 +75,7 @@ class TailPlanner:
         behind = units_into(self._files, [(self._log_end, _FOREVER)])
         chain = self._chain(behind)
         end = self._log_end
-        placed: list[Pointing] = []
+        placed: list[UnitAt] = []
         if chain:
             first = chain[0].offset - chain[0].offset % self._size
             if first in self._right:
@@ -104,7 +104,7 @@ class TailPlanner:
             region = Region(end, first + self._size, _TORN, {}, 0, 0, ends_file=True)
             yield from RegionPlanner(first, self._size, file.view).steps(region, [])
 
-    def _chain(self, behind: list[Pointing]) -> list[Pointing]:
+    def _chain(self, behind: list[UnitAt]) -> list[UnitAt]:
         """Units that follow the end one by one, within one file."""
         codes = {code for found in self._found.values() for code in found}
         if not behind or not (self._closed or codes & {_TAIL, _MISSING}):
@@ -113,7 +113,7 @@ class TailPlanner:
         boundary = at - at % self._size + self._size
         if at % self._size and behind[0].offset == boundary:
             at, boundary = boundary, boundary + self._size  # the blank record is there
-        chain: list[Pointing] = []
+        chain: list[UnitAt] = []
         for unit in behind:
             if unit.end > boundary:
                 break
@@ -124,7 +124,7 @@ class TailPlanner:
                 at = unit.end
         return chain
 
-    def _missing_files(self, behind: list[Pointing]) -> list[tuple[int, list[Pointing]]]:
+    def _missing_files(self, behind: list[UnitAt]) -> list[tuple[int, list[UnitAt]]]:
         """The files at the log's end that are to be made, and the units that point into them.
 
         They follow each other: those behind the last file that is there, or if none is, those from
@@ -133,7 +133,7 @@ class TailPlanner:
         if not any(p >= self._log_end and _MISSING in c for p, c in self._found.items()):
             return []
         size = self._size
-        within: dict[int, list[Pointing]] = {}
+        within: dict[int, list[UnitAt]] = {}
         for unit in behind:
             first = unit.offset - unit.offset % size
             if unit.end <= first + size and first not in self._kept:
@@ -152,7 +152,7 @@ class TailPlanner:
         older = [unit for n, units in within.items() if n < first for unit in units]
         return [(first, sorted(older) + made[0][1]), *made[1:]]
 
-    def _records(self, first: int, chain: list[Pointing]) -> Iterator[Step]:
+    def _records(self, first: int, chain: list[UnitAt]) -> Iterator[Step]:
         file = self._log.at(first)
         if file is None:
             return

@@ -26,7 +26,7 @@ from storage.format.layout import (
 from storage.format.record import RecordError, decode_record
 from storage.format.sys_flag import MessageSysFlag
 
-from .unit_lookup import Pointing
+from .unit_lookup import UnitAt
 
 _BODY_CRC = 8
 _QUEUE_ID = 12
@@ -36,7 +36,7 @@ _MOST_CHANGED = 12
 """Bytes that may differ: more than that is no damaged head but another record."""
 
 
-def mended_head(record: bytes, unit: Pointing) -> bytes | None:
+def mended_head(record: bytes, unit: UnitAt) -> bytes | None:
     """The record as it must have been, None if its body is not whole or too much differs.
 
     ``record`` has as many bytes as the unit says.
@@ -100,7 +100,7 @@ def _with_lengths(
     return bytes(record)
 
 
-def _is_mended(candidate: bytes, record: bytes, unit: Pointing) -> bool:
+def _is_mended(candidate: bytes, record: bytes, unit: UnitAt) -> bool:
     if check_record(candidate, 0, len(candidate)).kind is not CheckKind.MESSAGE:
         return False
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from storage.format.tombstone import Replaced
+from storage.format.tombstone import Tombstone
 
 _BLOCK: Final = 1 << 20
 
@@ -69,7 +69,7 @@ class Step(NamedTuple):
     cost: str = ""
     lost: int | None = 0
     old_crc: int | None = None
-    records: tuple[Replaced, ...] = ()
+    records: tuple[Tombstone, ...] = ()
     data: bytes = b""
     source: str = ""
 

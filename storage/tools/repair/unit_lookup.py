@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from storage.files.read_files import StoreFiles
 
 
-class Pointing(NamedTuple):
+class UnitAt(NamedTuple):
     """One unit: where it points, and which place of which queue it is."""
 
     offset: int
@@ -31,7 +31,7 @@ class Pointing(NamedTuple):
         return self.offset + self.size
 
 
-def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[Pointing]:
+def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[UnitAt]:
     """Give the units that point into one of ``ranges`` of the log, by log offset.
 
     ``ranges`` do not overlap. Reads all units of the store once, a file at a time.
@@ -41,7 +41,7 @@ def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[Pointin
     ranges = sorted(ranges)
     starts = np.array([start for start, _ in ranges], np.int64)
     ends = np.array([end for _, end in ranges], np.int64)
-    found: list[Pointing] = []
+    found: list[UnitAt] = []
     for topic, queue_id in files.queue_folders():
         row = files.queue(topic, queue_id)
         if row is None or not is_possible_topic(topic):
@@ -69,7 +69,7 @@ def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[Pointin
                 for i in np.flatnonzero(inside).tolist()
             ]
         found += [
-            Pointing(offset, size, topic, queue_id, number, number == last)
+            UnitAt(offset, size, topic, queue_id, number, number == last)
             for offset, size, number in of_queue
         ]
     return sorted(found)

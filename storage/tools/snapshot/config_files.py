@@ -45,7 +45,7 @@ from storage.format.names import (
     SNAPSHOT_MANIFEST,
 )
 
-from .file_copy import Placer, set_times
+from .file_copy import FileCopier, set_times
 
 _BAK: Final = ".bak"
 _TMP: Final = ".tmp"
@@ -64,7 +64,7 @@ _JUST_NOW_S: Final = 5.0
 Notes = dict[ProgressKey, QueueProgress]
 
 
-def place_before(root: Path, stage: Path, placer: Placer) -> tuple[Notes, list[str]]:
+def place_before(root: Path, stage: Path, placer: FileCopier) -> tuple[Notes, list[str]]:
     """Bring in what is read before the cut.
 
     Gives progress that is in no file yet, and sentences about files that are not whole.
@@ -82,7 +82,7 @@ def place_before(root: Path, stage: Path, placer: Placer) -> tuple[Notes, list[s
     return shown, notes
 
 
-def place_after(root: Path, stage: Path, placer: Placer) -> list[str]:
+def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
     """Bring in all other small files; gives sentences about those that are not whole."""
     notes = []
     early = {*_with_bak(_BEFORE_CONFIG)}
@@ -218,12 +218,12 @@ def _write(target: Path, data: bytes, modified_ns: int) -> None:
         set_times(file.fileno(), modified_ns)
 
 
-def _place_other(source: Path, target: Path, placer: Placer) -> None:
+def _place_other(source: Path, target: Path, placer: FileCopier) -> None:
     with suppress(FileNotFoundError):  # it has gone meanwhile
         placer.part(source, target)
 
 
-def _place_tree(source: Path, target: Path, placer: Placer) -> None:
+def _place_tree(source: Path, target: Path, placer: FileCopier) -> None:
     """Something that this version does not know, as it is."""
     make_folders(target)
     for path in _entries(source):

@@ -41,7 +41,7 @@ def no_tick(_: int) -> None:
     """Nobody watches."""
 
 
-class Placed(StrEnum):
+class CopyMethod(StrEnum):
     """How a file came into the copy."""
 
     CLONED = "CLONED"
@@ -49,22 +49,22 @@ class Placed(StrEnum):
     COPIED = "COPIED"
 
 
-class Placer:
+class FileCopier:
     """Places files; ``copies_only`` never shares blocks with the source. Counts what it did."""
 
     def __init__(self, fs: FileSystem, *, copies_only: bool = False) -> None:
         self._fs = fs
         self._clones = self._links = not copies_only
-        self.counts: Counter[Placed] = Counter()
+        self.counts: Counter[CopyMethod] = Counter()
 
-    def whole(self, source: Path, target: Path, tick: Tick = no_tick) -> Placed:
+    def whole(self, source: Path, target: Path, tick: Tick = no_tick) -> CopyMethod:
         """Bring in a file that nobody writes any more, by the cheapest way there is.
 
         Raises FileNotFoundError if it is gone, and OSError.
         """
         if self._clones:
             if self._clone(source, target):
-                return self._note(Placed.CLONED)
+                return self._note(CopyMethod.CLONED)
             self._clones = False
         if self._links:
             try:
@@ -74,12 +74,12 @@ class Placer:
                     raise
                 self._links = False
             else:
-                return self._note(Placed.LINKED)
+                return self._note(CopyMethod.LINKED)
         return self.part(source, target, tick=tick)
 
     def part(
         self, source: Path, target: Path, end: int | None = None, tick: Tick = no_tick
-    ) -> Placed:
+    ) -> CopyMethod:
         """Copy a file that others may write: its bytes before ``end``, holes as holes.
 
         Length and modification time are those of the source. Not synced.
@@ -90,7 +90,9 @@ class Placer:
         finally:
             self._fs.close(out)
 
-    def into(self, source: Path, out: int, end: int | None = None, tick: Tick = no_tick) -> Placed:
+    def into(
+        self, source: Path, out: int, end: int | None = None, tick: Tick = no_tick
+    ) -> CopyMethod:
         """The same into a file that is open."""
         fs = self._fs
         fd = fs.open(source, writable=False)
@@ -106,9 +108,9 @@ class Placer:
             set_times(out, info.st_mtime_ns)
         finally:
             fs.close(fd)
-        return self._note(Placed.COPIED)
+        return self._note(CopyMethod.COPIED)
 
-    def _note(self, placed: Placed) -> Placed:
+    def _note(self, placed: CopyMethod) -> CopyMethod:
         self.counts[placed] += 1
         return placed
 

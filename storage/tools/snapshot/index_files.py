@@ -24,7 +24,7 @@ from storage.format.index_file import (
 )
 from storage.format.names import INDEX, is_index_file_name
 
-from .file_copy import Placer, set_times
+from .file_copy import FileCopier, set_times
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -34,7 +34,7 @@ _CHUNK: Final = 1 << 20
 
 
 def place_index(
-    view: StoreView, stage: Path, cut: int, fs: FileSystem, placer: Placer, *, closed: bool
+    view: StoreView, stage: Path, cut: int, fs: FileSystem, placer: FileCopier, *, closed: bool
 ) -> int:
     """Bring in the index files; gives how many were deleted meanwhile.
 
@@ -65,7 +65,7 @@ def place_index(
 
 
 def _place(
-    view: StoreView, source: Path, target: Path, cut: int, fs: FileSystem, placer: Placer
+    view: StoreView, source: Path, target: Path, cut: int, fs: FileSystem, placer: FileCopier
 ) -> None:
     config = view.config
     fd = fs.open(source, writable=False)

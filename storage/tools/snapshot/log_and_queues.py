@@ -17,14 +17,14 @@ from storage.files.read_files import StoreFiles
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
 
-from .file_copy import Placer, Tick, no_tick
+from .file_copy import FileCopier, Tick, no_tick
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
 
 
 def place_log(
-    root: Path, stage: Path, config: StoreConfig, cut: int, placer: Placer, tick: Tick = no_tick
+    root: Path, stage: Path, config: StoreConfig, cut: int, placer: FileCopier, tick: Tick = no_tick
 ) -> int:
     """Bring in the log before ``cut``; gives how many files were deleted meanwhile."""
     size = config.mapped_file_size_commit_log
@@ -42,7 +42,7 @@ def place_log(
     return _place_row(root / COMMITLOG, out, cut, place)
 
 
-def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer: Placer) -> int:
+def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer: FileCopier) -> int:
     """Bring in the units of records before ``cut``; gives how many files were deleted meanwhile."""
     make_folders(stage / CONSUMEQUEUE)
 

@@ -28,7 +28,7 @@ from storage.readonly import StoreView
 
 from .archive import is_archive_name, write_archive
 from .config_files import merge_notes, place_after, place_before
-from .file_copy import Placed, Placer, Tick, checksum_of, no_tick
+from .file_copy import CopyMethod, FileCopier, Tick, checksum_of, no_tick
 from .index_files import place_index
 from .log_and_queues import place_log, place_queues
 from .manifest import Manifest, SnapshotFile, SnapshotQueue
@@ -46,21 +46,21 @@ def no_phase(_: str, __: int | None) -> Tick:
     return no_tick
 
 
-class Staged(NamedTuple):
+class StagedSnapshot(NamedTuple):
     """The files of a snapshot, and what is known of them."""
 
     cut: int
     """Where the log ends."""
-    placer: Placer
+    placer: FileCopier
     notes: list[str]
     """Sentences about what was odd."""
 
 
-class Taken(NamedTuple):
+class TakenSnapshot(NamedTuple):
     """A snapshot that was taken."""
 
     manifest: Manifest
-    counts: Counter[Placed]
+    counts: Counter[CopyMethod]
     """How its files came in."""
     notes: list[str]
     """Sentences about what was odd."""
@@ -74,7 +74,7 @@ def take_snapshot(
     copies_only: bool = False,
     fs: FileSystem | None = None,
     phase: Phase = no_phase,
-) -> Taken:
+) -> TakenSnapshot:
     """Make ``target``, which is missing or an empty folder, a snapshot of the store in ``root``.
 
     One file if its name says so (archive.py), else a folder.
@@ -99,7 +99,7 @@ def take_snapshot(
         make_ready(fs, made, mode)
         put_in_place(fs, made, target, mode)
         fs.sync_dir(target.parent)
-    return Taken(manifest, staged.placer.counts, staged.notes + damage_notes(manifest))
+    return TakenSnapshot(manifest, staged.placer.counts, staged.notes + damage_notes(manifest))
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def damage_notes(manifest: Manifest) -> list[str]:
 
 def stage_store(
     root: Path, stage: Path, fs: FileSystem, phase: Phase, *, copies_only: bool
-) -> Staged:
+) -> StagedSnapshot:
     """Bring everything that belongs to a snapshot into the missing folder ``stage``, unsynced.
 
     If a topic was deleted meanwhile, which takes its files away one by one, it begins anew.
@@ -133,7 +133,7 @@ def stage_store(
         deleted = deleted_topics_for_reading(root)
         here = stage.with_name(f"{stage.name}-{attempt}")
         begin_store(here, own(folder_mode(root)))
-        staged = _stage(root, here, fs, Placer(fs, copies_only=copies_only), phase)
+        staged = _stage(root, here, fs, FileCopier(fs, copies_only=copies_only), phase)
         if deleted_topics_for_reading(root) == deleted or attempt == _TRIES:
             here.rename(stage)
             forget_store(here)
@@ -143,7 +143,9 @@ def stage_store(
     raise AssertionError
 
 
-def _stage(root: Path, stage: Path, fs: FileSystem, placer: Placer, phase: Phase) -> Staged:
+def _stage(
+    root: Path, stage: Path, fs: FileSystem, placer: FileCopier, phase: Phase
+) -> StagedSnapshot:
     was_closed = not (root / ABORT).exists()
     with StoreView.open(root) as view:
         shown, notes = place_before(root, stage, placer)
@@ -158,7 +160,7 @@ def _stage(root: Path, stage: Path, fs: FileSystem, placer: Placer, phase: Phase
         fs.touch(stage / ABORT)
     if deleted:
         notes.append(f"{deleted} old files were deleted while they were copied, and are left out")
-    return Staged(cut, placer, notes)
+    return StagedSnapshot(cut, placer, notes)
 
 
 def describe(

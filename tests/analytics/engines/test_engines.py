@@ -9,7 +9,7 @@ import pytest
 
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
-from analytics.engines.task import Work, do, forget, together
+from analytics.engines.task import CountTask, do, forget, together
 from analytics.errors import SparkFailedError
 from analytics.kernels.partials import MINUTE_MS, Partials, QueueTask
 from analytics.spark.session import SparkSession
@@ -25,7 +25,7 @@ def session() -> Iterator[SparkSession]:
         yield running
 
 
-def stores(folder: Path, count: int) -> list[Work]:
+def stores(folder: Path, count: int) -> list[CountTask]:
     works = []
     for number in range(count):
         store = HandMade(CONFIG)
@@ -37,7 +37,7 @@ def stores(folder: Path, count: int) -> list[Work]:
         last = store.messages[-1].store_timestamp // MINUTE_MS
         for queue_id in range(4):
             task = QueueTask(number * 4 + queue_id, "T", queue_id, (0, 7, 31), 0, 50)
-            works.append(Work("job", str(root), (task,), (FIRST, last)))
+            works.append(CountTask("job", str(root), (task,), (FIRST, last)))
     return works
 
 
@@ -67,7 +67,7 @@ def test_spark_counts_what_this_process_counts(tmp_path: Path, session: SparkSes
 
 @pytest.mark.slow
 def test_a_store_that_is_gone_is_named(tmp_path: Path, session: SparkSession) -> None:
-    work = Work("gone", str(tmp_path / "nowhere"), (), (0, 0))
+    work = CountTask("gone", str(tmp_path / "nowhere"), (), (0, 0))
     with pytest.raises(SparkFailedError, match=r"StoreNotFoundError: .*nowhere"):
         SparkEngine(session.context).map(do, [work])
     assert SparkEngine(session.context).map(do, []) == []

@@ -18,11 +18,11 @@ from analytics.history.keeping import keep
 from analytics.history.tables import TABLES
 from analytics.lag.selection import Choice
 from analytics.report import lag_report as reporting, scan
-from analytics.report.lag_report import Made, lag_report
+from analytics.report.lag_report import MadeReport, lag_report
 from analytics.report.stores import StoreRef
 from analytics.spark.session import SparkSession
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from tests.support.cli import run
 from tests.support.hand_made import START_MS, TINY, HandMade
 
@@ -63,7 +63,7 @@ def made(folder: Path, number: int) -> StoreRef:
             table[topic_at_group(topic, group)] = queues
     (root / "config").mkdir(exist_ok=True)
     (root / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": table}))
-    samples = ProgressSamples(root)
+    samples = OffsetSamples(root)
     for age, before in ((170, 0), (100, 3)):
         moved = {
             key: {int(queue): max(0, at - 7 - before) for queue, at in of.items()}
@@ -93,16 +93,16 @@ def kept(refs: list[StoreRef], folder: Path, as_of: int = NOW) -> Path:
     return folder
 
 
-def report(refs: list[StoreRef], as_of: int = NOW, choice: Choice = Choice()) -> Made:  # noqa: B008
+def report(refs: list[StoreRef], as_of: int = NOW, choice: Choice = Choice()) -> MadeReport:  # noqa: B008
     return lag_report(LocalEngine(), refs, as_of, choice)
 
 
-def gathered(*folders: Path, as_of: int | None = NOW, choice: Choice = Choice()) -> Made:  # noqa: B008
+def gathered(*folders: Path, as_of: int | None = NOW, choice: Choice = Choice()) -> MadeReport:  # noqa: B008
     found = find_kept([str(folder) for folder in folders], as_of)
     return gathered_report(LocalEngine(), found, choice, as_of)
 
 
-def text(found: Made) -> str:
+def text(found: MadeReport) -> str:
     return json.dumps(found.report.document())
 
 

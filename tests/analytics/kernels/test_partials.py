@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from analytics.kernels.edges import Edges
+from analytics.kernels.edges import MinuteEdges
 from analytics.kernels.partials import (
     MINUTE_MS,
     UNKNOWN_MINUTE,
-    Cells,
+    PartialCounts,
     Partials,
     QueueTask,
     add_up,
@@ -27,7 +27,7 @@ Counts = dict[tuple[int, int], tuple[int, int]]
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
 
 
-def counted(cells: Cells) -> Counts:
+def counted(cells: PartialCounts) -> Counts:
     rows = zip(*(column.tolist() for column in cells[1:]), strict=True)
     return {(segment, key): (messages, size) for segment, key, messages, size in rows}
 
@@ -51,9 +51,9 @@ def hash_of(tag: str | None) -> int:
     return tags_code(tag) if tag else 0
 
 
-def edges_of(messages: list[Stored]) -> Edges:
+def edges_of(messages: list[Stored]) -> MinuteEdges:
     times = [message.store_timestamp // MINUTE_MS for message in messages]
-    return Edges(np.arange(min(times), max(times) + 1, dtype=np.int64) * MINUTE_MS)
+    return MinuteEdges(np.arange(min(times), max(times) + 1, dtype=np.int64) * MINUTE_MS)
 
 
 MESSAGES = st.lists(

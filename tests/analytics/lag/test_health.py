@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics.lag.health import PATIENCE_MS, Health, Look, judge, worst
+from analytics.lag.health import PATIENCE_MS, Health, Observation, judge, worst
 from analytics.lag.trend import seen_since
 
 NOW = 1_700_000_000_000
@@ -11,7 +11,7 @@ OLD = NOW - 3600 * S
 
 
 def look(seconds_ago, committed, end):
-    return Look(NOW - seconds_ago * S, committed, end)
+    return Observation(NOW - seconds_ago * S, committed, end)
 
 
 def word(*looks, oldest=OLD, members=False, low=0):

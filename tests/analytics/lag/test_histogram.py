@@ -8,7 +8,7 @@ import pytest
 from analytics.lag.exact_times import Part
 from analytics.lag.health import Health
 from analytics.lag.histogram import AGE_EDGES, SIZE_EDGES, Ages, by_size
-from analytics.lag.queue_position import Unread
+from analytics.lag.queue_position import QueuePosition
 from analytics.lag.rates import StoredSince
 from analytics.lag.totals import QueueLag, add_up, drain_ms, over_groups, skew
 from storage.readonly import StoreView
@@ -50,7 +50,8 @@ def way(request, monkeypatch):
 def parts_of(view, committed=0):
     bounds = [view.queue_bounds("T", queue) for queue in range(QUEUES)]
     return [
-        Part("T", queue, Unread(low, committed, high)) for queue, (low, high) in enumerate(bounds)
+        Part("T", queue, QueuePosition(low, committed, high))
+        for queue, (low, high) in enumerate(bounds)
     ]
 
 
@@ -119,10 +120,10 @@ def test_what_can_not_be_read_has_no_age(tmp_path, way):
     as_of = made.timestamp
     ages = [as_of - m.store_timestamp for n, m in enumerate(made.messages) if n not in bad][::-1]
     with StoreView.open(tmp_path, HAND_MADE) as view:
-        parts = [Part("T", 0, Unread(0, 0, 40))]
+        parts = [Part("T", 0, QueuePosition(0, 0, 40))]
         buckets = Ages(view, parts, as_of).buckets([600_000, 1_200_000])
         half, oldest = Ages(view, parts, as_of).quantiles([0.5, 1.0])
-        nothing = Ages(view, [Part("T", 0, Unread(0, 19, 22))], as_of).quantiles([0.5])
+        nothing = Ages(view, [Part("T", 0, QueuePosition(0, 19, 22))], as_of).quantiles([0.5])
     assert oldest == max(ages)
     if way == "search":  # unreadable ones count with their neighbours
         assert sum(bucket.messages for bucket in buckets) == 40
@@ -149,7 +150,7 @@ def test_ages_hold_where_clocks_went_back(tmp_path):
     times = sorted(message.store_timestamp for message in made.messages)
     as_of = times[-1] + 1
     with StoreView.open(tmp_path, HAND_MADE) as view:
-        parts = [Part("T", n, Unread(0, 0, view.queue_bounds("T", n)[1])) for n in range(2)]
+        parts = [Part("T", n, QueuePosition(0, 0, view.queue_bounds("T", n)[1])) for n in range(2)]
         assert Ages(view, parts, as_of).quantiles([0.5, 1.0]) == [
             as_of - times[45],
             as_of - times[0],
@@ -191,7 +192,7 @@ def test_what_came_in_since_a_time_is_counted_by_the_log(root):
 
 def queue(number, lag, *, lag_bytes=0, rate_in=1.0, rate_out=None, status=Health.OK):
     committed = None if lag is None else 100 - lag
-    what = Unread(0, committed, 100)
+    what = QueuePosition(0, committed, 100)
     times = (None, rate_in, rate_out, status, None)
     return QueueLag(number, what, None if lag is None else lag_bytes, *times)
 

@@ -4,7 +4,7 @@ import pytest
 
 from analytics.lag.queue_position import (
     OffsetState,
-    Unread,
+    QueuePosition,
     bytes_behind,
     last_consumed_timestamp,
     oldest_unread_timestamp,
@@ -29,7 +29,7 @@ def root(tmp_path):
 
 def unread(view, committed):
     low, high = view.queue_bounds("T", 1)
-    return Unread(low, committed, high)
+    return QueuePosition(low, committed, high)
 
 
 def sizes_of_records(view):
@@ -53,7 +53,7 @@ def sizes_of_records(view):
 def test_each_place_of_an_offset_has_its_meaning(
     low, committed, high, state, lag, lost, ahead, first
 ):
-    what = Unread(low, committed, high)
+    what = QueuePosition(low, committed, high)
     assert what.state is state
     assert (what.lag, what.lost, what.ahead, what.first_unread) == (lag, lost, ahead, first)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics.lag.health import Look
+from analytics.lag.health import Observation
 from analytics.lag.trend import LEAST_SPAN_MS, Trend, looks
 
 NOW = 1_700_000_000_000
@@ -15,7 +15,7 @@ def at(seconds_ago, offset):
 
 
 def now(committed, end=1000):
-    return Look(NOW, committed, end)
+    return Observation(NOW, committed, end)
 
 
 def rate_out(changes, watched, look):

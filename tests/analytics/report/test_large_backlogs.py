@@ -10,7 +10,7 @@ import pytest
 from analytics.engines.local import LocalEngine
 from analytics.kernels.partials import CHUNK
 from analytics.lag.selection import Choice
-from analytics.report.lag_report import Made, lag_report
+from analytics.report.lag_report import MadeReport, lag_report
 from analytics.report.stores import StoreRef
 from benchmarks.large_store import FIRST_MS, make_large_store
 from benchmarks.report_store import have_read
@@ -21,7 +21,7 @@ BYTES_A_UNIT = 200
 """At most, of the units of one piece."""
 
 
-def report(root: Path) -> Made:
+def report(root: Path) -> MadeReport:
     as_of = FIRST_MS + 86_400_000
     return lag_report(LocalEngine(), [StoreRef("b", str(root))], as_of, Choice())
 

@@ -14,7 +14,7 @@ def test_minutes_far_apart_make_no_edges(minutes, tmp_path):
 
     MessageStore.create(tmp_path / "s", SMALL_STORE)
     try:
-        _, edges = task._of(task.Work("job", str(tmp_path / "s"), (), minutes))
+        _, edges = task._of(task.CountTask("job", str(tmp_path / "s"), (), minutes))
         assert len(edges.times) == 0
     finally:
         task.forget()

@@ -15,8 +15,8 @@ import pytest
 from broker.api.offsets import OffsetCommit
 from broker.members import notices
 from storage.configs.topics import TopicConfig
-from storage.coordination.failure_detector import DeathWatch
-from storage.coordination.processes import Station, Stations
+from storage.coordination.failure_detector import FailureDetector
+from storage.coordination.processes import ProcessEntries, ProcessEntry
 from storage.files.bounded import read_bounded
 from tests.support.broker_puppet import broker_puppet
 from tests.support.consumers import eventually
@@ -54,8 +54,8 @@ def test_a_reset_is_told_to_members_of_its_group_only(broker, open_broker):
 
 
 def test_letters_come_whole_in_order_and_to_living_stations_only(tmp_path):
-    stations = Stations(tmp_path)
-    station = Station(stations, {"says": 1})
+    stations = ProcessEntries(tmp_path)
+    station = ProcessEntry(stations, {"says": 1})
     assert [said.content for said in stations.living()] == [{"says": 1}]
     for number in range(30):  # more than a socket holds
         assert stations.send(station.name, {"number": number, "text": "x" * 300_000})
@@ -73,8 +73,8 @@ def test_letters_come_whole_in_order_and_to_living_stations_only(tmp_path):
 
 def test_a_folder_with_a_long_name_has_stations(tmp_path):
     folder = tmp_path / ("x" * 120) / ("y" * 120)
-    stations = Stations(folder)
-    station = Station(stations, {})
+    stations = ProcessEntries(folder)
+    station = ProcessEntry(stations, {})
     stations.send(station.name, {"a": 1})
     station.sleep()
     assert station.letters() == [{"a": 1}]
@@ -85,7 +85,7 @@ def test_a_folder_with_a_long_name_has_stations(tmp_path):
 DIE_EARLY = """
 import os, sys
 from pathlib import Path
-from storage.coordination.processes import Station, Stations
+from storage.coordination.processes import ProcessEntry, ProcessEntries
 from storage.coordination.locks import LockFile
 steps = int(sys.argv[2])
 count = 0
@@ -100,7 +100,7 @@ def step(real):
 Path.rename = step(Path.rename)
 Path.mkdir = step(Path.mkdir)
 Path.write_bytes = step(Path.write_bytes)
-Station(Stations(Path(sys.argv[1])), {"clients": []})
+ProcessEntry(ProcessEntries(Path(sys.argv[1])), {"clients": []})
 os.kill(os.getpid(), 9)
 """
 
@@ -109,7 +109,7 @@ os.kill(os.getpid(), 9)
 @pytest.mark.parametrize("steps", range(6))
 def test_who_dies_while_opening_leaves_nothing_that_counts(tmp_path, steps):
     subprocess.run([sys.executable, "-c", DIE_EARLY, str(tmp_path), str(steps)], cwd=PROJECT)
-    stations = Stations(tmp_path)
+    stations = ProcessEntries(tmp_path)
     assert stations.living() == []
     for said in stations.dead():
         stations.remove(said.name)
@@ -119,11 +119,11 @@ def test_who_dies_while_opening_leaves_nothing_that_counts(tmp_path, steps):
 
 
 def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
-    stations = Stations(tmp_path)
-    opened = sorted((Station(stations, {}) for _ in range(3)), key=lambda each: each.name)
+    stations = ProcessEntries(tmp_path)
+    opened = sorted((ProcessEntry(stations, {}) for _ in range(3)), key=lambda each: each.name)
     first, second, third = opened
     deaths = threading.Semaphore(0)
-    watch = DeathWatch(stations, first.name, deaths.release)
+    watch = FailureDetector(stations, first.name, deaths.release)
     before = threading.active_count()
     watch.follow([first.name])  # nobody to watch
     assert threading.active_count() == before
@@ -143,8 +143,8 @@ def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
 
 
 def test_each_station_is_watched_by_the_one_before_it(tmp_path):
-    stations = Stations(tmp_path)
-    opened = sorted((Station(stations, {}) for _ in range(3)), key=lambda each: each.name)
+    stations = ProcessEntries(tmp_path)
+    opened = sorted((ProcessEntry(stations, {}) for _ in range(3)), key=lambda each: each.name)
     names = [each.name for each in opened]
     noticed: list[str] = []
     told = threading.Semaphore(0)
@@ -153,7 +153,7 @@ def test_each_station_is_watched_by_the_one_before_it(tmp_path):
         noticed.append(name)
         told.release()
 
-    watches = [DeathWatch(stations, name, partial(notice, name)) for name in names]
+    watches = [FailureDetector(stations, name, partial(notice, name)) for name in names]
     for watch in watches:
         watch.follow(names)
     for gone, watcher in ((2, 1), (1, 0), (0, 2)):
@@ -171,9 +171,9 @@ def test_a_forked_child_leaves_the_station_to_its_parent(tmp_path):
     program = """
 import os, sys
 from pathlib import Path
-from storage.coordination.processes import Station, Stations
-stations = Stations(Path(sys.argv[1]))
-station = Station(stations, {"says": 1})
+from storage.coordination.processes import ProcessEntry, ProcessEntries
+stations = ProcessEntries(Path(sys.argv[1]))
+station = ProcessEntry(stations, {"says": 1})
 pid = os.fork()
 if pid == 0:
     station.say({"says": 2})
@@ -187,12 +187,12 @@ station.sleep()
 assert station.letters() == [{"a": 1}]
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=PROJECT, check=True)
-    assert Stations(tmp_path).living() == []
+    assert ProcessEntries(tmp_path).living() == []
 
 
 def test_a_stopped_station_has_one_letter_of_those_that_say_the_same(tmp_path):
-    stations = Stations(tmp_path)
-    station = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    station = ProcessEntry(stations, {})
     for number in range(50):
         stations.send(station.name, {"kind": "members", "groups": {"g": True}}, once=True)
         stations.send(station.name, {"kind": "members", "groups": {"h": True}}, once=True)
@@ -215,15 +215,15 @@ def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(brok
             for _ in range(20):
                 broker.heartbeat(heartbeat("a", consumer("g", "T")))
                 broker.unregister_client("a", None, "g")
-            (letters,) = Stations(broker.view.root).folder.glob(f"{other.pid}-*.in")
+            (letters,) = ProcessEntries(broker.view.root).folder.glob(f"{other.pid}-*.in")
             assert len(list(letters.iterdir())) <= 2, "of members, and of stations"
         finally:
             other.go_on()
 
 
 def test_letters_that_can_not_be_read_now_are_read_later(tmp_path, monkeypatch):
-    stations = Stations(tmp_path)
-    station = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    station = ProcessEntry(stations, {})
     for number in range(3):
         stations.send(station.name, {"number": number})
     read, reads = read_bounded, iter(range(100))
@@ -245,21 +245,21 @@ def test_the_thread_for_notices_survives_what_it_can_not_read(broker, open_broke
     client = RecordingClient()
     broker.connect("a", client)
     broker.heartbeat(heartbeat("a", consumer("g", "T")))
-    letters, calls = Station.letters, iter(range(100))
+    letters, calls = ProcessEntry.letters, iter(range(100))
 
-    def fails_once(station: Station):
+    def fails_once(station: ProcessEntry):
         if next(calls) == 0:
             raise OSError(24, "Too many open files")
         return letters(station)
 
     monkeypatch.setattr(notices, "AFTER_FAILURE_S", 0.01)
-    monkeypatch.setattr(Station, "letters", fails_once)
+    monkeypatch.setattr(ProcessEntry, "letters", fails_once)
     open_broker().progress.move("g", {("T", 0): 3})
     assert client.wait_for("reset", "g", "T", {0: 3})
 
 
 def test_what_died_before_it_had_a_name_is_removed_in_the_end(broker):
-    folder = Stations(broker.view.root).folder
+    folder = ProcessEntries(broker.view.root).folder
     folder.mkdir(parents=True)
     old, new = folder / ".1-a.life", folder / ".2-b.life"
     old.touch()
@@ -272,15 +272,15 @@ def test_what_died_before_it_had_a_name_is_removed_in_the_end(broker):
 
 def test_stations_that_come_and_go_leave_no_threads_behind(tmp_path):
     """They all watch the one that stays, and a blocked thread can not be called back."""
-    stations = Stations(tmp_path)
-    staying = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    staying = ProcessEntry(stations, {})
     deaths = threading.Semaphore(0)
     before = threading.active_count()
     for number in range(20):
-        watch = DeathWatch(stations, f"{number}", deaths.release)
+        watch = FailureDetector(stations, f"{number}", deaths.release)
         watch.follow([staying.name])
         watch.close()
-    last = [DeathWatch(stations, f"last-{number}", deaths.release) for number in range(2)]
+    last = [FailureDetector(stations, f"last-{number}", deaths.release) for number in range(2)]
     for watch in last:
         watch.follow([staying.name])
         watch.follow([staying.name])
@@ -294,15 +294,15 @@ def test_stations_that_come_and_go_leave_no_threads_behind(tmp_path):
 
 
 def test_a_watcher_that_fails_does_not_keep_another_from_being_told(tmp_path):
-    stations = Stations(tmp_path)
-    watched = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    watched = ProcessEntry(stations, {})
     told = threading.Event()
 
     def fail() -> None:
         raise OSError(28, "No space left on device")
 
-    DeathWatch(stations, "a", fail).follow([watched.name])
-    DeathWatch(stations, "b", told.set).follow([watched.name])
+    FailureDetector(stations, "a", fail).follow([watched.name])
+    FailureDetector(stations, "b", told.set).follow([watched.name])
     watched.close()
     assert told.wait(10)
     stations.close()

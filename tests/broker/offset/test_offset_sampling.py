@@ -11,7 +11,7 @@ from broker.offset.offset_sampling import (
     ProgressSampler,
 )
 from storage.config import SMALL_STORE
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.progress import ProgressFile
 from storage.format.message import Message
 from storage.store import MessageStore
@@ -30,7 +30,7 @@ def broker(tmp_path):
 def sampler(broker, *, elected=True):
     root = broker.view.root
     return ProgressSampler(
-        ProgressFile(root), ProgressSamples(root), lambda: broker.view, lambda: elected
+        ProgressFile(root), OffsetSamples(root), lambda: broker.view, lambda: elected
     )
 
 
@@ -50,7 +50,7 @@ def test_progress_and_ends_are_noted_every_ten_seconds(broker):
     broker.send(Message("T", b"x"), 0)
     service.tick(T + 15_000)
     service.tick(T + 25_000)
-    history = ProgressSamples(broker.view.root).read(0)
+    history = OffsetSamples(broker.view.root).read(0)
     assert history.committed("T@g", 0) == [(T + 5_000, 1), (T + 15_000, 2)]
     assert history.ends("T", 0) == [(T + 5_000, 3), (T + 15_000, 4)]
 
@@ -60,7 +60,7 @@ def test_nobody_but_the_elected_one_writes(broker):
     service = sampler(broker, elected=False)
     for now in (T, T + 5_000, T + 15_000):
         assert service.tick(now) > now
-    assert not ProgressSamples(broker.view.root).files()
+    assert not OffsetSamples(broker.view.root).files()
 
 
 def test_who_reads_thousands_of_queues_is_looked_at_once_a_minute(broker, monkeypatch):
@@ -77,4 +77,4 @@ def test_a_broker_in_the_foreground_does_so(broker, monkeypatch):
     monkeypatch.setattr("broker.offset.offset_sampling.INTERVAL_MS", 10)
     progress(broker, 1)
     broker.start_services()
-    eventually(lambda: ProgressSamples(broker.view.root).read(0).committed("T@g", 0))
+    eventually(lambda: OffsetSamples(broker.view.root).read(0).committed("T@g", 0))

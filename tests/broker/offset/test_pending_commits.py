@@ -12,7 +12,7 @@ from broker.api.offsets import OffsetCommit, OffsetQuery
 from broker.api.pull import PullRequest
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs import pending_commits
-from storage.configs.pending_commits import ProgressNotes, notes_in, read_notes
+from storage.configs.pending_commits import PendingCommits, notes_in, read_notes
 from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -93,7 +93,7 @@ def test_who_leaves_has_stored_what_it_showed(open_broker, root):
 
 
 def test_of_two_generations_and_many_queues_each_has_its_place(tmp_path: Path) -> None:
-    notes = ProgressNotes(tmp_path / "one.notes")
+    notes = PendingCommits(tmp_path / "one.notes")
     expected: dict[Any, set[QueueProgress]] = {}
     for queue_id in range(70):
         for generation in (0, 1):
@@ -112,7 +112,7 @@ def test_of_two_generations_and_many_queues_each_has_its_place(tmp_path: Path) -
 
 
 def test_a_file_of_another_boot_says_nothing(tmp_path: Path, monkeypatch: Any) -> None:
-    notes = ProgressNotes(tmp_path / "one.notes")
+    notes = PendingCommits(tmp_path / "one.notes")
     notes.write(("T@g", 0), QueueProgress(0, 1))
     assert len(read_notes(notes.path)) == 1
     monkeypatch.setattr(pending_commits, "boot_id", lambda: (1, 2))
@@ -120,7 +120,7 @@ def test_a_file_of_another_boot_says_nothing(tmp_path: Path, monkeypatch: Any) -
 
 
 def test_a_file_that_is_gone_or_cut_says_what_is_whole(tmp_path: Path) -> None:
-    notes = ProgressNotes(tmp_path / "one.notes")
+    notes = PendingCommits(tmp_path / "one.notes")
     assert read_notes(notes.path) == []
     assert notes_in(tmp_path / "none") == []
     for queue_id in (0, 1):

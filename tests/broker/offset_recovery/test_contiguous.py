@@ -1,17 +1,17 @@
 """How far a group must be, by what it is known to be done with."""
 
-from broker.offset_recovery.contiguous import Dealt, Finished
+from broker.offset_recovery.contiguous import ConsumedOffsets, ContiguousOffsets
 
 PLACE = ("g", "T", 0)
 SETTLE = 100
 
 
 def done(offset, at, **more):
-    return Dealt(PLACE, offset, at, at, f"id{offset}@{at}", "retry", **more)
+    return ConsumedOffsets(PLACE, offset, at, at, f"id{offset}@{at}", "retry", **more)
 
 
 def reached(events, known=0, since=-1):
-    found = Finished(events, {PLACE: since}).reached(PLACE, known, SETTLE)
+    found = ContiguousOffsets(events, {PLACE: since}).reached(PLACE, known, SETTLE)
     return None if found is None else found.offset
 
 
@@ -59,7 +59,7 @@ def test_what_was_before_a_move_does_not_count():
 
 
 def test_the_furthest_message_is_told_though_it_is_no_bound():
-    finished = Finished([done(16, 10), done(3, 20)], {})
+    finished = ContiguousOffsets([done(16, 10), done(3, 20)], {})
     found = finished.handed(PLACE)
     assert found is not None
     assert found.offset == 16

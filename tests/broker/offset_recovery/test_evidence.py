@@ -2,13 +2,13 @@
 
 import pytest
 
-from broker.offset_recovery.evidence import Bound, Sight, Source, Turn, best_sight
+from broker.offset_recovery.evidence import Bound, Evidence, EvidenceChange, Source, best_sight
 
-BACK = Turn(1_000, old=50, new=10, change_id=7, generation=1)
+BACK = EvidenceChange(1_000, old=50, new=10, change_id=7, generation=1)
 
 
 def sight(offset, source, at=None, generation=None):
-    return Sight(offset, source, "there", Bound.AT_LEAST, at, generation)
+    return Evidence(offset, source, "there", Bound.AT_LEAST, at, generation)
 
 
 def best(*sights, turns=()):
@@ -53,7 +53,7 @@ def test_deleted_progress_stays_deleted():
 
 
 def test_a_drop_that_samples_saw_counts_as_a_move():
-    drop = Turn(1_000, old=50, new=10)
+    drop = EvidenceChange(1_000, old=50, new=10)
     assert best(sight(10, Source.SAMPLE, 1_000), sight(45, Source.BAK), turns=[drop]) == (
         10,
         Source.SAMPLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 
-from broker.pull.message_arrival import Arrivals
+from broker.pull.message_arrival import MessageArrivals
 
 
 class Store:
@@ -36,7 +36,7 @@ class Store:
         self._bell.release()
 
 
-def waiting(arrivals: Arrivals, *topics: str) -> tuple[threading.Thread, list[int]]:
+def waiting(arrivals: MessageArrivals, *topics: str) -> tuple[threading.Thread, list[int]]:
     ends: list[int] = []
     thread = threading.Thread(target=lambda: ends.append(arrivals.wait(0, 10_000, topics or None)))
     thread.start()
@@ -45,7 +45,7 @@ def waiting(arrivals: Arrivals, *topics: str) -> tuple[threading.Thread, list[in
 
 def test_one_sleeps_on_the_store_and_all_wake():
     store = Store()
-    arrivals = Arrivals(store, lambda: store.end)
+    arrivals = MessageArrivals(store, lambda: store.end)
     threads = [waiting(arrivals, "T") for _ in range(5)]
     assert store.asleep.acquire(timeout=5)
     store.grow()
@@ -57,7 +57,7 @@ def test_one_sleeps_on_the_store_and_all_wake():
 
 def test_a_waiter_for_another_topic_has_the_sleeper_sleep_for_both():
     store = Store()
-    arrivals = Arrivals(store, lambda: store.end)
+    arrivals = MessageArrivals(store, lambda: store.end)
     first, _ = waiting(arrivals, "T")
     assert store.asleep.acquire(timeout=5)
     second, _ = waiting(arrivals, "U")
@@ -71,7 +71,7 @@ def test_a_waiter_for_another_topic_has_the_sleeper_sleep_for_both():
 
 def test_nobody_sleeps_for_those_who_are_gone():
     store = Store()
-    arrivals = Arrivals(store, lambda: store.end)
+    arrivals = MessageArrivals(store, lambda: store.end)
     arrivals.wait(0, 1, ["T"])
     thread, _ = waiting(arrivals, "U")
     assert store.asleep.acquire(timeout=5)
@@ -83,7 +83,7 @@ def test_nobody_sleeps_for_those_who_are_gone():
 
 def test_a_waiter_looks_again_when_it_is_told_to():
     store = Store()
-    arrivals = Arrivals(store, lambda: store.end)
+    arrivals = MessageArrivals(store, lambda: store.end)
     told = threading.Event()
     done = threading.Thread(target=arrivals.wait, args=(0, 10_000, ["T"], told.is_set))
     done.start()
@@ -99,7 +99,7 @@ def test_a_waiter_looks_again_when_it_is_told_to():
 def test_nobody_waits_for_what_is_there_already():
     store = Store()
     store.end = 3
-    arrivals = Arrivals(store, lambda: store.end)
+    arrivals = MessageArrivals(store, lambda: store.end)
     assert arrivals.now() == 3
     assert arrivals.wait(0, 10_000) == 3
     assert store.slept_for == []
@@ -107,7 +107,7 @@ def test_nobody_waits_for_what_is_there_already():
 
 def test_closing_lets_nobody_wait_any_more():
     store = Store()
-    arrivals = Arrivals(store, lambda: store.end)
+    arrivals = MessageArrivals(store, lambda: store.end)
     first, first_ends = waiting(arrivals)
     second, second_ends = waiting(arrivals)
     assert store.asleep.acquire(timeout=5)

@@ -17,7 +17,7 @@ from broker.errors import TopicNotExistError
 from broker.filter.subscription import parse_subscription
 from broker.pull import pull_request_hold
 from broker.pull.handoff_watchdog import LOOK_EVERY_S
-from broker.pull.message_arrival import Arrivals
+from broker.pull.message_arrival import MessageArrivals
 from broker.pull.pull_request_hold import IN_A_FLOW_MS, LOOK_IN_A_FLOW_MS, HeldPulls
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -163,7 +163,7 @@ class Table:
         self.released: list[PullRequest] = []
         self.pulls = HeldPulls(
             lambda: broker.view,
-            Arrivals(log, end),
+            MessageArrivals(log, end),
             self._read,
             monotonic_ms=lambda: self.now,
         )

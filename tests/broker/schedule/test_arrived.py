@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.schedule.arrived import Arrivals, Since, since_due
+from broker.schedule.arrived import DeliveredMessages, Since, since_due
 from storage.format.message import SCHEDULE_TOPIC
 from storage.format.properties import encode_properties
 from storage.format.record import encode_record
@@ -42,7 +42,7 @@ class Log:
 
     def behind(self, folder: Path, offset=0, since=EXACT):
         with StoreView.open(self.made.write(folder), CONFIG) as view:
-            found = Arrivals(view, LEVEL, since, lambda _: self.ended).behind(offset)
+            found = DeliveredMessages(view, LEVEL, since, lambda _: self.ended).behind(offset)
         return found.offset, set(found.others)
 
 

@@ -16,7 +16,7 @@ from broker.schedule.level import BATCH_UNITS
 from broker.schedule.schedule import ScheduleMessageService
 from storage.config import SMALL_STORE
 from storage.configs.delay_offsets import load_delay_offsets
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.topics import topics_file
 from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, Message
@@ -321,7 +321,7 @@ def test_of_a_batch_only_what_was_sent_before_its_time_is_left_out(open_broker, 
     service = service_over(broker, clock, put=put)
     service.tick(clock.now)
     # Of the other level the same queue offsets; and an offset with the place of another message.
-    EndedDelays(root).add({0: [(1, places[1]), (3, places[3]), (4, places[0])]})
+    EarlyDeliveries(root).add({0: [(1, places[1]), (3, places[3]), (4, places[0])]})
     clock.now += 1_000
     service.tick(clock.now)
     assert bodies(broker) == [b"a", b"c", b"e"]

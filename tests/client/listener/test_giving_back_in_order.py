@@ -92,7 +92,7 @@ def test_a_message_that_takes_long_keeps_none_behind_it(broker, listener):
     ],
 )
 def test_many_that_failed_are_given_back_in_parts(sizes, parts):
-    calls = [send_back_batcher.Failed((None,) * size, LEVEL, {}) for size in sizes]
+    calls = [send_back_batcher.FailedMessages((None,) * size, LEVEL, {}) for size in sizes]
     found = list(send_back_batcher._parts(calls))
     assert [sum(len(call.messages) for call in part) for part in found] == parts
     assert [call for part in found for call in part] == calls

@@ -13,7 +13,7 @@ from broker.api.offsets import ConsumeFromWhere
 from broker.embedded.broker import EmbeddedBroker
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from client.listener.worker_pool import _QUICK_S, Lent, WorkerPool
+from client.listener.worker_pool import _QUICK_S, BorrowedWorker, WorkerPool
 from client.push.push_consumer import PushConsumer
 from storage.format.message import Message, MessageExt
 from tests.support.consumers import PATIENCE_S, Heard, eventually, fill
@@ -46,7 +46,7 @@ def pool() -> Iterator[WorkerPool]:
     made.shutdown(0)
 
 
-def lent(pool: WorkerPool, do: Callable[[], object]) -> Lent:
+def lent(pool: WorkerPool, do: Callable[[], object]) -> BorrowedWorker:
     found = pool.lend(One(do))
     assert found is not None
     return found

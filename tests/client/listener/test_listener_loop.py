@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from client.consumer.pull_result import _add_property_bytes
 from client.listener.listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.listener.listener_loop import Ended, QuickCalls
+from client.listener.listener_loop import ListenerLoop, LoopResult
 from client.listener.process_queue import ProcessQueue, _run_of
 from client.listener.worker_pool import WorkerPool
 from storage import native
@@ -100,7 +100,7 @@ def outcome(
 ) -> tuple[object, ...]:
     listener = Listener(calls)
     finished: list[tuple[MessageExt, ...]] = []
-    quick = QuickCalls(
+    quick = ListenerLoop(
         listener.listen, QUEUE, listener.process_queue, listener.pool, lambda: listener.now
     )
     left = iter(requests)
@@ -120,7 +120,7 @@ def outcome(
     )
 
 
-def _told(ended: Ended) -> tuple[object, ...]:
+def _told(ended: LoopResult) -> tuple[object, ...]:
     messages, context, status, error = ended
     offsets = [message.queue_offset for message in messages]
     return (offsets, context.ack_index, context.delay_level_when_next_consume, status, error)
@@ -146,7 +146,7 @@ def test_calls_go_as_in_the_pure_form(calls: list[Call], added: list[bytes], siz
 def test_requests_from_any_iterator_and_the_systems_clock() -> None:
     listener = Listener([Call(SUCCESS)] * 3)
     finished: list[tuple[MessageExt, ...]] = []
-    quick = QuickCalls(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
+    quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
     messages = pulled(range(3))
     far = 1e12  # seconds
     assert quick.run(((one,) for one in messages), 1, far, finished) is None
@@ -171,7 +171,7 @@ def test_a_context_that_nobody_kept_is_used_again_and_a_kept_one_never() -> None
         return SUCCESS
 
     listener = Listener([])
-    quick = QuickCalls(listen, QUEUE, listener.process_queue, listener.pool, None)
+    quick = ListenerLoop(listen, QUEUE, listener.process_queue, listener.pool, None)
     quick.run(zip(pulled(range(5))), 1, 1e12, [])
     assert seen[0] == seen[1]
     assert len({id(context) for context in kept}) == 3
@@ -181,7 +181,7 @@ def test_a_context_that_nobody_kept_is_used_again_and_a_kept_one_never() -> None
 def test_an_error_of_a_listener_has_its_traceback_and_none_of_ours(pure: bool) -> None:
     """So the hash of its frames is the same to members with and without the compiled form."""
     listener = Listener([Call(ValueError("no"))])
-    quick = QuickCalls(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
+    quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
     requests = iter([tuple(pulled([1]))])
     if pure:
         ended = quick._run(requests, b"", 1e12, lambda: listener.now, [])
@@ -227,7 +227,7 @@ def test_a_broken_iterator_breaks_the_calls() -> None:
         raise OSError("torn")
 
     listener = Listener([Call(SUCCESS)])
-    quick = QuickCalls(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
+    quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
     finished: list[tuple[MessageExt, ...]] = []
     with pytest.raises(OSError, match="torn"):
         quick.run(broken(), 1, 1e12, finished)
@@ -259,7 +259,7 @@ def test_properties_are_added_alike_by_both_forms(added: list[bytes], items: byt
 def test_nothing_is_kept_of_what_was_called() -> None:
     (message,) = pulled([1])
     listener = Listener([Call(SUCCESS)] * 100)
-    quick = QuickCalls(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
+    quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
     before = sys.getrefcount(message), sys.getrefcount(SUCCESS), sys.getrefcount(QUEUE)
     for until in (1e12, 0.0) * 20:
         message.added_property_bytes = b"a\x01b"

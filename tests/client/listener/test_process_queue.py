@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from client.listener.process_queue import ProcessQueue
-from client.listener.pull_batch import Pulled, Share
+from client.listener.pull_batch import PullBatch, WorkerAcks
 from storage.errors import StoreClosedError
 from storage.format.message import MessageExt
 from tests.support.consuming import QUEUE
@@ -25,8 +25,8 @@ def filled(first: int, last: int) -> ProcessQueue:
     return process_queue
 
 
-def shares_of(messages: Sequence[MessageExt], process_queue: ProcessQueue) -> Share:
-    return Share(Pulled(tuple(messages), 1, process_queue, QUEUE, lambda pulled: None))
+def shares_of(messages: Sequence[MessageExt], process_queue: ProcessQueue) -> WorkerAcks:
+    return WorkerAcks(PullBatch(tuple(messages), 1, process_queue, QUEUE, lambda pulled: None))
 
 
 @pytest.mark.conformance("E11", "E13")

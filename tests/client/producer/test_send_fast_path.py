@@ -22,7 +22,7 @@ from client.errors import SendFailedError
 from client.producer.config import ProducerConfig
 from client.producer.kernel import SendKernel
 from client.producer.producer import Producer
-from client.producer.send_fast_path import SendRuns
+from client.producer.send_fast_path import SendFastPath
 from storage import native
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -221,7 +221,7 @@ def batch(*bodies: bytes, topic: str = "T", **given: Any) -> list[Message]:
 def ways() -> Iterator[list[str]]:
     """Notes how batches go: ``prepare`` is the usual way."""
     gone: list[str] = []
-    codes = {SendKernel.prepare.__code__: "usual", SendRuns.send_batch.__code__: "asked"}
+    codes = {SendKernel.prepare.__code__: "usual", SendFastPath.send_batch.__code__: "asked"}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code in codes:

@@ -9,7 +9,7 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs.journal import Journal
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.progress import ProgressFile
 from storage.format.fastjson import loads
 from tests.support import golden
@@ -168,7 +168,7 @@ def test_a_change_that_goes_back_further_does_not_hide_what_it_met(consumed):
 def sample(store, at, offset, group="g"):
     """Note where a group stands, as the process does that samples."""
     table = {} if offset is None else {f"t@{group}": {0: offset}}
-    ProgressSamples(store).append(table, {"t": {0: 5}}, at)
+    OffsetSamples(store).append(table, {"t": {0: 5}}, at)
 
 
 def test_a_move_between_two_samples_that_nobody_noted_is_found(consumed):

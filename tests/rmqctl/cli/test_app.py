@@ -211,7 +211,7 @@ def test_the_version_is_printed_by_option_too():
 
 def leaves():
     for name, entry in tree.TREE.items():
-        if isinstance(entry, tree.Leaf):
+        if isinstance(entry, tree.CommandRef):
             yield [name]
         else:
             yield from ([name, verb] for verb in entry.verbs)

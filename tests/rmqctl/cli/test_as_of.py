@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from tests.support.cli import run
 from tests.support.hand_made import START_MS, TINY, HandMade
 
@@ -32,7 +32,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def sampled(store: Path) -> None:
-    samples = ProgressSamples(store)
+    samples = OffsetSamples(store)
     for at, offset in ((T + 10_000, 2), (T + 20_000, 5), (T + 30_000, 9)):
         samples.append({"T@g": {0: offset, 1: offset}}, {}, at)
 

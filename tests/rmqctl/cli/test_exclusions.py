@@ -7,7 +7,7 @@ import pytest
 
 from rmqctl.cli import lazy
 from rmqctl.cli.exclusions import EXCLUSIONS, check_exclusions
-from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.errors import UsageProblem
 from tests.support.cli import run
 
@@ -15,7 +15,7 @@ from tests.support.cli import run
 def switches():
     """Each flag of the tree that has a negation of its own."""
     for noun, entry in TREE.items():
-        leaves = {"": entry} if isinstance(entry, Leaf) else entry.verbs
+        leaves = {"": entry} if isinstance(entry, CommandRef) else entry.verbs
         for verb, leaf in leaves.items():
             command: Any = lazy.build(verb or noun, leaf)
             needed = [p for p in command.params if p.required]

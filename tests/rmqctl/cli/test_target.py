@@ -15,7 +15,7 @@ import pytest
 
 from rmqctl.cli import lazy
 from rmqctl.cli.context import Cli
-from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.errors import Refused
 from rmqctl.help.mqadmin.translate import COMMANDS
 from storage.config import SMALL_STORE
@@ -49,7 +49,7 @@ LINES = lines()
 
 def paths_of_the_tree():
     for name, entry in TREE.items():
-        if isinstance(entry, Leaf):
+        if isinstance(entry, CommandRef):
             yield name
         else:
             yield from (f"{name} {verb}" for verb in entry.verbs)

@@ -12,7 +12,7 @@ from broker.embedded.broker import EmbeddedBroker
 from client.consumer.consumer_config import ConsumerConfig
 from rmqctl.cli.progress import Progress
 from rmqctl.consume.bounded_progress import LimitedConsumer
-from rmqctl.consume.listener import Listening
+from rmqctl.consume.listener import MemberListener
 from rmqctl.consume.member import MemberRun
 from rmqctl.consume.quota import Quota
 from storage.format.message import Message
@@ -109,7 +109,7 @@ class TestCountOfFailures:
                 consumer = LimitedConsumer(group, brokers=[broker], config=config)
                 consumer.subscribe("t", "*")
                 consumer.quota = Quota(10, None)
-                listening = Listening(consumer, fail, consumer.quota, exact=threads == 1)
+                listening = MemberListener(consumer, fail, consumer.quota, exact=threads == 1)
                 consumer.register_message_listener(listening.consume)
                 run_of = MemberRun(consumer, listening, watches_reader=False)
                 run_of.run(Progress("consume", "messages", "none"))

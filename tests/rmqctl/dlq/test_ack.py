@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from storage.configs.checksummed_json import seal
-from storage.configs.dlq_acks import HandledFile
+from storage.configs.dlq_acks import DlqAcksFile
 from storage.format.message import Message
 from tests.support.cli import run
 from tests.support.dead_letters import bury
@@ -75,9 +75,9 @@ def test_an_undo_takes_back_what_the_last_one_marked_and_no_more(dead):
 
 def test_an_undo_passes_over_what_was_noted_and_never_done(dead, store):
     ack("1")
-    before = HandledFile(store).path.read_bytes()
+    before = DlqAcksFile(store).path.read_bytes()
     ack("2", "3")
-    HandledFile(store).path.write_bytes(before)  # killed between the journal and the marks
+    DlqAcksFile(store).path.write_bytes(before)  # killed between the journal and the marks
     assert handled() == [1]
     assert ack("--undo").code == 0
     assert handled() == []
@@ -115,7 +115,7 @@ def test_marks_of_a_queue_that_was_deleted_do_not_hide_new_dead_letters(dead, st
     ack("--all")
     run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")
     shutil.rmtree(store / "consumequeue" / "%DLQ%g", ignore_errors=True)  # as a Java broker would
-    marks = HandledFile(store).path
+    marks = DlqAcksFile(store).path
     marks.write_bytes(seal({"version": 1, "topics": {"%DLQ%g": {"0": MARKS}}}))
     for expected in (1, 2):
         bury(store, "g", [Message("t", b"new")])

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from broker.retry.redrive_properties import own_properties
 from rmqctl.dlq.redrive.edit import content_of, document_of
-from rmqctl.dlq.redrive.rewrite import Rewriting, rewriting_from
+from rmqctl.dlq.redrive.rewrite import Rewrite, rewriting_from
 from storage.format.message import Message, MessageExt
 from storage.format.properties import encode_properties
 from tests.support.cli import run
@@ -169,7 +169,7 @@ def test_an_edit_is_part_of_the_run_that_is_resumed():
     from broker.retry.redrive import Content
 
     edit = Content(b"\xff\x00", {"a": "b"}, 3)
-    for rewriting in (Rewriting(edited=edit), Rewriting({"x": ""}, b"\x00", "cat"), Rewriting()):
+    for rewriting in (Rewrite(edited=edit), Rewrite({"x": ""}, b"\x00", "cat"), Rewrite()):
         entry = json.loads(json.dumps(rewriting.entry()))
         assert rewriting_from(entry) == rewriting
 

@@ -10,9 +10,9 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs.checksummed_json import seal, unseal
-from storage.configs.dlq_acks import HandledFile
+from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.redrive_runs import RedriveRuns
-from storage.coordination.shared_state import SharedPage, Word
+from storage.coordination.shared_state import SharedState, Word
 from storage.files.fs import FileSystem
 from storage.format.message import Message
 from tests.support.cli import run, start
@@ -177,14 +177,14 @@ def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
 def test_a_mark_is_written_when_its_message_is_on_the_device(dead, monkeypatch):
     """A loss of power that keeps the mark and takes the message would lose it."""
     behind = []
-    mark = HandledFile.mark
+    mark = DlqAcksFile.mark
 
     def mark_and_look(self, topic, marks, *rest):
         with words_of(dead) as words:
             behind.append((words[Word.LOG_END], words[Word.FLUSHED_TO], bool(marks)))
         return mark(self, topic, marks, *rest)
 
-    monkeypatch.setattr(HandledFile, "mark", mark_and_look)
+    monkeypatch.setattr(DlqAcksFile, "mark", mark_and_look)
     assert run("dlq", "redrive", "g", "0", "1", *DO).code == 0
     assert any(marks for *_, marks in behind)
     assert all(flushed >= end for end, flushed, marks in behind if marks), behind
@@ -193,7 +193,7 @@ def test_a_mark_is_written_when_its_message_is_on_the_device(dead, monkeypatch):
 @contextmanager
 def words_of(root):
     """The words of a store's page, as its writer has them."""
-    page = SharedPage(FileSystem(), root, writable=False)
+    page = SharedState(FileSystem(), root, writable=False)
     try:
         yield page.words
     finally:

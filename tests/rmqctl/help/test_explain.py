@@ -1,15 +1,15 @@
 import pytest
 
 from rmqctl import exit_codes
-from rmqctl.cli.tree import TREE, Leaf
+from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.help.terms import all_terms, find, normal
 from storage.tools.fsck.findings import Code
 from tests.support.cli import run
 
 COMMANDS = {
-    name if isinstance(entry, Leaf) else f"{name} {verb}"
+    name if isinstance(entry, CommandRef) else f"{name} {verb}"
     for name, entry in TREE.items()
-    for verb in ([""] if isinstance(entry, Leaf) else entry.verbs)
+    for verb in ([""] if isinstance(entry, CommandRef) else entry.verbs)
 }
 
 

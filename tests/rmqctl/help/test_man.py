@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rmqctl.cli.tree import TREE, Noun
+from rmqctl.cli.tree import TREE, CommandGroup
 from rmqctl.help.manual import Items, Lines, Page, Text, pages
 from rmqctl.help.manual_forms import as_roff, as_text
 from tests.support.cli import ROOT, run
@@ -35,7 +35,7 @@ def test_every_noun_and_every_command_has_a_page():
     expected = {"rmqctl"}
     for name, entry in TREE.items():
         expected.add(f"rmqctl-{name}")
-        if isinstance(entry, Noun):
+        if isinstance(entry, CommandGroup):
             expected |= {f"rmqctl-{name}-{verb}" for verb in entry.verbs}
     assert {page.name for page in pages()} == expected
     assert {path.stem for path in FOLDER.glob("*.1")} == expected

@@ -4,7 +4,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
-from storage.configs.early_deliveries import EndedDelays
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import Journal
 from storage.format.message import Message
 from storage.readonly import StoreView
@@ -92,7 +92,7 @@ def test_what_is_buried_is_not_tried_again_and_keeps_its_reason(waiting, store):
 
 def test_a_kill_before_the_note_has_it_come_twice_and_never_not_at_all(waiting, store):
     run("retry", "now", "g", waiting[0].msg_id, "-y")
-    EndedDelays(store).path.unlink()
+    EarlyDeliveries(store).path.unlink()
     time_passes(store)
     assert sorted(bodies("%RETRY%g")) == ["0", "0", "1", "2"]
 
@@ -102,7 +102,7 @@ def test_after_a_kill_before_the_note_the_same_command_sends_nothing_again(
     waiting, store, verb, target
 ):
     run("retry", verb, "g", waiting[1].msg_id, "-y")
-    EndedDelays(store).path.unlink()
+    EarlyDeliveries(store).path.unlink()
     done = run("retry", verb, "g", "--all", "-y", "-o", "json")
     assert sorted(row["queue_offset"] for row in done.json()) == [0, 1, 2]
     assert sorted(bodies(target)) == ["0", "1", "2"]
@@ -127,7 +127,7 @@ def test_nothing_is_sent_unasked(waiting, store):
     with java_lock(store):
         assert run("retry", "dead", "g", "--all", "-y").code == 5
     assert browse() == ["k0", "k1", "k2"]
-    assert not EndedDelays(store).path.exists()
+    assert not EarlyDeliveries(store).path.exists()
 
 
 def test_the_journal_tells_of_it(waiting, store):
@@ -153,7 +153,7 @@ def test_in_the_store_of_a_java_broker_it_is_said_what_it_would_do(tmp_path):
 
 
 def test_a_note_is_dropped_when_delivery_has_passed_it(waiting, store):
-    ended = EndedDelays(store)
+    ended = EarlyDeliveries(store)
     run("retry", "now", "g", waiting[0].msg_id, "-y")
     (place,) = ended._load()[16]
     assert ended.has(16, *place)
@@ -166,7 +166,7 @@ def test_a_note_is_dropped_when_delivery_has_passed_it(waiting, store):
 
 def test_a_damaged_note_file_loses_no_message(waiting, store):
     run("retry", "now", "g", waiting[0].msg_id, "-y")
-    path = EndedDelays(store).path
+    path = EarlyDeliveries(store).path
     path.write_bytes(path.read_bytes()[:-2])
     time_passes(store)
     assert sorted(bodies("%RETRY%g")) == ["0", "0", "1", "2"]

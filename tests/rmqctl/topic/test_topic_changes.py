@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from storage.configs.dlq_acks import HandledFile
+from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.topics import topics_file
 from tests.support import golden
 from tests.support.cli import run, start
@@ -290,9 +290,9 @@ def test_beside_a_process_that_writes_nothing_is_deleted(orders):
 def test_new_dead_letters_are_not_taken_for_handled_ones(store):
     run("produce", "t", "-q", stdin=b"a\n")
     run("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
-    HandledFile(store).mark("%DLQ%g", {0: [(0, 1)]})
+    DlqAcksFile(store).mark("%DLQ%g", {0: [(0, 1)]})
     assert run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g").code == 0
-    assert HandledFile(store).read("%DLQ%g")[0].ranges() == []
+    assert DlqAcksFile(store).read("%DLQ%g")[0].ranges() == []
 
 
 # -- figures ----------------------------------------------------------------------------------

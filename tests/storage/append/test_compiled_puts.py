@@ -14,7 +14,7 @@ import pytest
 
 from storage import native
 from storage.append.append import Appender
-from storage.append.fast_append import OneAppender
+from storage.append.fast_append import FastAppender
 from storage.errors import StoreBrokenError
 from storage.format.encode import prepare
 from storage.readonly import StoreView
@@ -30,7 +30,7 @@ ROOMY = SMALL.with_(
     mapped_file_size_consume_queue=20 * 4000,
     max_index_num=100_000,
 )
-PURE = (OneAppender.append.__code__, Appender.append.__code__)
+PURE = (FastAppender.append.__code__, Appender.append.__code__)
 pytestmark = needs_compiled
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.shared_state import SharedPage, Word
+from storage.coordination.shared_state import SharedState, Word
 from storage.errors import StoreBrokenError
 from storage.files.fs import FileSystem
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared, sync_flush
@@ -16,7 +16,7 @@ class _FailsElsewhere(FileSystem):
     """Another process's sync fails while ours goes well."""
 
     def __init__(self) -> None:
-        self.elsewhere: SharedPage | None = None
+        self.elsewhere: SharedState | None = None
 
     def sync(self, fd: int) -> None:
         super().sync(fd)
@@ -30,7 +30,7 @@ def test_a_put_is_not_acknowledged_if_the_sync_of_another_fails_meanwhile(tmp_pa
     fs = _FailsElsewhere()
     store = open_store(root, config, fs=fs)
     store.put(prepared([Sample("m0", "T")]))
-    other = fs.elsewhere = SharedPage(FileSystem(), root, writable=True)
+    other = fs.elsewhere = SharedState(FileSystem(), root, writable=True)
     with pytest.raises(StoreBrokenError):
         store.put(prepared([Sample("m1", "T")]))
     store.close()

@@ -16,7 +16,7 @@ from storage import native
 from storage.config import FlushDiskType
 from storage.coordination.locks import LockFile
 from storage.coordination.shared_state import Word
-from storage.coordination.write_lock import GATE_BYTE, Gate
+from storage.coordination.write_lock import GATE_BYTE, WriteLock
 from storage.coordination.write_lock_idle import change_unmapped
 from storage.errors import StoreBrokenError
 from storage.readonly import StoreView
@@ -90,7 +90,7 @@ def test_it_takes_the_gate_and_gives_it_back(
     store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[str] = []
-    monkeypatch.setattr(Gate, "take", lambda *_: taken.append("taken"))
+    monkeypatch.setattr(WriteLock, "take", lambda *_: taken.append("taken"))
     wait_a_while(store)
     assert not store._gate.holding
     assert put_alone(store, "a")
@@ -148,7 +148,7 @@ def test_who_was_greedy_leaves_the_gate_free(store: MessageStore) -> None:
 
 
 def test_nothing_is_put_behind_the_last_turn(root: Path) -> None:
-    gate = Gate(root, root / "lock", timeout_ms=10)
+    gate = WriteLock(root, root / "lock", timeout_ms=10)
     with gate.held():
         pass
     assert gate.lone_from < float("inf")
@@ -170,7 +170,7 @@ def test_where_each_is_synced_each_is_a_lone_one(
     synced: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[str] = []
-    monkeypatch.setattr(Gate, "take", lambda *_: taken.append("taken"))
+    monkeypatch.setattr(WriteLock, "take", lambda *_: taken.append("taken"))
     for number in range(100):
         result = synced.put_message(Sample(f"{number}", "T").inner())
         assert result.queue_offsets == (4 + number,)

@@ -14,7 +14,7 @@ from storage.coordination.shared_state import (
     STAGE_KEYS,
     STAGE_NONE,
     STAGE_RECORDS,
-    SharedPage,
+    SharedState,
     Word,
 )
 from storage.coordination.shared_state_check import _agrees, contradiction, mend_queue, queue_agrees
@@ -40,15 +40,15 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def page(root: Path) -> Iterator[SharedPage]:
-    found = SharedPage(FileSystem(), root, writable=True)
+def page(root: Path) -> Iterator[SharedState]:
+    found = SharedState(FileSystem(), root, writable=True)
     try:
         yield found
     finally:
         found.close()
 
 
-def told(page: SharedPage, root: Path, **words: int) -> str | None:
+def told(page: SharedState, root: Path, **words: int) -> str | None:
     """What is told of the page where some words have other values."""
     before = {name: page.words[getattr(Word, name)] for name in words}
     for name, value in words.items():
@@ -60,7 +60,7 @@ def told(page: SharedPage, root: Path, **words: int) -> str | None:
             page.words[getattr(Word, name)] = value
 
 
-def test_what_is_right_is_not_contradicted(page: SharedPage, root: Path) -> None:
+def test_what_is_right_is_not_contradicted(page: SharedState, root: Path) -> None:
     assert told(page, root) is None
     end = page.words[Word.LOG_END]
     assert page.words[Word.TO] == end
@@ -73,12 +73,12 @@ def test_what_is_right_is_not_contradicted(page: SharedPage, root: Path) -> None
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 60, 1 << 62])
-def test_an_end_that_no_log_has(page: SharedPage, root: Path, value: int) -> None:
+def test_an_end_that_no_log_has(page: SharedState, root: Path, value: int) -> None:
     assert told(page, root, LOG_END=value) == "its words make no sense"
 
 
 @pytest.mark.parametrize("value", [-1, 4, 1 << 40])
-def test_a_stage_that_there_is_not(page: SharedPage, root: Path, value: int) -> None:
+def test_a_stage_that_there_is_not(page: SharedState, root: Path, value: int) -> None:
     assert told(page, root, STAGE=value) == "its words make no sense"
 
 
@@ -91,7 +91,7 @@ def test_a_stage_that_there_is_not(page: SharedPage, root: Path, value: int) -> 
     ],
 )
 def test_words_that_lie_outside_of_the_log(
-    page: SharedPage, root: Path, name: str, sentence: str
+    page: SharedState, root: Path, name: str, sentence: str
 ) -> None:
     end = page.words[Word.LOG_END]
     assert told(page, root, **{name: end}) is None
@@ -99,7 +99,7 @@ def test_words_that_lie_outside_of_the_log(
         assert sentence in (told(page, root, **{name: value}) or "")
 
 
-def test_keys_that_are_being_put(page: SharedPage, root: Path) -> None:
+def test_keys_that_are_being_put(page: SharedState, root: Path) -> None:
     start, end = page.words[Word.FROM], page.words[Word.LOG_END]
     for keys_to in (start - 1, end + 1):
         found = told(page, root, STAGE=STAGE_KEYS, KEYS_FROM=start, KEYS_TO=keys_to)
@@ -107,7 +107,7 @@ def test_keys_that_are_being_put(page: SharedPage, root: Path) -> None:
     assert "no record begins" in (told(page, root, KEYS_FROM=start + 4) or "")
 
 
-def test_where_the_last_batch_ended(page: SharedPage, root: Path) -> None:
+def test_where_the_last_batch_ended(page: SharedState, root: Path) -> None:
     start, end = page.words[Word.FROM], page.words[Word.LOG_END]
     sentence = "the log's end is not where the last batch ended"
     assert told(page, root, TO=end + 1) == sentence
@@ -118,7 +118,7 @@ def test_where_the_last_batch_ended(page: SharedPage, root: Path) -> None:
         assert told(page, root, FROM=wrong) == "the last batch is not where it should be"
 
 
-def test_a_batch_that_ends_in_the_middle_of_a_record(page: SharedPage, root: Path) -> None:
+def test_a_batch_that_ends_in_the_middle_of_a_record(page: SharedState, root: Path) -> None:
     end = page.words[Word.LOG_END] - 1
     low = {"FLUSHED_TO": 0, "KEYS_FROM": 0}
     assert (
@@ -131,14 +131,14 @@ def test_a_batch_that_ends_in_the_middle_of_a_record_before_many(tmp_path: Path)
     with open_store(root, SMALL) as store:
         for number in range(90):
             store.put(prepared([Sample(f"m-{number}", "T")]))
-    page = SharedPage(FileSystem(), root, writable=True)
+    page = SharedState(FileSystem(), root, writable=True)
     end = page.words[Word.LOG_END] // 90 * 3 + 20
     words = {"LOG_END": end, "FROM": 0, "TO": end, "FLUSHED_TO": 0, "KEYS_FROM": 0}
     assert told(page, root, **words) == "the last batch is not where it should be"
     page.close()
 
 
-def test_a_record_of_another_place_is_not_the_last_batch(page: SharedPage, root: Path) -> None:
+def test_a_record_of_another_place_is_not_the_last_batch(page: SharedState, root: Path) -> None:
     start, end = page.words[Word.FROM], page.words[Word.LOG_END]
     path = root / "commitlog" / f"{0:020}"
     data = bytearray(path.read_bytes())
@@ -148,7 +148,7 @@ def test_a_record_of_another_place_is_not_the_last_batch(page: SharedPage, root:
     assert end > start
 
 
-def test_the_time_of_the_last_message(page: SharedPage, root: Path) -> None:
+def test_the_time_of_the_last_message(page: SharedState, root: Path) -> None:
     last = page.words[Word.LAST_STORE_TIMESTAMP]
     now = int(time.time() * 1000)
     sentence = "the time of the last message is another one"
@@ -158,7 +158,7 @@ def test_the_time_of_the_last_message(page: SharedPage, root: Path) -> None:
     assert told(page, root, LAST_STORE_TIMESTAMP=now + 2 * DAY_MS) == sentence
 
 
-def test_a_last_file_that_is_missing(page: SharedPage, root: Path) -> None:
+def test_a_last_file_that_is_missing(page: SharedState, root: Path) -> None:
     """The log ends with its file."""
     end = 3 * SIZE
     words = {"LOG_END": end, "FROM": end, "TO": end + BLANK_SIZE}
@@ -166,7 +166,7 @@ def test_a_last_file_that_is_missing(page: SharedPage, root: Path) -> None:
     assert told(page, root, **words, LOG_MIN=end) is None, "nothing is left of the log"
 
 
-def test_names_of_queues(page: SharedPage, root: Path) -> None:
+def test_names_of_queues(page: SharedState, root: Path) -> None:
     text = (root / "rmqctl" / QUEUES_NAME).read_bytes()
     lines = text.splitlines(keepends=True)
     assert len(lines) == len(ENDS)
@@ -212,7 +212,7 @@ def test_the_end_fits_to_the_last_batch(
 # -- queues -----------------------------------------------------------------------------------
 
 
-def agrees(page: SharedPage, root: Path, end: int, topic: str = "B", **words: int) -> bool:
+def agrees(page: SharedState, root: Path, end: int, topic: str = "B", **words: int) -> bool:
     row = StoreFiles(root, SMALL).queue(topic, 0)
     assert row is not None
     number = page.slot_word(slot_of(page, topic))
@@ -228,13 +228,13 @@ def agrees(page: SharedPage, root: Path, end: int, topic: str = "B", **words: in
             page.words[getattr(Word, name)] = value
 
 
-def slot_of(page: SharedPage, topic: str) -> int:
+def slot_of(page: SharedState, topic: str) -> int:
     slot = page.slot(topic, 0)
     assert slot is not None
     return slot
 
 
-def test_a_queue_ends_where_its_units_end(page: SharedPage, root: Path) -> None:
+def test_a_queue_ends_where_its_units_end(page: SharedState, root: Path) -> None:
     end = ENDS["B", 0]
     assert agrees(page, root, end)
     in_file = SMALL.mapped_file_size_consume_queue // 20
@@ -248,14 +248,14 @@ def test_a_queue_whose_files_are_full_ends_with_them(tmp_path: Path) -> None:
     with open_store(root, SMALL) as store:
         for first in range(0, in_file, 50):
             store.put(prepared(batch(f"b-{first}", 50, "B", (0,))))
-    page = SharedPage(FileSystem(), root, writable=True)
+    page = SharedState(FileSystem(), root, writable=True)
     assert agrees(page, root, in_file)
     assert not agrees(page, root, in_file - 1)
     assert not agrees(page, root, in_file + 1)
     page.close()
 
 
-def test_units_of_a_batch_that_is_being_dispatched(page: SharedPage, root: Path) -> None:
+def test_units_of_a_batch_that_is_being_dispatched(page: SharedState, root: Path) -> None:
     """The log's end is told after the units: they lie behind it until then."""
     start, end = page.words[Word.FROM], ENDS["B", 0]
     assert agrees(page, root, end, LOG_END=start, STAGE=STAGE_DISPATCH)
@@ -264,7 +264,7 @@ def test_units_of_a_batch_that_is_being_dispatched(page: SharedPage, root: Path)
     assert not agrees(page, root, end - 2, LOG_END=start)
 
 
-def test_a_queue_without_units_begins_at_0(page: SharedPage, root: Path) -> None:
+def test_a_queue_without_units_begins_at_0(page: SharedState, root: Path) -> None:
     (path,) = (root / "consumequeue" / "B" / "0").iterdir()
     path.write_bytes(bytes(path.stat().st_size))
     assert agrees(page, root, 0)
@@ -277,7 +277,7 @@ def test_a_queue_without_units_begins_at_0(page: SharedPage, root: Path) -> None
 
 
 def test_a_queue_whose_first_file_was_deleted_begins_there_or_is_empty(
-    page: SharedPage, root: Path
+    page: SharedState, root: Path
 ) -> None:
     (path,) = (root / "consumequeue" / "B" / "0").iterdir()
     size = SMALL.mapped_file_size_consume_queue
@@ -292,7 +292,7 @@ def test_a_queue_whose_first_file_was_deleted_begins_there_or_is_empty(
     assert not agrees(page, root, 1)
 
 
-def test_a_wrong_end_is_mended_from_the_files(page: SharedPage, root: Path) -> None:
+def test_a_wrong_end_is_mended_from_the_files(page: SharedState, root: Path) -> None:
     slot = slot_of(page, "B")
     page.set_next_offset(slot, 3)
     page.set_synced_offset(slot, 7)
@@ -303,7 +303,7 @@ def test_a_wrong_end_is_mended_from_the_files(page: SharedPage, root: Path) -> N
 
 @pytest.mark.parametrize("what", ["units", "log"])
 def test_what_is_more_than_a_wrong_word_is_not_mended(
-    page: SharedPage, root: Path, what: str
+    page: SharedState, root: Path, what: str
 ) -> None:
     slot = slot_of(page, "B")
     page.set_next_offset(slot, 3)

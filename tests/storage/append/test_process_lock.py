@@ -9,7 +9,7 @@ import time
 import pytest
 
 from storage.coordination.locks import ProcessLock
-from storage.errors import GateTimeoutError
+from storage.errors import WriteLockTimeoutError
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def path(tmp_path):
 def test_a_wait_ends_and_names_the_holder(path):
     with (
         ProcessLock(path).held(),
-        pytest.raises(GateTimeoutError, match=f"some.lock, held by process {os.getpid()}"),
+        pytest.raises(WriteLockTimeoutError, match=f"some.lock, held by process {os.getpid()}"),
         ProcessLock(path, 0.05).held(),
     ):
         raise AssertionError
@@ -36,7 +36,7 @@ def test_a_wait_that_has_begun_ends_when_the_lock_hurries(path):
         try:
             with lock.held():
                 pass
-        except GateTimeoutError as error:
+        except WriteLockTimeoutError as error:
             raised.append(error)
 
     with ProcessLock(path).held():

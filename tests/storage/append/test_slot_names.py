@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.coordination.queue_names import SlotNamesError, name_line, read_name_lines
+from storage.coordination.queue_names import QueueNamesError, name_line, read_name_lines
 
 NAMES = [("Orders", 0), ("a\tb\nc\\d", 3), ("\u20ac\\x", 7), ("%RETRY%g", 2147483647)]
 
@@ -40,29 +40,29 @@ def test_every_byte_that_changes_is_seen_in_its_line() -> None:
     for position in range(len(data)):
         changed = bytearray(data)
         changed[position] ^= 1
-        with pytest.raises(SlotNamesError) as raised:
+        with pytest.raises(QueueNamesError) as raised:
             read_name_lines(bytes(changed), 0)
         assert raised.value.position == max(start for start in starts if start <= position)
 
 
 def test_a_line_in_another_place_is_seen() -> None:
     data = lines(NAMES)
-    with pytest.raises(SlotNamesError, match="line 2 is wrong"):
+    with pytest.raises(QueueNamesError, match="line 2 is wrong"):
         read_name_lines(data, 1)
     first, second, *_ = data.splitlines(keepends=True)
-    with pytest.raises(SlotNamesError, match="line 1 is wrong"):
+    with pytest.raises(QueueNamesError, match="line 1 is wrong"):
         read_name_lines(second + first, 0)
 
 
 def test_a_last_line_without_its_end_is_seen() -> None:
     data = lines(NAMES)
     for cut in range(1, len(name_line(3, *NAMES[3]))):
-        with pytest.raises(SlotNamesError) as raised:
+        with pytest.raises(QueueNamesError) as raised:
             read_name_lines(data[:-cut], 0)
         assert raised.value.position == len(lines(NAMES[:3]))
 
 
 @pytest.mark.parametrize("name", [b"T", b"T\t", b"\t0", b"T\tx", b"T\t-1", b"T\t2147483648", b""])
 def test_a_right_check_sum_makes_no_name(name: bytes) -> None:
-    with pytest.raises(SlotNamesError, match="line 1 names no queue"):
+    with pytest.raises(QueueNamesError, match="line 1 names no queue"):
         read_name_lines(sealed(name), 0)

@@ -22,7 +22,7 @@ from storage.configs import (
     pending_commits,
     progress,
 )
-from storage.configs.pending_commits import ProgressNotes, read_notes
+from storage.configs.pending_commits import PendingCommits, read_notes
 from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig, topics_file
 from storage.coordination import locks
@@ -44,7 +44,7 @@ def appending(root: Path) -> Callable[[int], object]:
 
 
 def marking(root: Path) -> Callable[[int], object]:
-    file = dlq_acks.HandledFile(root)
+    file = dlq_acks.DlqAcksFile(root)
     return lambda number: file.mark("%DLQ%g", {0: [(0, 1)], 1: [(number % 9, 9)]})
 
 
@@ -54,7 +54,7 @@ def committing(root: Path) -> Callable[[int], object]:
 
 
 def ending(root: Path) -> Callable[[int], object]:
-    file = early_deliveries.EndedDelays(root)
+    file = early_deliveries.EarlyDeliveries(root)
     return lambda number: file.add({0: [(number % 3, 1)]})
 
 
@@ -115,8 +115,8 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> 
 def test_notes_go_on_after_an_interrupt(tmp_path: Path, known: int) -> None:
     names = count()
 
-    def with_notes() -> ProgressNotes:
-        made = ProgressNotes(tmp_path / f"{next(names)}.notes")
+    def with_notes() -> PendingCommits:
+        made = PendingCommits(tmp_path / f"{next(names)}.notes")
         for number in range(known):
             made.write(("T@g", number), QueueProgress(0, number))
         return made

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from storage.configs.dlq_acks import HandledFile, HandledOffsets, Marks
+from storage.configs.dlq_acks import AckedOffsets, DlqAcksFile, Marks
 from storage.errors import CorruptFileError, StoreVersionError
 
 
 def test_marks_say_the_same_as_a_set_of_offsets():
     chance = random.Random(7)
     for _ in range(300):
-        marks = HandledOffsets()
+        marks = AckedOffsets()
         model: set[int] = set()
         for _ in range(12):
             low = chance.randrange(30)
@@ -28,28 +28,28 @@ def test_marks_say_the_same_as_a_set_of_offsets():
 
 
 def test_what_was_marked_is_read_by_everybody(tmp_path):
-    file = HandledFile(tmp_path)
+    file = DlqAcksFile(tmp_path)
     assert file.read("%DLQ%g") == {}
     assert file.mark("%DLQ%g", {0: [(0, 3), (5, 6)]}) == {0: [(0, 3), (5, 6)]}
     file.mark("%DLQ%h", {1: [(2, 3)]})
-    again = HandledFile(tmp_path)
-    assert again.read("%DLQ%g") == {0: HandledOffsets(3, ((5, 6),))}
-    assert again.read("%DLQ%h") == {1: HandledOffsets(0, ((2, 3),))}
+    again = DlqAcksFile(tmp_path)
+    assert again.read("%DLQ%g") == {0: AckedOffsets(3, ((5, 6),))}
+    assert again.read("%DLQ%h") == {1: AckedOffsets(0, ((2, 3),))}
 
 
 def test_only_what_changes_is_told_and_given(tmp_path):
-    file = HandledFile(tmp_path)
+    file = DlqAcksFile(tmp_path)
     told: list[Marks] = []
     file.mark("t", {0: [(0, 4)]}, told.append)
     assert file.mark("t", {0: [(2, 8)]}, told.append) == {0: [(4, 8)]}
     assert file.mark("t", {0: [(1, 3)]}, told.append) == {}
     assert file.unmark("t", {0: [(6, 99)], 1: [(0, 1)]}, told.append) == {0: [(6, 8)]}
     assert told == [{0: [(0, 4)]}, {0: [(4, 8)]}, {0: [(6, 8)]}]
-    assert file.read("t")[0] == HandledOffsets(6)
+    assert file.read("t")[0] == AckedOffsets(6)
 
 
 def test_nothing_is_marked_if_the_journal_can_not_be_written(tmp_path):
-    file = HandledFile(tmp_path)
+    file = DlqAcksFile(tmp_path)
 
     def refuse(_):
         raise KeyError
@@ -60,7 +60,7 @@ def test_nothing_is_marked_if_the_journal_can_not_be_written(tmp_path):
 
 
 def test_a_torn_file_is_an_error_and_a_newer_one_is_refused(tmp_path):
-    file = HandledFile(tmp_path)
+    file = DlqAcksFile(tmp_path)
     file.mark("t", {0: [(0, 4)]})
     whole = file.path.read_bytes()
     file.path.write_bytes(whole[:-3])

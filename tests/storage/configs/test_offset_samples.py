@@ -6,20 +6,20 @@ from contextlib import suppress
 import pytest
 
 from storage.configs import offset_samples
-from storage.configs.offset_samples import FILE_BYTES, MOST_FILES, ProgressSamples
+from storage.configs.offset_samples import FILE_BYTES, MOST_FILES, OffsetSamples
 from tests.support.faulty_fs import FaultyFileSystem
 
 T = 1_700_000_000_000
 
 
 def told(root, since=0):
-    history = ProgressSamples(root).read(since)
+    history = OffsetSamples(root).read(since)
     return history, history.committed("t@g", 0)
 
 
 @pytest.mark.feature(50)
 def test_what_has_changed_is_told_with_the_time_when_it_was_seen(tmp_path):
-    samples = ProgressSamples(tmp_path)
+    samples = OffsetSamples(tmp_path)
     assert samples.append({"t@g": {0: 5, 1: 7}}, {"t": {0: 9, 1: 9}}, T)
     assert not samples.append({"t@g": {0: 5, 1: 7}}, {"t": {0: 9, 1: 9}}, T + 10)
     assert samples.append({"t@g": {0: 6, 1: 7}}, {"t": {0: 9, 1: 9}}, T + 20)
@@ -35,7 +35,7 @@ def test_what_has_changed_is_told_with_the_time_when_it_was_seen(tmp_path):
 
 def test_each_writer_begins_a_file_so_gaps_are_seen(tmp_path):
     for begin in (T, T + 1000):
-        samples = ProgressSamples(tmp_path)
+        samples = OffsetSamples(tmp_path)
         samples.append({"t@g": {0: begin}}, {}, begin)
         samples.append({"t@g": {0: begin + 1}}, {}, begin + 10)
     history, changes = told(tmp_path)
@@ -44,20 +44,20 @@ def test_each_writer_begins_a_file_so_gaps_are_seen(tmp_path):
 
 
 def test_a_group_that_was_gone_when_a_file_began_is_told_to_be_gone(tmp_path):
-    ProgressSamples(tmp_path).append({"t@g": {0: 1}}, {}, T)
-    ProgressSamples(tmp_path).append({}, {}, T + 10)
+    OffsetSamples(tmp_path).append({"t@g": {0: 1}}, {}, T)
+    OffsetSamples(tmp_path).append({}, {}, T + 10)
     assert told(tmp_path)[1] == [(T, 1), (T + 10, None)]
 
 
 def test_only_files_that_tell_of_the_time_are_read(tmp_path):
     for number in range(5):
-        ProgressSamples(tmp_path).append({"t@g": {0: number}}, {}, T + number * 100)
+        OffsetSamples(tmp_path).append({"t@g": {0: number}}, {}, T + number * 100)
     assert [at for at, _ in told(tmp_path, T + 250)[1]] == [T + 200, T + 300, T + 400]
 
 
 @pytest.mark.parametrize("cut", [1, 30, 80])
 def test_a_torn_line_ends_its_file(tmp_path, cut):
-    samples = ProgressSamples(tmp_path)
+    samples = OffsetSamples(tmp_path)
     samples.append({"t@g": {0: 1}}, {}, T)
     samples.append({"t@g": {0: 2}}, {}, T + 10)
     (path,) = samples.files()
@@ -65,14 +65,14 @@ def test_a_torn_line_ends_its_file(tmp_path, cut):
     changes = told(tmp_path)[1]
     assert changes in ([(T, 1)], [(T, 1), (T + 10, 2)])
     assert (changes == [(T, 1)]) == (cut > 1)  # the newline alone may be missing
-    ProgressSamples(tmp_path).append({"t@g": {0: 3}}, {}, T + 20)
+    OffsetSamples(tmp_path).append({"t@g": {0: 3}}, {}, T + 20)
     assert told(tmp_path)[1][-1] == (T + 20, 3)
 
 
 @pytest.mark.parametrize("fail_at", range(1, 8))
 def test_after_a_write_that_failed_nothing_wrong_is_told(tmp_path, fail_at):
     fs = FaultyFileSystem(fail_at, errno.ENOSPC, lasting=False)
-    samples = ProgressSamples(tmp_path, fs)
+    samples = OffsetSamples(tmp_path, fs)
     written = []
     for number in range(6):
         with suppress(OSError):
@@ -85,7 +85,7 @@ def test_after_a_write_that_failed_nothing_wrong_is_told(tmp_path, fail_at):
 
 def test_the_files_stay_few_and_small(tmp_path, monkeypatch):
     monkeypatch.setattr(offset_samples, "MOST_BYTES", 4 * FILE_BYTES)
-    samples = ProgressSamples(tmp_path)
+    samples = OffsetSamples(tmp_path)
     wide = {f"topic-{number}@group": dict.fromkeys(range(8), 1) for number in range(300)}
     for number in range(400):
         samples.append({**wide, "t@g": dict.fromkeys(range(300), number)}, {}, T + number)
@@ -93,7 +93,7 @@ def test_the_files_stay_few_and_small(tmp_path, monkeypatch):
     assert sum(sizes[:-1]) <= 4 * FILE_BYTES + sizes[-1]
     assert told(tmp_path)[1][-1] == (T + 399, 399)
     for number in range(3 * MOST_FILES):
-        ProgressSamples(tmp_path).append({}, {}, T + 1000 + number)
+        OffsetSamples(tmp_path).append({}, {}, T + 1000 + number)
     assert len(samples.files()) <= MOST_FILES
 
 

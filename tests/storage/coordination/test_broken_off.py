@@ -15,12 +15,12 @@ import pytest
 
 from storage import native
 from storage.coordination import failure_detector, processes as stations_module, waiter, wakeup
-from storage.coordination.failure_detector import DeathWatch
+from storage.coordination.failure_detector import FailureDetector
 from storage.coordination.locks import LockFile
-from storage.coordination.processes import Station, Stations
-from storage.coordination.shared_state import WAITER_FLAGS, SharedPage, Word
+from storage.coordination.processes import ProcessEntries, ProcessEntry
+from storage.coordination.shared_state import WAITER_FLAGS, SharedState, Word
 from storage.coordination.waiter import Waiter
-from storage.coordination.wakeup import BY_SOCKET, Bell
+from storage.coordination.wakeup import BY_SOCKET, Waker
 from storage.files.fs import FileSystem
 from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
 from tests.support.samples import TINY, new_store, open_store
@@ -51,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def page(root: Path) -> Iterator[SharedPage]:
+def page(root: Path) -> Iterator[SharedState]:
     with open_store(root) as store:
         yield store._session.page
 
@@ -61,7 +61,7 @@ def _sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "compiled", None)
 
 
-def slot_is_free(page: SharedPage) -> bool:
+def slot_is_free(page: SharedState) -> bool:
     rival = LockFile(page.path)
     try:
         return rival.try_lock(WAITER_FLAGS)
@@ -76,39 +76,39 @@ class _MakesNoFolder(FileSystem):
 
 @pytest.mark.usefixtures("_sockets")
 def test_a_bell_that_can_not_be_made_leaves_its_slot_free(
-    root: Path, page: SharedPage, monkeypatch: pytest.MonkeyPatch
+    root: Path, page: SharedState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = []
     before = descriptors()
     for number in range(3):
         with pytest.raises(OSError, match="No space left") as caught:
-            Bell.take(_MakesNoFolder(), page, root)
+            Waker.take(_MakesNoFolder(), page, root)
         kept.append(caught.value)
         assert slot_is_free(page)
         with monkeypatch.context() as patched:
             patched.setattr(socket, "socket", refuse)
             with pytest.raises(OSError, match="Too many open files") as caught:
-                Bell.take(FileSystem(), page, root)
+                Waker.take(FileSystem(), page, root)
         kept.append(caught.value)
         assert slot_is_free(page)
         assert descriptors() == before, f"in round {number}"
-    bell = Bell.take(FileSystem(), page, root)
+    bell = Waker.take(FileSystem(), page, root)
     assert bell is not None
     bell.close()
 
 
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
 def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
-    root: Path, page: SharedPage, pure: bool, monkeypatch: pytest.MonkeyPatch
+    root: Path, page: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if pure:
         monkeypatch.setattr(native, "compiled", None)
     kept: list[BaseException] = []
-    taken: list[Bell | None] = []
+    taken: list[Waker | None] = []
 
     def take() -> None:
         try:
-            taken.append(Bell.take(FileSystem(), page, root))
+            taken.append(Waker.take(FileSystem(), page, root))
         except BaseException as error:
             kept.append(error)
             raise
@@ -126,7 +126,7 @@ def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
 
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
 def test_a_waiter_whose_closing_is_interrupted_is_closed_anew(
-    root: Path, page: SharedPage, pure: bool, monkeypatch: pytest.MonkeyPatch
+    root: Path, page: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if pure:
         monkeypatch.setattr(native, "compiled", None)
@@ -151,12 +151,12 @@ def test_a_waiter_whose_closing_is_interrupted_is_closed_anew(
 
 @pytest.mark.usefixtures("_sockets")
 def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
-    root: Path, page: SharedPage
+    root: Path, page: SharedState
 ) -> None:
-    first = Bell.take(FileSystem(), page, root)
+    first = Waker.take(FileSystem(), page, root)
     assert first is not None
     first.close()
-    second = Bell.take(FileSystem(), page, root)
+    second = Waker.take(FileSystem(), page, root)
     assert second is not None
     second.arm(None)
     first.close()
@@ -171,11 +171,11 @@ def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
 
 
 def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -> None:
-    station = Station(Stations(tmp_path), {})
+    station = ProcessEntry(ProcessEntries(tmp_path), {})
     before = descriptors()
 
-    def which_ring() -> Stations:
-        made = Stations(tmp_path)
+    def which_ring() -> ProcessEntries:
+        made = ProcessEntries(tmp_path)
         made.ring(station.name)
         assert descriptors() == before + 2
         return made
@@ -192,8 +192,8 @@ def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -
 def test_a_ring_without_a_socket_leaves_no_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stations = Stations(tmp_path)
-    station = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    station = ProcessEntry(stations, {})
     before = descriptors()
     with monkeypatch.context() as patched:
         patched.setattr(socket, "socket", refuse)
@@ -244,11 +244,11 @@ def end_of_watches() -> Callable[[], None]:
 def test_a_death_is_told_though_there_were_no_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
-    stations = Stations(tmp_path)
-    watched = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    watched = ProcessEntry(stations, {})
     told = threading.Event()
     few = _FewDescriptors(monkeypatch)
-    DeathWatch(stations, "a", told.set).follow([watched.name])
+    FailureDetector(stations, "a", told.set).follow([watched.name])
     assert few.failed.wait(PATIENCE_S)
     few.failed.clear()
     assert few.failed.wait(PATIENCE_S), "it is tried again"
@@ -262,18 +262,18 @@ def test_a_death_is_told_though_there_were_no_descriptors(
 def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
-    stations = Stations(tmp_path)
-    watched = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    watched = ProcessEntry(stations, {})
     few = _FewDescriptors(monkeypatch)
     monkeypatch.setattr(failure_detector, "RETRY_S", 3 * PATIENCE_S)
     told = threading.Event()
-    watch = DeathWatch(stations, "a", told.set)
+    watch = FailureDetector(stations, "a", told.set)
     watch.follow([watched.name])
     assert few.failed.wait(PATIENCE_S)
     watch.close()
     end_of_watches()
     few.failing = False
-    DeathWatch(stations, "b", told.set).follow([watched.name])
+    FailureDetector(stations, "b", told.set).follow([watched.name])
     assert not told.is_set()
     watched.close()
     assert told.wait(PATIENCE_S)
@@ -283,10 +283,10 @@ def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
 def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
     tmp_path: Path, broken_starts: Callable[..., Any], end_of_watches: Callable[[], None]
 ) -> None:
-    stations = Stations(tmp_path)
-    watched = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    watched = ProcessEntry(stations, {})
     told = threading.Event()
-    watch = DeathWatch(stations, "a", told.set)
+    watch = FailureDetector(stations, "a", told.set)
     with broken_starts("death-watch"), pytest.raises(BROKEN):
         watch.follow([watched.name])
     watch.follow([watched.name])
@@ -298,10 +298,10 @@ def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
 def test_a_thread_that_nobody_noted_ends_in_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
-    stations = Stations(tmp_path)
-    watched = Station(stations, {})
+    stations = ProcessEntries(tmp_path)
+    watched = ProcessEntry(stations, {})
     with starts_broken_off("death-watch", runs=True), pytest.raises(BROKEN):
-        DeathWatch(stations, "a", lambda: None).follow([watched.name])
+        FailureDetector(stations, "a", lambda: None).follow([watched.name])
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     watched.close()

@@ -10,7 +10,7 @@ import pytest
 
 from storage.config import SMALL_STORE
 from storage.coordination.config_lock import config_gate
-from storage.errors import GateTimeoutError, StoreInUseError, StoreNotWritableError
+from storage.errors import StoreInUseError, StoreNotWritableError, WriteLockTimeoutError
 from storage.store import MessageStore
 
 JAVA = """
@@ -39,9 +39,9 @@ def java(root: Path) -> subprocess.Popen[bytes]:
 
 def test_nobody_comes_in_and_nobody_changes_settings_meanwhile(root: Path) -> None:
     with config_gate(root):
-        with pytest.raises(GateTimeoutError):
+        with pytest.raises(WriteLockTimeoutError):
             MessageStore.open(root, gate_timeout_ms=20)
-        with pytest.raises(GateTimeoutError), config_gate(root, timeout_ms=20):
+        with pytest.raises(WriteLockTimeoutError), config_gate(root, timeout_ms=20):
             pass
 
 

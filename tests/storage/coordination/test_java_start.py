@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.java_start import LockTime, lock_mtime
+from storage.coordination.java_start import JavaStart, lock_mtime
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -31,7 +31,7 @@ class Lock:
         self.path = folder / "store" / "lock"
         self.path.parent.mkdir()
         self.clock = Clock()
-        self.time = LockTime(str(self.path), self.clock)
+        self.time = JavaStart(str(self.path), self.clock)
 
     def write(self, seconds: int) -> int:
         self.path.parent.mkdir(exist_ok=True)

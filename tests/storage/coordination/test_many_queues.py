@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from storage.coordination import shared_state as page_module
-from storage.coordination.shared_state import FIRST_SLOTS, SharedPage
+from storage.coordination.shared_state import FIRST_SLOTS, SharedState
 from storage.files.fs import FileSystem
 from tests.support.broken_off import broken_off
 
 
 def test_others_see_queues_that_came_when_the_page_had_grown(tmp_path: Path) -> None:
     (tmp_path / "rmqctl").mkdir()
-    one = SharedPage(FileSystem(), tmp_path, writable=True)
-    reader, other_reader = (SharedPage(FileSystem(), tmp_path, writable=False) for _ in range(2))
-    writer, other_writer = (SharedPage(FileSystem(), tmp_path, writable=True) for _ in range(2))
+    one = SharedState(FileSystem(), tmp_path, writable=True)
+    reader, other_reader = (SharedState(FileSystem(), tmp_path, writable=False) for _ in range(2))
+    writer, other_writer = (SharedState(FileSystem(), tmp_path, writable=True) for _ in range(2))
     last = FIRST_SLOTS + 9
     for number in range(last + 1):
         one.add_slot("T", number)
@@ -38,13 +38,13 @@ def test_others_see_queues_that_came_when_the_page_had_grown(tmp_path: Path) -> 
 def test_a_signal_among_the_names_moves_no_queue(tmp_path: Path, names_itself: bool) -> None:
     fs = FileSystem()
 
-    def pages(number: int) -> tuple[SharedPage, SharedPage]:
+    def pages(number: int) -> tuple[SharedState, SharedState]:
         root = tmp_path / str(number)
         (root / "rmqctl").mkdir(parents=True)
-        one = SharedPage(fs, root, writable=True)
+        one = SharedState(fs, root, writable=True)
         for queue_id in range(5):
             one.add_slot("T", queue_id)
-        return one, SharedPage(fs, root, writable=names_itself)
+        return one, SharedState(fs, root, writable=names_itself)
 
     def work() -> None:
         assert page.slot("T", 3) == 3
@@ -69,7 +69,7 @@ def test_a_signal_among_the_names_moves_no_queue(tmp_path: Path, names_itself: b
 
 def test_closing_twice_closes_nothing_of_others(tmp_path: Path) -> None:
     (tmp_path / "rmqctl").mkdir()
-    page = SharedPage(FileSystem(), tmp_path, writable=True)
+    page = SharedState(FileSystem(), tmp_path, writable=True)
     page.add_slot("T", 0)
     own = {page.fd, page._names_fd}
     page.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.processes import Said, Station, Stations
+from storage.coordination.processes import ProcessEntries, ProcessEntry, ProcessInfo
 from storage.errors import StoreNotWritableError
 
 
@@ -14,24 +14,24 @@ from storage.errors import StoreNotWritableError
 def test_what_a_power_loss_left_of_a_station_is_that_of_a_dead_one_who_said_nothing(
     tmp_path: Path, left: bytes
 ) -> None:
-    stations = Stations(tmp_path)
-    living = Station(stations, {"a": 1})
+    stations = ProcessEntries(tmp_path)
+    living = ProcessEntry(stations, {"a": 1})
     stations.path("1-dead", ".life").touch()
     stations.path("1-dead", ".json").write_bytes(left)
-    assert stations.dead() == [Said("1-dead", {})]
-    assert stations.living() == [Said(living.name, {"a": 1})]
+    assert stations.dead() == [ProcessInfo("1-dead", {})]
+    assert stations.living() == [ProcessInfo(living.name, {"a": 1})]
     stations.remove("1-dead")
     assert stations.dead() == []
     living.close()
 
 
 def test_a_station_that_could_not_be_made_does_not_live(tmp_path: Path) -> None:
-    stations = Stations(tmp_path)
+    stations = ProcessEntries(tmp_path)
     with pytest.raises(TypeError):  # what it says is no JSON, as a full disk would not take it
-        Station(stations, {"a": object()})
+        ProcessEntry(stations, {"a": object()})
     assert list(stations.folder.glob("[0-9]*")) == []
     blocked = tmp_path / "blocked"
     (blocked / "rmqctl").mkdir(parents=True)
     (blocked / "rmqctl" / "members").touch()
     with pytest.raises(StoreNotWritableError):
-        Station(Stations(blocked), {})
+        ProcessEntry(ProcessEntries(blocked), {})

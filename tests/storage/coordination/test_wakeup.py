@@ -16,7 +16,7 @@ from storage import native
 from storage.coordination.locks import LockFile
 from storage.coordination.services import TimedServices
 from storage.coordination.shared_state import WAITER_FLAGS
-from storage.coordination.wakeup import LONGEST_SLEEP_MS, Bell, Ringer, topics_word
+from storage.coordination.wakeup import LONGEST_SLEEP_MS, Notifier, Waker, topics_word
 from storage.files.fs import FileSystem
 from storage.store import MessageStore
 from tests.support.compiled import compiled, needs_compiled
@@ -93,7 +93,7 @@ def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path, pure: s
 def test_a_bell_that_can_not_be_rung_fails_no_put(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        bell = Bell.take(FileSystem(), store._session.page, root)
+        bell = Waker.take(FileSystem(), store._session.page, root)
         assert bell is not None
         path = root / "rmqctl" / "bells" / "0"
         path.unlink()
@@ -109,16 +109,16 @@ def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
         page = store._session.page
-        first = Bell.take(FileSystem(), page, root)
-        second = Bell.take(FileSystem(), page, root)
-        third = Bell.take(FileSystem(), page, root)
+        first = Waker.take(FileSystem(), page, root)
+        second = Waker.take(FileSystem(), page, root)
+        third = Waker.take(FileSystem(), page, root)
         assert first is not None
         assert second is not None
         assert third is not None
         first.arm(["A"])
         second.arm(["B", "C"])
         third.arm(None)
-        ringer = Ringer(page, root)
+        ringer = Notifier(page, root)
 
         ringer.ring({"A"})
 
@@ -145,7 +145,7 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path, either_form: bool) ->
         process.wait()
         store.put(prepared([Sample("m", "A")]))  # rings the dead: no harm
 
-        bell = Bell.take(FileSystem(), page, root)
+        bell = Waker.take(FileSystem(), page, root)
 
         assert bell is not None
         assert (root / "rmqctl/bells/0").exists() == either_form
@@ -160,9 +160,9 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path, either_form: bool) ->
 def test_who_has_a_slot_next_is_rung_as_its_owner_was(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        ringer = Ringer(store._session.page, root)
+        ringer = Notifier(store._session.page, root)
         for _ in range(3):
-            bell = Bell.take(FileSystem(), store._session.page, root)
+            bell = Waker.take(FileSystem(), store._session.page, root)
             assert bell is not None
             for _ in range(2):
                 bell.arm(["A"])
@@ -176,14 +176,14 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
         page = store._session.page
-        ringer = Ringer(page, root)
-        first = Bell.take(FileSystem(), page, root)
+        ringer = Notifier(page, root)
+        first = Waker.take(FileSystem(), page, root)
         assert first is not None
         first.arm(None)
         ringer.ring(None)
         with idle_child():
             first.close()
-            second = Bell.take(FileSystem(), page, root)
+            second = Waker.take(FileSystem(), page, root)
             assert second is not None
             assert (root / "rmqctl" / "bells" / "0").exists() == either_form
             assert not LockFile(page.path).try_lock(WAITER_FLAGS), "it has another slot"
@@ -198,7 +198,7 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_
 def test_what_rang_before_a_sleep_does_not_end_it(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        bell = Bell.take(FileSystem(), store._session.page, root)
+        bell = Waker.take(FileSystem(), store._session.page, root)
         assert bell is not None
         for _ in range(3):
             bell.wake()
@@ -215,7 +215,7 @@ def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
     with open_store(root) as writer, open_store(root) as reader:
         rounds = 300
         lost = []
-        bell = Bell.take(FileSystem(), reader._session.page, root)
+        bell = Waker.take(FileSystem(), reader._session.page, root)
         assert bell is not None
 
         def follow() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from storage.coordination.config_lock import config_gate
 from storage.coordination.locks import LockFile
-from storage.coordination.shared_state import PAGE_MAGIC, PAGE_NAME, SharedPage, Word
-from storage.coordination.write_lock import GATE_BYTE, LONGEST_PAUSE, Gate
+from storage.coordination.shared_state import PAGE_MAGIC, PAGE_NAME, SharedState, Word
+from storage.coordination.write_lock import GATE_BYTE, LONGEST_PAUSE, WriteLock
 from storage.coordination.write_lock_idle import change_unmapped
-from storage.errors import GateTimeoutError
+from storage.errors import WriteLockTimeoutError
 from storage.files.fs import FileSystem
 from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY, busy_puppet
@@ -244,7 +244,7 @@ def test_a_stopped_holder_is_named_and_a_killed_one_is_forgotten(
             return False
 
         until(stopped_with_the_gate, "stopped with the gate")
-        with pytest.raises(GateTimeoutError, match=rf"process {puppet.pid} \(stopped\)"):
+        with pytest.raises(WriteLockTimeoutError, match=rf"process {puppet.pid} \(stopped\)"):
             open_store(root, ROOMY, gate_timeout_ms=20)
         puppet.kill()
         with open_store(root, ROOMY) as store:
@@ -271,7 +271,7 @@ def test_asking_changes_nothing_where_there_is_no_page_of_ours(tmp_path: Path) -
 
 def test_every_asking_changes_the_word(root: Path) -> None:
     open_store(root, ROOMY).close()
-    page = SharedPage(FileSystem(), root, writable=False)
+    page = SharedState(FileSystem(), root, writable=False)
     seen = set()
     for _ in range(10):
         change_unmapped(root, Word.GATE_WANTED)
@@ -281,10 +281,10 @@ def test_every_asking_changes_the_word(root: Path) -> None:
 
 
 def test_a_gate_that_was_not_had_can_be_asked_for_again(root: Path, rival: LockFile) -> None:
-    gate = Gate(root, root / "lock", timeout_ms=10)
+    gate = WriteLock(root, root / "lock", timeout_ms=10)
     assert rival.try_lock(GATE_BYTE)
     for _ in range(2):
-        with pytest.raises(GateTimeoutError), gate.held():
+        with pytest.raises(WriteLockTimeoutError), gate.held():
             raise AssertionError("taken")
     rival.unlock(GATE_BYTE)
     with gate.held():
@@ -294,7 +294,7 @@ def test_a_gate_that_was_not_had_can_be_asked_for_again(root: Path, rival: LockF
 
 
 def test_the_lock_file_is_closed_in_no_other_thread_s_turn(root: Path) -> None:
-    gate = Gate(root, root / "lock", timeout_ms=60_000)
+    gate = WriteLock(root, root / "lock", timeout_ms=60_000)
     in_turn: list[bool] = []
 
     class Noted(LockFile):
@@ -310,7 +310,7 @@ def test_the_lock_file_is_closed_in_no_other_thread_s_turn(root: Path) -> None:
 
 
 def test_a_thread_that_keeps_the_turn_keeps_nobody_from_closing(root: Path) -> None:
-    gate = Gate(root, root / "lock", timeout_ms=10)
+    gate = WriteLock(root, root / "lock", timeout_ms=10)
     with gate.turns:
         gate.close()
     assert gate.lock_file.fd == -1

@@ -13,7 +13,7 @@ import pytest
 
 from storage.coordination.locks import LockFile
 from storage.coordination.write_lock import GATE_BYTE
-from storage.errors import GateTimeoutError, StoreClosedError
+from storage.errors import StoreClosedError, WriteLockTimeoutError
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT
 from tests.support.busy_puppet import ROOMY
@@ -126,7 +126,7 @@ def test_an_exclusive_opening_that_gets_no_gate_leaves_nothing_behind(root: Path
         fs = _TellsWhenIn(waiter.start)
         try:
             open_store(root, ROOMY, fs=fs, exclusive=True, gate_timeout_ms=30).close()
-        except GateTimeoutError:
+        except WriteLockTimeoutError:
             missed += 1
         waiter.join()
         assert rival.try_lock(0), "nobody is in who has not opened it"

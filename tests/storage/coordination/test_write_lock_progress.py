@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from storage.coordination.locks import LockFile
-from storage.coordination.shared_state import PAGE_NAME, SharedPage, Word
+from storage.coordination.shared_state import PAGE_NAME, SharedState, Word
 from storage.coordination.write_lock import GATE_BYTE
-from storage.coordination.write_lock_progress import GateProgress
-from storage.errors import GateTimeoutError
+from storage.coordination.write_lock_progress import WriteLockProgress
+from storage.errors import WriteLockTimeoutError
 from storage.files.fs import FileSystem
 from tests.support.crash import inspect
 from tests.support.puppet import Puppet
@@ -31,7 +31,7 @@ def test_a_process_that_waits_does_not_give_up_beside_one_that_stores(root: Path
     open_store(root).close()
     rival = LockFile(root / "lock")
     assert rival.try_lock(GATE_BYTE)
-    page = SharedPage(FileSystem(), root, writable=True)
+    page = SharedState(FileSystem(), root, writable=True)
     errors: list[Exception] = []
 
     def open_it() -> None:
@@ -67,7 +67,7 @@ def test_another_holder_is_progress(root: Path) -> None:
     with Puppet() as first, Puppet() as second:
         first.call("open", root=str(root))
         second.call("open", root=str(root))
-        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
         first.call("take_gate")
         assert [progress.is_made() for _ in range(3)] == [False, False, False]
         first.call("release_gate")
@@ -78,7 +78,7 @@ def test_another_holder_is_progress(root: Path) -> None:
 def test_a_stored_message_is_progress(root: Path) -> None:
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
-        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
         assert not progress.is_made()
         puppet.call("put", name="m")
         assert [progress.is_made() for _ in range(2)] == [True, False]
@@ -91,7 +91,7 @@ def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, page: bytes) -> 
         puppet.call("open", root=str(root))
         puppet.call("take_gate")
         (root / "rmqctl" / PAGE_NAME).write_bytes(page)
-        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
         assert not progress.is_made()
         puppet.call("work", milliseconds=50)
         assert [progress.is_made() for _ in range(2)] == [True, False]
@@ -102,7 +102,7 @@ def test_work_of_this_process_is_no_progress_of_a_holder_in_it(root: Path) -> No
     holder = LockFile(root / "lock")
     assert holder.try_lock(GATE_BYTE)
     (root / "rmqctl" / PAGE_NAME).write_bytes(b"")
-    progress = GateProgress(root, root / "lock", GATE_BYTE)
+    progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
     assert not progress.is_made()
     end = time.process_time() + 0.05
     while time.process_time() < end:
@@ -116,7 +116,7 @@ def test_work_beside_a_page_that_counts_is_no_progress(root: Path) -> None:
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
         puppet.call("take_gate")
-        progress = GateProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
         assert not progress.is_made()
         puppet.call("work", milliseconds=50)
         assert not progress.is_made()
@@ -126,5 +126,5 @@ def test_a_waiter_gives_up_beside_a_holder_that_stands_still(root: Path) -> None
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
         puppet.call("take_gate")
-        with pytest.raises(GateTimeoutError, match=rf"waited \d+ ms .*process {puppet.pid}"):
+        with pytest.raises(WriteLockTimeoutError, match=rf"waited \d+ ms .*process {puppet.pid}"):
             open_store(root, gate_timeout_ms=100)

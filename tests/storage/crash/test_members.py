@@ -14,7 +14,7 @@ import pytest
 
 from storage.coordination.locks import LockFile
 from storage.coordination.shared_state import PAGE_VERSION
-from storage.errors import GateTimeoutError, StoreInUseError, StoreVersionError
+from storage.errors import StoreInUseError, StoreVersionError, WriteLockTimeoutError
 from tests.support.crash import Acknowledged, inspect, missing
 from tests.support.puppet import Puppet, PuppetError
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
@@ -39,7 +39,7 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
     puppet.call("open", root=str(root))
     puppet.call("take_gate")
     puppet.stop()
-    with pytest.raises(GateTimeoutError, match=rf"process {puppet.pid} \(stopped\)"):
+    with pytest.raises(WriteLockTimeoutError, match=rf"process {puppet.pid} \(stopped\)"):
         open_store(root, gate_timeout_ms=30)
     puppet.go_on()
     puppet.call("release_gate")
@@ -47,7 +47,7 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
         puppet.call("take_gate")
         puppet.stop()
         for _ in range(2):
-            named = pytest.raises(GateTimeoutError, match=rf"process {puppet.pid} \(stopped\)")
+            named = pytest.raises(WriteLockTimeoutError, match=rf"process {puppet.pid} \(stopped\)")
             with named, store._gate.held(timeout_ms=20):
                 raise AssertionError("taken")
         puppet.go_on()
@@ -59,7 +59,7 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
 
 
 def test_a_waiter_that_gave_up_does_not_keep_the_gate(root, puppet):
-    named = pytest.raises(PuppetError, match=f"GateTimeoutError: .*process {os.getpid()}")
+    named = pytest.raises(PuppetError, match=f"WriteLockTimeoutError: .*process {os.getpid()}")
     with open_store(root) as store, store.gate(), named:
         puppet.call("open", root=str(root), gate_timeout_ms=30)
     for name in ("one", "two"):
@@ -139,7 +139,7 @@ def test_only_the_first_in_recovers_and_only_the_last_out_removes_abort(root, pu
 def test_an_exclusive_opening_keeps_others_out_until_it_closes_or_dies(root, puppet):
     puppet.call("open", root=str(root), exclusive=True)
     puppet.call("put", name="one")
-    with pytest.raises(GateTimeoutError, match=f"process {puppet.pid}"):
+    with pytest.raises(WriteLockTimeoutError, match=f"process {puppet.pid}"):
         open_store(root, gate_timeout_ms=20)
     puppet.call("close")
     open_store(root, gate_timeout_ms=20).close()
@@ -208,7 +208,7 @@ def test_closing_needs_the_gate_so_that_two_closers_never_take_each_other_for_on
     puppet.call("open", root=str(root))
     store = open_store(root, gate_timeout_ms=20)
     puppet.call("take_gate")
-    with pytest.raises(GateTimeoutError):
+    with pytest.raises(WriteLockTimeoutError):
         store.close()
     puppet.call("release_gate")
     puppet.call("close")

@@ -356,7 +356,7 @@ def test_who_may_not_give_files_away_leaves_nothing_that_shuts_the_owner_out(roo
     container = User(0, without=(CAP_CHOWN,))
     if folder_mode == 0o755:
         for call, place in ((made, path), (make_folders, path), (refuse_to_shut_out, root)):
-            with pytest.raises(AssertionError, match="ShutsOutOwnerError"):
+            with pytest.raises(AssertionError, match="OwnerLockedOutError"):
                 as_user(container, call, place)
         assert not path.exists()
         assert not [p for p in root.iterdir() if is_temporary(p.name)]

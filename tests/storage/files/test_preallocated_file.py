@@ -11,7 +11,7 @@ import pytest
 from storage.config import StoreConfig
 from storage.errors import CorruptFileError
 from storage.files.fs import FileSystem
-from storage.files.preallocated_file import FileAhead
+from storage.files.preallocated_file import PreallocatedFile
 from storage.format.names import COMMITLOG, OURS
 from storage.store import MessageStore
 from tests.support.samples import (
@@ -140,7 +140,7 @@ def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
 
 def test_there_is_one_at_most_and_none_after_closing(tmp_path: Path) -> None:
     fs = FileSystem()
-    ahead = FileAhead(fs, tmp_path, SIZE, 4096)
+    ahead = PreallocatedFile(fs, tmp_path, SIZE, 4096)
     assert ahead.take() is None
     ahead.make()
     ahead.make()

@@ -17,7 +17,7 @@ from storage import native
 from storage.append import append, fast_append
 from storage.files.fs import FileSystem
 from storage.files.mapped_file import MappedFile
-from storage.files.preallocation import OF_INDEX, OF_LOG, OF_QUEUE, Windows
+from storage.files.preallocation import OF_INDEX, OF_LOG, OF_QUEUE, Preallocation
 from storage.format.encode_column import prepare_column
 from storage.format.prepared import PreparedRecords
 from storage.index import writer
@@ -271,10 +271,10 @@ def test_a_forked_child_has_a_thread_of_its_own_for_its_own_files(file: MappedFi
 # -- windows -------------------------------------------------------------------------------------
 
 
-def windows(*seconds: float, makes_pages: bool = True) -> Windows:
+def windows(*seconds: float, makes_pages: bool = True) -> Preallocation:
     """Windows that are asked for at these times."""
     window = OF_LOG._replace(size=WINDOW, ahead=WINDOW)
-    return Windows(window, makes_pages=makes_pages, seconds=iter(seconds).__next__)
+    return Preallocation(window, makes_pages=makes_pages, seconds=iter(seconds).__next__)
 
 
 @pytest.fixture

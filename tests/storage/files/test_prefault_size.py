@@ -12,7 +12,7 @@ from storage.append import fast_append
 from storage.files import mapped_file
 from storage.files.fs import FileSystem
 from storage.files.mapped_file import MappedFile
-from storage.files.prefault_size import LARGE, SMALL, PageSizes
+from storage.files.prefault_size import LARGE, SMALL, PrefaultSize
 from tests.support.samples import TINY, Sample, new_store, open_store, sync_flush
 
 ROOMY = TINY.with_(mapped_file_size_commit_log=4 * LARGE)
@@ -36,7 +36,7 @@ class Writes(FileSystem):
 def writes(monkeypatch: pytest.MonkeyPatch) -> Writes:
     made = Writes()
     monkeypatch.setattr(mapped_file, "thread_time", lambda: made.now)
-    monkeypatch.setattr(mapped_file, "PAGE_SIZES", PageSizes(lambda: made.now))
+    monkeypatch.setattr(mapped_file, "PAGE_SIZES", PrefaultSize(lambda: made.now))
     return made
 
 
@@ -69,7 +69,7 @@ def test_so_they_are_in_a_store_of_that_kind(
     synced: bool, tmp_path: Path, writes: Writes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = sync_flush(ROOMY) if synced else ROOMY
-    sizes = PageSizes(lambda: writes.now)
+    sizes = PrefaultSize(lambda: writes.now)
     sizes.note(SMALL, writes.seconds[SMALL])
     for module in (fast_append, mapped_file):
         monkeypatch.setattr(module, "PAGE_SIZES", sizes)
@@ -105,7 +105,7 @@ def test_one_that_is_too_dear_makes_all_small_for_a_moment(
     assert writes.sizes == [LARGE - 2 * SMALL - 100, LARGE], "it is tried again"
 
 
-def pauses(sizes: PageSizes, now: list[float], took_s: float, times: int) -> list[float]:
+def pauses(sizes: PrefaultSize, now: list[float], took_s: float, times: int) -> list[float]:
     """How long pages are small after each large one that took so long."""
     found = []
     for _ in range(times):
@@ -119,7 +119,7 @@ def pauses(sizes: PageSizes, now: list[float], took_s: float, times: int) -> lis
 
 def test_it_is_tried_more_seldom_each_time_and_a_good_one_makes_that_up() -> None:
     now = [0.0]
-    sizes = PageSizes(lambda: now[0])
+    sizes = PrefaultSize(lambda: now[0])
     sizes.note(SMALL, 1e-5)
     assert pauses(sizes, now, 5e-3, 11) == [
         *(0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.0, 10.0)
@@ -130,7 +130,7 @@ def test_it_is_tried_more_seldom_each_time_and_a_good_one_makes_that_up() -> Non
 
 def test_one_small_page_that_was_interrupted_is_no_measure() -> None:
     now = [0.0]
-    sizes = PageSizes(lambda: now[0])
+    sizes = PrefaultSize(lambda: now[0])
     for took_s in (1e-5, 1e-3):
         sizes.note(SMALL, took_s)
     assert pauses(sizes, now, 5e-3, 1) == [0.02]
@@ -140,7 +140,7 @@ def test_one_small_page_that_was_interrupted_is_no_measure() -> None:
 
 
 def test_they_stay_large_however_many_there_are() -> None:
-    sizes = PageSizes(lambda: 0.0)
+    sizes = PrefaultSize(lambda: 0.0)
     sizes.note(SMALL, 6e-6)  # 0.38 ms for as many bytes as a large one
     for _ in range(10_000):
         sizes.note(LARGE, 2e-4)

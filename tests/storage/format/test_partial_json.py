@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from storage.format.fastjson import dumps, loads
-from storage.format.partial_json import TornJson, loads_torn
+from storage.format.partial_json import PartialJson, loads_torn
 
 DOCUMENT: dict[str, Any] = {
     "dataVersion": {"counter": 3, "timestamp": 17},
@@ -33,7 +33,7 @@ def test_whatever_is_read_before_a_cut_is_as_it_was(tail):
 
 def test_a_whole_document_is_read_as_ever():
     whole: Any = loads(TEXT)
-    assert loads_torn(TEXT) == TornJson(whole, None)
+    assert loads_torn(TEXT) == PartialJson(whole, None)
     assert loads_torn(TEXT + "\0" * 100).cut_at is None
 
 

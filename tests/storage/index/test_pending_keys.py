@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from storage.config import StoreConfig
-from storage.coordination.shared_state import PageBounds
+from storage.coordination.shared_state import SharedStateBounds
 from storage.format.encode import prepare
 from storage.format.encode_many import encode_many
 from storage.index import pending_keys
@@ -87,7 +87,7 @@ def test_acknowledged_keys_are_found_at_once_by_everybody(tmp_path: Path) -> Non
         put(store, *range(40))
         assert pending(store)
         for view in (store.view, early):
-            assert isinstance(view.bounds, PageBounds)
+            assert isinstance(view.bounds, SharedStateBounds)
             check_all_are_found(view, 40)
         put(store, 40)
         check_all_are_found(early, 41)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from storage.detect import detect_config
-from storage.files.read_files import FileRow, StoreFiles
+from storage.files.read_files import ReadOnlyFiles, StoreFiles
 from storage.log.byte_search import find_in_log
 from tests.support import golden
 
 Row = dict[str, Any]
 
 
-def log_of(root: Path) -> FileRow:
+def log_of(root: Path) -> ReadOnlyFiles:
     return StoreFiles(root, detect_config(root)).log
 
 

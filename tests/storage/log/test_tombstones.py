@@ -5,7 +5,7 @@ import pytest
 from storage.format.check import CheckKind, check_record
 from storage.format.record import decode_record
 from storage.format.sys_flag import gets_unit, is_indexed
-from storage.format.tombstone import LEAST_FILLER, NOBODY, Replaced, fillers, is_replaced
+from storage.format.tombstone import LEAST_FILLER, NOBODY, Tombstone, fillers, is_replaced
 from storage.readonly import StoreView
 from storage.tools.fsck import fsck
 from tests.support.hand_made import TINY, HandMade
@@ -17,7 +17,7 @@ def root(tmp_path):
     made = HandMade(TINY.with_(mapped_file_size_commit_log=4096))
     _, gone, last = (made.put("T", 0, b"body %d" % n, tags="a", keys=(f"k{n}",)) for n in range(3))
     root = made.write(tmp_path / "s")
-    record = Replaced("T", 0, 1, gone.commitlog_offset, gone.size, gone.store_timestamp).encode()
+    record = Tombstone("T", 0, 1, gone.commitlog_offset, gone.size, gone.store_timestamp).encode()
     path = root / "commitlog" / f"{0:020d}"
     data = bytearray(path.read_bytes())
     data[gone.commitlog_offset : last.commitlog_offset] = record
@@ -67,7 +67,7 @@ def test_fillers_take_any_length_and_nobody_dispatches_them(length):
 
 
 def test_properties_stay_if_they_fit():
-    wanted = Replaced("T", 0, 1, 0, 120, 5, properties=b"TAGS\1a")
+    wanted = Tombstone("T", 0, 1, 0, 120, 5, properties=b"TAGS\1a")
     assert decode_record(wanted.encode()).tags == "a"
     assert decode_record(wanted._replace(size=93).encode()).property_bytes == b""
     assert not wanted._replace(size=91).fits()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files.read_files import FileRow, MapBudget
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.record import BLANK_SIZE, blank_record, encode_record
 from storage.log.walk import LogWalk, StretchKind
 
@@ -41,7 +41,7 @@ def test_damage_far_behind_in_a_long_log_is_passed(tmp_path: Path) -> None:
     path = tmp_path / f"{0:020d}"
     path.write_bytes(image.ljust(FILE_SIZE, b"\0"))
 
-    walk = LogWalk(FileRow(MapBudget(), str(tmp_path), FILE_SIZE), 0)
+    walk = LogWalk(ReadOnlyFiles(MapBudget(), str(tmp_path), FILE_SIZE), 0)
     found = []
     while (stretch := walk.next()) is not None:
         found.append(stretch)

@@ -9,9 +9,9 @@ from storage.configs.deleted_topics import note_deleted_topic, read_deleted_topi
 from storage.coordination.exclusive import alone
 from storage.errors import (
     CorruptFileError,
-    GateTimeoutError,
     StoreInUseError,
     StoreNotWritableError,
+    WriteLockTimeoutError,
 )
 from storage.files.fs import FileSystem
 from storage.queue.deletion import delete_queues
@@ -111,7 +111,11 @@ def test_it_needs_a_store_that_nobody_else_writes(root):
     with MessageStore.open(root), pytest.raises(StoreInUseError, match="rmqctl"):
         delete(root)
     assert names(root, TOPIC) == ["a", "b"]
-    with pytest.raises(GateTimeoutError), alone(root), MessageStore.open(root, gate_timeout_ms=50):
+    with (
+        pytest.raises(WriteLockTimeoutError),
+        alone(root),
+        MessageStore.open(root, gate_timeout_ms=50),
+    ):
         pass
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from storage.files.read_files import FileRow, MapBudget
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.names import file_name
 from storage.queue.file_times import FileTimes
 
@@ -48,7 +48,7 @@ def settle(folder: Path) -> None:
 
 def times_of(folder: Path, clock: Clock) -> FileTimes:
     settle(folder)
-    return FileTimes(FileRow(MapBudget(4), str(folder), SIZE), clock)
+    return FileTimes(ReadOnlyFiles(MapBudget(4), str(folder), SIZE), clock)
 
 
 def test_a_time_is_looked_for_in_the_first_file_that_was_modified_then_or_later(
@@ -89,7 +89,7 @@ def test_it_is_the_file_that_going_through_all_of_them_finds(
     begun = [(10 * number, ms) for number, ms in enumerate(modified) if 10 * number < end]
     found = next((first for first, ms in begun if ms >= timestamp), begun[-1][0] if begun else None)
     behind = None if found is None or found == begun[-1][0] else found + 10
-    segment = FileTimes(FileRow(MapBudget(4), str(folder), SIZE)).segment(timestamp, end)
+    segment = FileTimes(ReadOnlyFiles(MapBudget(4), str(folder), SIZE)).segment(timestamp, end)
     assert segment == (None if found is None else (found, behind or end))
 
 
@@ -124,7 +124,7 @@ def test_who_is_told_of_deletions_does_not_ask_the_folder(tmp_path: Path, clock:
     first = add(tmp_path, 0, 100)
     add(tmp_path, 1, 200)
     settle(tmp_path)
-    row = FileRow(MapBudget(4), str(tmp_path), SIZE)
+    row = ReadOnlyFiles(MapBudget(4), str(tmp_path), SIZE)
     times = FileTimes(row, clock)
     assert times.segment(50, 20, is_told=True) == (0, 10)
     first.unlink()
@@ -146,7 +146,7 @@ def test_a_new_file_is_looked_for_when_the_known_ones_end(tmp_path: Path, clock:
 def test_a_queue_without_files_has_no_times_until_there_are_some(
     tmp_path: Path, clock: Clock
 ) -> None:
-    times = FileTimes(FileRow(MapBudget(4), str(tmp_path / "queue"), SIZE), clock)
+    times = FileTimes(ReadOnlyFiles(MapBudget(4), str(tmp_path / "queue"), SIZE), clock)
     assert times.segment(50, END) is None
     (tmp_path / "queue").mkdir()
     add(tmp_path / "queue", 0, 100)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from storage.format.cq_unit import MOST_LOST
-from storage.queue.record_order import Piece, QueueOrder
+from storage.queue.record_order import OffsetRun, QueueOrder
 from storage.tools.rebuild.queue_build import UNIT, pieces_of
 
 HUGE = 1 << 40
@@ -17,7 +17,7 @@ def order(*claims: int, at_once: int = 1000) -> dict[int, int]:
     units = np.zeros(len(claims), UNIT)
     units["offset"] = np.arange(len(claims))
     numbers = np.array(claims, np.int64)
-    pieces: list[Piece] = []
+    pieces: list[OffsetRun] = []
     for start in range(0, len(claims), at_once):
         part = slice(start, start + at_once)
         for piece in pieces_of(numbers[part], units[part], np.ones(len(numbers[part]), int)):

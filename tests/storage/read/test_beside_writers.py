@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.shared_state import PageBounds
+from storage.coordination.shared_state import SharedStateBounds
 from storage.read.scan_bounds import ScanBounds
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus as Status
@@ -30,7 +30,7 @@ def bodies(view: StoreView) -> set[bytes]:
 def test_every_put_is_seen_at_once(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", SMALL)
     with open_store(root, SMALL) as store, StoreView.open(root) as view:
-        assert isinstance(view.bounds, PageBounds)
+        assert isinstance(view.bounds, SharedStateBounds)
         expected = set()
         for number in range(60):
             store.put(prepared([sample(number)]))
@@ -60,7 +60,7 @@ def test_a_view_leaves_the_page_when_a_java_broker_has_run(tmp_path: Path) -> No
     with open_store(root, SMALL) as store:
         store.put(prepared([sample(0)]))
     with StoreView.open(root) as view:
-        assert isinstance(view.bounds, PageBounds)
+        assert isinstance(view.bounds, SharedStateBounds)
         os.utime(root / "lock", ns=(1, 1))  # as Java does when it starts
         assert view.max_offset_in_queue("T", 0) == 1
         assert isinstance(view.bounds, ScanBounds)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.as_of import PastView
+from storage.as_of import AsOfView
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, CONSUMEQUEUE_EXT, INDEX
 from storage.read.tag_filter import TagFilter
 from storage.readonly import FOREVER, StoreView
@@ -56,7 +56,7 @@ def test_a_closed_view_of_our_store_holds_no_file(tmp_path: Path) -> None:
     gc.collect()  # the shared page of who wrote
     assert open_parts(root) == set()
     for past in (False, True):
-        view = PastView.open_at(root, FOREVER) if past else StoreView.open(root)
+        view = AsOfView.open_at(root, FOREVER) if past else StoreView.open(root)
         assert len(read_everything(view)) == 32
         assert open_parts(root) >= {COMMITLOG, CONSUMEQUEUE}
         view.close()

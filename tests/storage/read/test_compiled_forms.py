@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hatch_build import compile_native
 from storage import native
-from storage.as_of import PastBounds
+from storage.as_of import AsOfBounds
 from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.layout import PHYSICAL_OFFSET_POSITION
 from storage.format.message import MessageExt
@@ -275,7 +275,7 @@ def test_messages_of_a_key_are_found_alike(
         index_files = sorted((view.root / "index").iterdir())
         if index_damage is not None:
             put_byte(index_files[-1:], *index_damage)
-        then = PastBounds(view, START_MS + seconds * 1000)
+        then = AsOfBounds(view, START_MS + seconds * 1000)
         keys = KeyReader(view.root, view.config, then, view._records, follow_slots=True)
         begin, end = (START_MS + time * 1000 for time in times)
         keys.messages("T", "all", 1, begin, end)

@@ -7,7 +7,7 @@ from struct import Struct
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from storage.files.read_files import FileRow, MapBudget
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.index_file import INDEX_ENTRY, INDEX_HEADER
 from storage.format.java_hash import key_hash
@@ -166,7 +166,7 @@ def test_times_are_found_alike(
         if number != missing:
             first = number * LOG_FILE
             (folder / file_name(first)).write_bytes(log[first : first + LOG_FILE])
-    row = FileRow(MapBudget(), str(folder), LOG_FILE)
+    row = ReadOnlyFiles(MapBudget(), str(folder), LOG_FILE)
     view = memoryview(b"".join(CQ_STORE_UNIT.pack(*unit, 0) for unit in units))
     low, high = ends[0], min(ends[1], len(units) - 1)
     time_of = RecordReader(row).store_timestamp

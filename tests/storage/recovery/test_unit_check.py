@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import example, given, strategies as st
 
-from storage.files.read_files import FileRow, MapBudget
+from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.encode import MessageInner, prepare
 from storage.format.host import pack_host
 from storage.format.message import PROPERTY_INNER_MULTI_QUEUE_OFFSET
@@ -61,7 +61,7 @@ def test_heads_are_those_of_the_records_and_no_light_queue_is_overlooked(
     with TemporaryDirectory() as folder:
         image = bytes(records.image)
         (Path(folder) / f"{0:020d}").write_bytes(image + bytes(100_000 - len(image)))
-        heads = read_heads(FileRow(MapBudget(), folder, 100_000), 0, sizes)
+        heads = read_heads(ReadOnlyFiles(MapBudget(), folder, 100_000), 0, sizes)
     assert heads.size.tolist() == sizes
     assert heads.offset.tolist() == [int(start) for start in records.starts[:count]]
     assert heads.queue_id.tolist() == [message.queue_id for message in several]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rmqctl.message.search.byte_search import Needle
+from rmqctl.message.search.byte_search import SearchBytes
 from rmqctl.message.search.packed import PackedRecords
 from rmqctl.message.search.pieces import PieceSearch, cut
 from rmqctl.message.search.query import Query
@@ -167,7 +167,7 @@ def test_times_bound_it(mixed):
 @pytest.mark.parametrize("word", [b"word", b"o", b"\xda\xa3 \xa7"])
 def test_pieces_of_any_size_give_each_hit_once(mixed, step, word, by_units):
     root, _ = mixed
-    needle = Needle((word,), True)
+    needle = SearchBytes((word,), True)
     query = Query(needle, lambda message: holds(message, word), None, None, 0)
     with StoreView.open(root) as view:
         log, end = StoreFiles(root, view.config).log, view.log_max_offset()
@@ -196,7 +196,9 @@ def test_units_lead_to_the_compressed_bodies_of_golden_stores(name):
         for by_units in (True, False):
             finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
             packed = PackedRecords(view, log, finder, end, by_units=by_units)
-            query = Query(Needle((b"alpha",), True), lambda m: holds(m, b"alpha"), None, None, 0)
+            query = Query(
+                SearchBytes((b"alpha",), True), lambda m: holds(m, b"alpha"), None, None, 0
+            )
             searcher = PieceSearch(log, finder, query, packed)
             pieces = cut(start, end, log.file_size, 10_000)
             hits[by_units] = [hit for piece in pieces for hit in searcher.search(piece).hits]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from rmqctl.message.search.byte_search import Needle
+from rmqctl.message.search.byte_search import SearchBytes
 from rmqctl.message.search.packed import PackedRecords
 from rmqctl.message.search.pieces import PieceSearch, cut
 from rmqctl.message.search.query import Query
@@ -73,7 +73,7 @@ def test_hits_are_those_of_a_look_at_each_message(
             expected.append(place)
     read = texts_in(("body", "properties") if in_body else ("properties",))
     query = Query(
-        Needle((word,), in_body),
+        SearchBytes((word,), in_body),
         lambda message: any(word in text for text in read(message)),
         None,
         None,
@@ -97,7 +97,7 @@ def test_a_long_word_across_two_buffers(tmp_path: Any, length: int, before: int)
     made = HandMade(replace(TINY, mapped_file_size_commit_log=1 << 20))
     word = b"z" + b"y" * (length - 2) + b"x"
     made.put("T", 0, b"." * ((1 << 18) - min(before, length - 1) - 88) + word + b".")
-    needle = Needle((word,), in_body=True)
+    needle = SearchBytes((word,), in_body=True)
     query = Query(needle, lambda message: word in message.body, None, None, 0)
     with StoreView.open(made.write(tmp_path)) as view:
         log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
@@ -124,7 +124,7 @@ def test_each_way_to_look_for_a_word_finds_its_first_place(
     """Also where its rare byte stands in it more than once, or without the rest of it."""
     buffer = bytearray(rest + word + rest)
     end = max(start, len(buffer) - less)
-    needle = Needle((word,), in_body=True)
+    needle = SearchBytes((word,), in_body=True)
     by_byte = needle.finder(b"." * (1 << 12))
     by_expression = needle.finder(word * 1000)
     assert by_byte.__qualname__ != by_expression.__qualname__
@@ -169,7 +169,7 @@ def test_words_where_one_buffer_ends_and_the_next_begins(
     made.put("T", 0, zlib.compress(b"needle"), sys_flag=ZLIB)
     made.put("T", 0, b"." * 1000)
     root = made.write(tmp_path)
-    needle = Needle((b"needle",), True)
+    needle = SearchBytes((b"needle",), True)
     query = Query(needle, lambda message: b"needle" in message.body, None, None, 0)
     with StoreView.open(root) as view:
         log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()

@@ -9,7 +9,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.errors import CliError
 from rmqctl.offset.diff.files import FileOffset, read_offset_file
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from tests.support import golden
 from tests.support.cli import run
 
@@ -106,7 +106,7 @@ def test_two_times_are_compared_as_far_as_the_journal_knows(two_groups):
 def test_samples_narrow_down_where_a_group_was(two_groups):
     now = int(time.time() * 1000)
     for at, offset in ((now - 900_000, 2), (now - 800_000, 4), (now - 700_000, 5)):
-        ProgressSamples(two_groups).append({"t@g": {0: offset}}, {}, at)
+        OffsetSamples(two_groups).append({"t@g": {0: offset}}, {}, at)
     rows = diff(f"@{now - 850_000}", f"@{now - 650_000}", "-g", "g", "-t", "t")
     assert [(row["offset_a"], row["offset_b"], row["note"]) for row in rows] == [
         (None, 5, "a: 2 to 4")

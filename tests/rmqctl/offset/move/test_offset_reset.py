@@ -11,7 +11,7 @@ from broker.embedded.broker import EmbeddedBroker
 from rmqctl.offset.move import plan_summary
 from rmqctl.offset.move.queues import TopicChoice, parse_topic_choice
 from storage.configs.consumer_offsets import load_consumer_offsets
-from storage.configs.pending_commits import ProgressNotes
+from storage.configs.pending_commits import PendingCommits
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.format.message import Message
@@ -382,7 +382,7 @@ def test_what_a_killed_consumer_had_in_memory_counts(orders, offsets):
     """It pulled behind its last commit; nobody has taken that over yet."""
     generation = ProgressFile(orders).read().get("orders@g", 0).generation
     (orders / "rmqctl/members").mkdir(exist_ok=True)
-    notes = ProgressNotes(orders / "rmqctl/members/dead.notes")
+    notes = PendingCommits(orders / "rmqctl/members/dead.notes")
     notes.write(("orders@g", 0), QueueProgress(generation, 8))
     notes.close()
     [row, _] = reset("--to-earliest", "-o", "json").json()

@@ -13,7 +13,7 @@ from rmqctl.cli import app
 from storage.config import SMALL_STORE
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -150,7 +150,7 @@ def test_who_asks_for_it_goes_on_behind_what_was_handed_out(tmp_path):
 @pytest.mark.feature(115)
 @pytest.mark.parametrize("damage", ["missing", "empty", "zeros", "cut"])
 def test_progress_whose_files_are_all_lost_comes_back_from_samples(orders, damage):
-    ProgressSamples(orders).append(
+    OffsetSamples(orders).append(
         {"orders@g": {0: 5, 1: 4}}, {"orders": {0: 10, 1: 10}}, 1_700_000_000_000
     )
     for path in (orders / JAVA, orders / BAK, orders / OURS):
@@ -209,7 +209,7 @@ def test_it_can_be_undone(orders):
 
 def test_progress_that_is_there_is_left_alone_unless_asked(orders):
     table = {"orders@g": {0: 9, 1: 9}, "orders@new": {0: 3}}
-    ProgressSamples(orders).append(table, {}, 1_700_000_000_000)
+    OffsetSamples(orders).append(table, {}, 1_700_000_000_000)
     rows = recovered(orders, *DO)
     assert {place: row["new_offset"] for place, row in rows.items()} == {("new", "orders", 0): 3}
     assert now(orders) == {**ALL, ("new", "orders", 0): 3}
@@ -265,7 +265,7 @@ def test_nothing_is_changed_without_execute(orders):
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path, step):
-    ProgressSamples(orders).append({"orders@g": {0: 5, 1: 5}}, {}, 1_700_000_000_000)
+    OffsetSamples(orders).append({"orders@g": {0: 5, 1: 5}}, {}, 1_700_000_000_000)
     (orders / OURS).write_bytes(b"\0\0\0")
     text = (orders / JAVA).read_text()
     (orders / JAVA).write_text(text[: text.index("@h") - 10])

@@ -267,11 +267,11 @@ def test_a_snapshot_takes_no_lock_and_works_beside_java(store, place):
 
 
 def test_progress_that_is_in_no_file_yet_is_in_the_snapshot(store, place):
-    from storage.configs.pending_commits import ProgressNotes
+    from storage.configs.pending_commits import PendingCommits
 
     ProgressFile(store).commit({("t@g", 0): QueueProgress(0, 3)})
     (store / "rmqctl/members").mkdir(exist_ok=True)
-    notes = ProgressNotes(store / "rmqctl/members/a.notes")
+    notes = PendingCommits(store / "rmqctl/members/a.notes")
     notes.write(("t@g", 0), QueueProgress(0, 7))
     snapshot(store, place / "snap")
     notes.close()

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 
 from storage.configs.deleted_topics import read_deleted_topics
-from storage.configs.dlq_acks import HandledFile
+from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.progress import ProgressFile
 from storage.configs.store_settings import read_store_settings
 from storage.errors import CorruptFileError
@@ -79,7 +79,7 @@ def facts(root):
         read_sizes(root),
         read_store_settings(root),
         dict(read_deleted_topics(root)),
-        {q: m[:2] for q, m in HandledFile(root).read("%DLQ%readers").items()},
+        {q: m[:2] for q, m in DlqAcksFile(root).read("%DLQ%readers").items()},
         {key: queues for key, queues in with_progress.items() if queues},
     )
 

@@ -4,7 +4,7 @@ import pytest
 
 from storage.format.record import encode_record
 from storage.tools.repair.record_header import mended_head, sanitized_properties
-from storage.tools.repair.unit_lookup import Pointing
+from storage.tools.repair.unit_lookup import UnitAt
 
 HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 RECORD = encode_record(
@@ -19,7 +19,7 @@ RECORD = encode_record(
     born_host=HOST,
     store_host=HOST,
 )
-UNIT = Pointing(4096, len(RECORD), "Topic", 3, 70, False)
+UNIT = UnitAt(4096, len(RECORD), "Topic", 3, 70, False)
 BODY = range(88, 88 + 17)
 TOLD_TWICE = [*range(36), 39, *range(84, 88), *range(105, 113)]
 """Size, magic, CRC, queue, offsets, IPv6 bits, body length, topic, length of the properties."""

@@ -18,7 +18,7 @@ from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck.fsck import fsck
-from storage.tools.snapshot.file_copy import Placer
+from storage.tools.snapshot.file_copy import FileCopier
 from storage.tools.snapshot.index_files import place_index
 from storage.tools.snapshot.restore import restore_snapshot
 from storage.tools.snapshot.snapshot import take_snapshot
@@ -202,7 +202,7 @@ def test_keys_behind_the_cut_are_taken_out_of_the_chains(tmp_path, kept):
         cut = places[kept]
         stage = tmp_path / "stage"
         fs = FileSystem()
-        place_index(store.view, stage, cut, fs, Placer(fs), closed=False)
+        place_index(store.view, stage, cut, fs, FileCopier(fs), closed=False)
     (source,) = (root / "index").iterdir()
     (copy,) = (stage / "index").iterdir()
     _check_index(copy.read_bytes(), source.read_bytes(), cut)
