@@ -24,7 +24,7 @@ def _file(run: Run, size: int) -> Iterator[int]:
 
 def pwrite_limit(run: Run, batches: int, batch: int, body: int) -> float:
     """Seconds to write ready chunks of records one behind the other, and nothing else."""
-    chunk = bytes(prepare(messages(batch, body)).image)
+    chunk = bytes(prepare(messages(batch, body)).buffer)
     with _file(run, (batches + 1) * len(chunk)) as fd:
         os.pwrite(fd, chunk, 0)
         start = perf_counter()
@@ -35,7 +35,7 @@ def pwrite_limit(run: Run, batches: int, batch: int, body: int) -> float:
 
 def durable_limit(run: Run, count: int, body: int) -> list[float]:
     """Seconds of each ``pwrite`` of a ready record with an ``fdatasync`` behind it."""
-    record = bytes(prepare(messages(1, body)).image)
+    record = bytes(prepare(messages(1, body)).buffer)
     times = []
     with _file(run, (count + 1) * len(record)) as fd:
         for number in range(count + 1):

@@ -25,7 +25,7 @@ class MemcpyLimit:
     """Files big enough for ``batches``, and what one batch puts into them."""
 
     def __init__(self, folder: Path, batches: int, batch: int, body_size: int) -> None:
-        self._chunk = bytes(prepare(messages(batch, body_size)).image)
+        self._chunk = bytes(prepare(messages(batch, body_size)).buffer)
         self._units = bytes(CQ_STORE_UNIT_SIZE * (batch // QUEUES))
         keys = 2 * batch
         self._entries = bytes(INDEX_ENTRY_SIZE * keys)

@@ -39,17 +39,17 @@ def make_sparse_store(root: Path, gibibytes: int) -> Path:
             units["place"][:here] = (numbers * _QUEUES + queue_id) * _RECORD
             units["size"][:here] = _RECORD
             (folder / file_name(first * CQ_STORE_UNIT_SIZE)).write_bytes(units.tobytes())
-    looked_at = {
+    observed = {
         offset * _QUEUES + queue_id
         for queue_id in range(_QUEUES)
         for offset in places(0, each, SAMPLES // _QUEUES).tolist()
     }
-    looked_at |= {number * size // _RECORD for number in range(gibibytes)}
+    observed |= {number * size // _RECORD for number in range(gibibytes)}
     (root / COMMITLOG).mkdir(exist_ok=True)
     for start in range(0, gibibytes * size, size):
         with (root / COMMITLOG / file_name(start)).open("wb") as file:
             file.truncate(size)
-            for number in looked_at:
+            for number in observed:
                 if start <= number * _RECORD < start + size:
                     file.seek(number * _RECORD - start)
                     file.write(_record(number))

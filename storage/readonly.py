@@ -81,7 +81,7 @@ class StoreView:
             apart = self.files.apart()
             bounds = self._scan = ScanBounds(apart, self.config, doubtful=doubtful)
         self._bounds = bounds
-        self._page = bounds if isinstance(bounds, SharedStateBounds) else None
+        self._shared = bounds if isinstance(bounds, SharedStateBounds) else None
         self._queues: dict[tuple[str, int], QueueReader] = {}
         self._known_keys: KeyReader | None = None
 
@@ -96,8 +96,8 @@ class StoreView:
         """
         root = Path(root).absolute()
         found = detect_config(root, config, reading=True)
-        page = SharedStateBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
-        view = cls(root, found, page)
+        shared = SharedStateBounds.open(root, log_file_size=found.mapped_file_size_commit_log)
+        view = cls(root, found, shared)
         view._own_bounds = True
         return view
 
@@ -107,31 +107,31 @@ class StoreView:
     def bounds(self) -> Bounds:
         """Where the store ends. A page that a Java broker has made worthless is left behind, and
         the page of writers that came later is found within half a second."""
-        page = self._page
-        if page is None and self._own_bounds and time.monotonic() >= self._look_for_page_at:
+        shared = self._shared
+        if shared is None and self._own_bounds and time.monotonic() >= self._look_for_page_at:
             self.joins_writers()
-        if page is not None and self._own_bounds and not page.valid():
+        if shared is not None and self._own_bounds and not shared.valid():
             with self._lock:
-                if self._page is not None:
+                if self._shared is not None:
                     self._set_bounds(None)
-                    page.close()
+                    shared.close()
         return self._bounds
 
     def joins_writers(self) -> bool:
         """Whether the store has a page now that it had not before; its bounds come from it then."""
         with self._lock:
             self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
-            if self._page is not None or not self._own_bounds:
+            if self._shared is not None or not self._own_bounds:
                 return False
-            page = SharedStateBounds.open(
+            shared = SharedStateBounds.open(
                 self.root, log_file_size=self.config.mapped_file_size_commit_log
             )
-            if page is not None and page.made() == self._wrong_page:
-                page.close()
+            if shared is not None and shared.made() == self._wrong_page:
+                shared.close()
                 return False
-            if page is not None:
-                self._set_bounds(page)
-            return page is not None
+            if shared is not None:
+                self._set_bounds(shared)
+            return shared is not None
 
     def _leave_wrong_page(self, wrong: SharedStateBounds, topic: str, queue_id: int) -> None:
         """Read without the page from now on, which says of a queue what its files do not.
@@ -141,13 +141,13 @@ class StoreView:
         """
         said = wrong.next_offset(topic, queue_id)
         if not self._own_bounds:
-            wrong.page.words[Word.FAILED] = 1  # the next first-in makes all anew
+            wrong.shared.words[Word.FAILED] = 1  # the next first-in makes all anew
             raise StoreContradictionError(
-                f"{wrong.page.path} says that queue {queue_id} of {topic} ends at {said}, its "
+                f"{wrong.shared.path} says that queue {queue_id} of {topic} ends at {said}, its "
                 "files say something else; end all writers, the next one makes it right"
             )
         with self._lock:
-            if self._page is not wrong:
+            if self._shared is not wrong:
                 return
             self._wrong_page = wrong.made()
             self._set_bounds(None, doubtful=True)
@@ -172,9 +172,9 @@ class StoreView:
         )
 
     @property
-    def has_page(self) -> bool:
+    def has_shared_state(self) -> bool:
         """Whether the bounds come from the page of rmqctl's writers: cheap to ask again."""
-        return self._page is not None
+        return self._shared is not None
 
     def log_min_offset(self) -> int:
         """First offset of the oldest log file that still exists, 0 without any."""
@@ -190,7 +190,7 @@ class StoreView:
         """All (topic, queue id) that have or had messages, sorted."""
         bounds = self.bounds
         if isinstance(bounds, SharedStateBounds):
-            for queue in bounds.page.queues():  # a queue that seems to be empty is not shown
+            for queue in bounds.shared.queues():  # a queue that seems to be empty is not shown
                 self._queue(*queue)
         return sorted(self.bounds.queues())
 
@@ -477,7 +477,7 @@ class StoreView:
         with self._lock:
             if self._known_keys is None:
                 at = (self.root, self.config, self._bounds, self._records)
-                self._known_keys = KeyReader(*at, follow_slots=self._page is not None)
+                self._known_keys = KeyReader(*at, follow_slots=self._shared is not None)
             return self._known_keys
 
     def _queue(self, topic: str, queue_id: int) -> QueueReader | None:
@@ -487,12 +487,12 @@ class StoreView:
             row = self.files.queue(topic, queue_id)
             if row is None:
                 return None
-            known = self._page
+            known = self._shared
             if known is not None and not known.agrees(topic, queue_id, row):
                 self._leave_wrong_page(known, topic, queue_id)
                 known = None
-            page = None if known is None or self._own_bounds else known.page
-            queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan, page)
+            shared = None if known is None or self._own_bounds else known.shared
+            queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan, shared)
             queue = self._queues.setdefault(key, queue)
         return queue
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from storage.append.append import Appender
 from storage.coordination.java_interference import JavaInterference
 from storage.coordination.shared_state import (
-    PAGE_MAGIC,
+    SHARED_STATE_MAGIC,
     STATE_CLOSED,
     STATE_OPEN,
     SharedState,
@@ -62,56 +62,56 @@ class Session:
         try:
             refuse_unwritable(root)
             refuse_to_shut_out(root)
-            self.gate = WriteLock(root, root / LOCK, timeout_ms=gate_timeout_ms)
+            self.write_lock = WriteLock(root, root / LOCK, timeout_ms=gate_timeout_ms)
         except OSError as error:
             raise not_writable(root, error) from error
         try:
-            with self.gate.held():
+            with self.write_lock.held():
                 self._come_in(config)
         except BaseException:
-            self.gate.close()
+            self.write_lock.close()
             raise
 
     def _come_in(self, config: StoreConfig) -> None:
-        gate, fs, root = self.gate, self._fs, self._root
-        gate.share()
+        write_lock, fs, root = self.write_lock, self._fs, self._root
+        write_lock.share()
         try:
-            first = gate.try_alone()
-            gate.share_again()
+            first = write_lock.try_alone()
+            write_lock.share_again()
             if first:  # all who wrote are gone, and what the killed left is no process's
                 for folder in (OURS, CONFIG):
                     remove_left(root / folder)
             fs.make_dirs(root / OURS)
-            self.page = SharedState(fs, root, writable=True)
+            self.shared = SharedState(fs, root, writable=True)
             try:
                 self._judge_and_announce(config, first=first)
             except BaseException:
-                self.page.close()
+                self.shared.close()
                 raise
         except BaseException as error:
             # While the gate is still held: the next one must not take itself for the second.
-            gate.unshare()
+            write_lock.unshare()
             if isinstance(error, OSError):
                 raise not_writable(root, error) from error
             raise
 
     def _judge_and_announce(self, config: StoreConfig, *, first: bool) -> None:
-        fs, root, page = self._fs, self._root, self.page
-        page.check_version()
-        self.appender = Appender(fs, root, config, page)
+        fs, root, shared = self._fs, self._root, self.shared
+        shared.check_version()
+        self.appender = Appender(fs, root, config, shared)
         try:
-            rivals = self.rivals = JavaInterference(fs, root, page)
-            if not first and page.words[Word.MAGIC] != PAGE_MAGIC:
+            rivals = self.rivals = JavaInterference(fs, root, shared)
+            if not first and shared.words[Word.MAGIC] != SHARED_STATE_MAGIC:
                 raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
             if not first:
-                page.queues()  # damaged names end this here, before anything is held or written
-                wrong = contradiction(page, root, config.mapped_file_size_commit_log)
+                shared.queues()  # damaged names end this here, before anything is held or written
+                wrong = contradiction(shared, root, config.mapped_file_size_commit_log)
                 if wrong is not None:
                     raise StoreContradictionError(
-                        f"{page.path} can not be right: {wrong}; end all writers of {root}, "
+                        f"{shared.path} can not be right: {wrong}; end all writers of {root}, "
                         "the next one makes it anew"
                     )
-            trusted = not first or not page.distrust(
+            trusted = not first or not shared.distrust(
                 log_file_size=config.mapped_file_size_commit_log
             )
             trusted = trusted and (not first or self.appender.index.is_whole())
@@ -119,13 +119,13 @@ class Session:
                 from storage.recovery.store import Recovery  # 8 ms that a plain start does not need
 
                 rivals.forget()
-                self.report = Recovery(fs, root, config, page, self.appender).run()
-                page.validate()
+                self.report = Recovery(fs, root, config, shared, self.appender).run()
+                shared.validate()
                 rivals.come_in(first=True)
-            self.gate.page = page
+            self.write_lock.shared = shared
             fs.touch(root / ABORT)
             fs.sync_dir(root)
-            page.words[Word.STATE] = STATE_OPEN
+            shared.words[Word.STATE] = STATE_OPEN
         except BaseException:
             self.appender.close()
             raise
@@ -149,7 +149,7 @@ class Session:
     def undo_rivals(self) -> None:
         """Undo what Java brokers did that tried to start beside us, if there was one."""
         if self.rivals.seen():
-            with self.gate.held():
+            with self.write_lock.held():
                 self.rivals.undo()
 
     def leave(self, sync_all: Callable[[], None], first: Sequence[Callable[[], None]] = ()) -> None:
@@ -163,8 +163,8 @@ class Session:
         if self._is_copy:
             return
         leaving = ExitStack()  # from the last to the first
-        leaving.callback(self.gate.close)
-        leaving.callback(self.page.close)
+        leaving.callback(self.write_lock.close)
+        leaving.callback(self.shared.close)
         leaving.callback(self.appender.close)
         leaving.callback(self._shut)
         if not self._has_left:
@@ -178,32 +178,32 @@ class Session:
         self._is_copy = True
 
     def _go_out(self, sync_all: Callable[[], None]) -> None:
-        gate, fs, root, page = self.gate, self._fs, self._root, self.page
+        write_lock, fs, root, shared = self.write_lock, self._fs, self._root, self.shared
         try:
-            with gate.held():
+            with write_lock.held():
                 try:
-                    last = gate.try_alone() and not page.words[Word.FAILED]
+                    last = write_lock.try_alone() and not shared.words[Word.FAILED]
                     if last or self.rivals.seen():
                         self.rivals.undo()
                     if last:
                         self.appender.resolve()
                         sync_all()
                         self.rivals.forget()
-                        page.words[Word.STATE] = STATE_CLOSED
+                        shared.words[Word.STATE] = STATE_CLOSED
                         fs.unlink(root / ABORT)
                         fs.sync_dir(root)
-                    elif self.appender.keys.has_own and not page.words[Word.FAILED]:
+                    elif self.appender.keys.has_own and not shared.words[Word.FAILED]:
                         self.appender.put_keys()
                 finally:
-                    gate.unshare()
-                    gate.shut()  # threads that come late must not put beside Java
+                    write_lock.unshare()
+                    write_lock.shut()  # threads that come late must not put beside Java
         except OSError as error:
             raise not_writable(root, error) from error
 
     def _shut(self) -> None:
         self._has_left = True
-        self.gate.shut()
-        self.gate.page = None
+        self.write_lock.shut()
+        self.write_lock.shared = None
 
 
 def not_writable(root: Path, error: OSError) -> StoreError:

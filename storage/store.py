@@ -47,7 +47,7 @@ LARGE_BODY: Final = 16 << 10
 _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
-_WANTED: Final = Word.GATE_WANTED
+_WANTED: Final = Word.LOCK_WANTED
 _CONFIGS: Final = Word.CONFIGS
 
 
@@ -69,15 +69,15 @@ class MessageStore(ForkAware):
         "_flusher",
         "_fs",
         "_full_index",
-        "_gate",
-        "_joint",
-        "_page",
+        "_group_put",
         "_put_alone",
         "_ringer",
         "_session",
+        "_shared",
         "_turns",
         "_view",
         "_waiter",
+        "_write_lock",
         "config",
         "root",
         "services",
@@ -101,22 +101,22 @@ class MessageStore(ForkAware):
         self._broken: str | None = None
         self._view: StoreView | None = None
         self._session = Session(fs, root, config, gate_timeout_ms=gate_timeout_ms)
-        page = self._page = self._session.page
-        gate = self._gate = self._session.gate
+        shared = self._shared = self._session.shared
+        write_lock = self._write_lock = self._session.write_lock
         self._appender = self._session.appender
-        self._waiter = Waiter(page, root)
-        self._ringer = Notifier(page, root)
-        self._flusher = Flusher(fs, root, config, page, gate)
+        self._waiter = Waiter(shared, root)
+        self._ringer = Notifier(shared, root)
+        self._flusher = Flusher(fs, root, config, shared, write_lock)
         self.services = TimedServices(root)
         self._flush_service = FlushService(
             self._flusher,
-            gate,
+            write_lock,
             config,
             self.services,
             sync_all=self._sync_all,
-            pending_keys=page.pending_keys,
+            pending_keys=shared.pending_keys,
             put_keys=self._put_keys,
-            make_file_ahead=self._appender.make_file_ahead,
+            make_next_file=self._appender.make_next_file,
             on_error=self._break,
         )
         self.services.add(self._session.undo_rivals, interval_ms=1_000, first_ms=1_000)
@@ -128,18 +128,20 @@ class MessageStore(ForkAware):
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
         self._exclusive = exclusive
-        self._turns = gate.turns
+        self._turns = write_lock.thread_mutex
         self._put_alone = self._appender.one.put_alone(
-            gate,
+            write_lock,
             None if clock is now_ms else clock,
-            gate.give_up,
-            self._ringer.ring_for,
+            write_lock.give_up,
+            self._ringer.wake_for,
             exclusive=exclusive,
         )
-        self._joint = self._join() if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None
+        self._group_put = (
+            self._join() if config.flush_disk_type is FlushDiskType.SYNC_FLUSH else None
+        )
         if exclusive:
             try:
-                gate.keep()
+                write_lock.keep()
             except BaseException:
                 self.close()
                 raise
@@ -210,7 +212,7 @@ class MessageStore(ForkAware):
             now = put_batch(*records.parts)
             if type(now) is PutMessageResult:
                 return now
-        with self._gate.held():
+        with self._write_lock.held():
             try:
                 result = self._appender.append(records, now or self._clock(), whole=whole)
             except BaseException as error:
@@ -218,12 +220,12 @@ class MessageStore(ForkAware):
                 raise
             if self._full_index:
                 self._note_full_index()
-            end = self._page.words[_LOG_END]
+            end = self._shared.words[_LOG_END]
         if result.status is not PutMessageStatus.PUT_OK:
             return result
         result = self._see_to_sync(result, end)
         if self._ringer.anybody():
-            self._ringer.ring({topic for topic, _ in records.queues})
+            self._ringer.notify({topic for topic, _ in records.queues})
         return result
 
     def put_message(self, message: MessageInner) -> PutMessageResult:
@@ -231,20 +233,20 @@ class MessageStore(ForkAware):
         InvalidMessageError for a topic or properties that their length fields can not hold."""
         if self._closed or self._broken is not None or len(message.body) > LARGE_BODY:
             return self.put(prepare((message,)))
-        if self._joint is not None:
-            return self._joint.put(message)
+        if self._group_put is not None:
+            return self._group_put.put(message)
         if self._put_alone is not None and self._flush_service.started:
             found = self._put_alone(message)
             if found is not None:
                 return found
-        words = self._page.words
-        gate = self._gate
+        words = self._shared.words
+        write_lock = self._write_lock
         if self._turns.locked():
-            gate.wait_turn()
+            write_lock.wait_turn()
         with self._turns:  # held() does the same in 2 us
             try:
-                if not gate.holding:
-                    gate.take()
+                if not write_lock.holding:
+                    write_lock.take()
                 try:
                     if words[_FAILED] or words[_STAGE]:
                         self._appender.get_ready()
@@ -259,16 +261,18 @@ class MessageStore(ForkAware):
                     self._note_full_index()
                 end = words[_LOG_END]
             finally:
-                if not self._exclusive and (not gate.holding or words[_WANTED] != gate.heard):
+                if not self._exclusive and (
+                    not write_lock.holding or words[_WANTED] != write_lock.heard
+                ):
                     try:
-                        gate.give_back()
+                        write_lock.give_back()
                     except BaseException:  # a signal's, that came just now
-                        gate.give_back()
+                        write_lock.give_back()
                         raise
         if not self._flush_service.started:
             result = self._see_to_sync(result, end)
         if self._anybody() and result.status is PutMessageStatus.PUT_OK:
-            self._ringer.ring_for(message.topic)
+            self._ringer.wake_for(message.topic)
         return result
 
     def put_sent(self, message: Message, queue_id: int, way: Any) -> Any:
@@ -296,7 +300,7 @@ class MessageStore(ForkAware):
         """Sync now or have it done later, as flushDiskType says."""
         if result.status is not PutMessageStatus.PUT_OK:
             return result
-        if self._joint is not None:
+        if self._group_put is not None:
             return result._replace(status=self._flusher.sync_put(end))
         if not self._flush_service.started:
             self._flush_service.start()
@@ -326,7 +330,7 @@ class MessageStore(ForkAware):
     def flush(self) -> None:
         """Have the device hold everything that was put so far, queues and index too. Blocks."""
         self._check_usable()
-        with self.gate():
+        with self.write_lock():
             self._sync_all()
 
     def _sync_all(self) -> None:
@@ -351,8 +355,8 @@ class MessageStore(ForkAware):
         from storage.append.file_deletion import Retention
 
         self._check_usable()
-        with self.gate():
-            retention = Retention(self._fs, self.root, self.config, self._page, self._appender)
+        with self.write_lock():
+            retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
             return retention.run(self._clock(), manual=manual)
 
     def start_services(self) -> None:
@@ -361,15 +365,15 @@ class MessageStore(ForkAware):
         self._flush_service.start()
 
     @contextmanager
-    def gate(self) -> Iterator[None]:
+    def write_lock(self) -> Iterator[None]:
         """Hold the right to append and to replace config files for a block (milliseconds)."""
         self._check_open()
-        with self._gate.held():
+        with self._write_lock.held():
             yield
 
     def config_changes(self) -> int:
         """A number that changes when topics or groups are changed, in any process."""
-        return int(self._page.words[_CONFIGS])
+        return int(self._shared.words[_CONFIGS])
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -380,19 +384,19 @@ class MessageStore(ForkAware):
             self._check_open()
             from .readonly import StoreView
 
-            self._view = StoreView(self.root, self.config, SharedStateBounds(self._page))
+            self._view = StoreView(self.root, self.config, SharedStateBounds(self._shared))
         return self._view
 
     def queues(self) -> list[tuple[str, int]]:
         """As ``StoreView.queues``, without loading what reads messages."""
         self._check_open()
-        return sorted(SharedStateBounds(self._page).queues())
+        return sorted(SharedStateBounds(self._shared).queues())
 
     @property
     def log_end(self) -> int:
         """Commit log offset behind the last whole record."""
         self._check_open()
-        return int(self._page.words[_LOG_END])
+        return int(self._shared.words[_LOG_END])
 
     def wait(
         self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
@@ -427,7 +431,7 @@ class MessageStore(ForkAware):
         put is in the files. The device is waited for as long as it takes.
         """
         self._closed = True
-        self._session.gate.hurry(within_s)
+        self._session.write_lock.hurry(within_s)
         first = [self._flush_service.stop, self._waiter.close, self._ringer.close]
         first += [self.services.close, self._flusher.close]
         if self._view is not None:

@@ -20,11 +20,11 @@ from storage.configs.checksummed_json import seal
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.coordination.shared_state import (
     MAX_WAITERS,
-    PAGE_MAGIC,
+    SHARED_STATE_MAGIC,
     SLOTS,
-    WAITER_BELLS,
     WAITER_FLAGS,
     WAITER_TOPICS,
+    WAITER_WAKERS,
     Word,
 )
 from storage.files.fs import FileSystem
@@ -256,14 +256,16 @@ def test_the_words_of_the_page_are_those_of_the_code() -> None:
 
 def test_the_places_in_the_page_are_those_of_the_code() -> None:
     places = [int(row[0]) for row in table(FORMAT.read_text(), "at") if len(row) == 2]
-    assert places == [0, WAITER_FLAGS, WAITER_TOPICS, WAITER_BELLS, SLOTS]
+    assert places == [0, WAITER_FLAGS, WAITER_TOPICS, WAITER_WAKERS, SLOTS]
     assert f"{MAX_WAITERS} waiter flags" in FORMAT.read_text()
 
 
 def test_constants_are_those_of_the_code() -> None:
     flags = {value for name, value in vars(MessageSysFlag).items() if name.isupper()}
     magics = {layout.MESSAGE_MAGIC_V1, layout.MESSAGE_MAGIC_V2, layout.BLANK_MAGIC}
-    known = flags | {magic & 0xFFFFFFFF for magic in magics} | {PAGE_MAGIC >> 32, REPLACED_FLAG}
+    known = (
+        flags | {magic & 0xFFFFFFFF for magic in magics} | {SHARED_STATE_MAGIC >> 32, REPLACED_FLAG}
+    )
     shown = {int(text, 16) for text in re.findall(r"0x([0-9A-Fa-f]+)", FORMAT.read_text())}
     assert shown <= known
     assert flags - shown <= {0}

@@ -34,7 +34,7 @@ class Standing(NamedTuple):
     what: QueuePosition
 
 
-def standings(view: StoreView, options: Options, chosen: Selection) -> Iterator[Standing]:
+def group_lags(view: StoreView, options: Options, chosen: Selection) -> Iterator[Standing]:
     """All groups that are wanted, by topic, group and queue. Progress is read before the ends of
     queues, so no lag is negative because of the time that passes."""
     for key, offsets in sorted(view.consumer_offsets().items()):
@@ -57,26 +57,26 @@ def standings(view: StoreView, options: Options, chosen: Selection) -> Iterator[
 def offset_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
     """The rows of ``offsets`` of one store."""
     with StoreView.open(ref.path) as view:
-        for standing in standings(view, options, chosen):
-            yield _place(ref, standing)
+        for group_lag in group_lags(view, options, chosen):
+            yield _place(ref, group_lag)
 
 
 def lag_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
     """The rows of ``lag`` of one store."""
     with StoreView.open(ref.path) as view:
-        for standing in standings(view, options, chosen):
-            _, topic, queue_id, what = standing
+        for group_lag in group_lags(view, options, chosen):
+            _, topic, queue_id, what = group_lag
             oldest = oldest_unread_timestamp(view, topic, queue_id, what)
             yield {
-                **_place(ref, standing),
+                **_place(ref, group_lag),
                 "lag": what.lag,
-                "lag_bytes": _bytes(view, standing),
+                "lag_bytes": _bytes(view, group_lag),
                 "oldest_unread_timestamp": None if oldest is None else oldest * _US_PER_MS,
             }
 
 
-def _bytes(view: StoreView, standing: Standing) -> int | None:
-    _, topic, queue_id, what = standing
+def _bytes(view: StoreView, group_lag: Standing) -> int | None:
+    _, topic, queue_id, what = group_lag
     first = what.first_unread
     if first is None:
         return None if what.lag is None else 0
@@ -102,7 +102,7 @@ def _works(
 ) -> Iterator[CountTask]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
-    for _, topic, queue_id, what in standings(view, options, chosen):
+    for _, topic, queue_id, what in group_lags(view, options, chosen):
         first = what.first_unread
         if first is not None:
             cuts[topic, queue_id].add(first)
@@ -137,8 +137,8 @@ def _cells(ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str) -> It
         yield row
 
 
-def _place(ref: StoreRef, standing: Standing) -> Row:
-    group, topic, queue_id, what = standing
+def _place(ref: StoreRef, group_lag: Standing) -> Row:
+    group, topic, queue_id, what = group_lag
     return {
         "broker": ref.broker,
         "group": group,

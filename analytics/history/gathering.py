@@ -153,8 +153,8 @@ def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
 
 
 def _chosen(share: PartialReport, choice: Choice) -> PartialReport:
-    standings = [one for one in share.standings if choice.takes(one.group, one.topic)]
-    return share._replace(standings=standings)
+    group_lags = [one for one in share.group_lags if choice.takes(one.group, one.topic)]
+    return share._replace(group_lags=group_lags)
 
 
 def _rows(kept: Kept, name: str) -> list[Row]:

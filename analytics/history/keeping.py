@@ -72,7 +72,7 @@ def _rows(share: PartialReport, report: Report, name: str) -> Iterable[Row]:
     if name == "stores":
         return [{**row, "marks": sorted(share.marks)} for row in rows]
     if name == "queues":
-        lags = [queue for standing in share.standings for queue in standing.queues]
+        lags = [queue for group_lag in share.group_lags for queue in group_lag.queues]
         return [
             {**row, "rate_in": lag.rate_in, "rate_out": lag.rate_out}
             for row, lag in zip(rows, lags, strict=True)

@@ -51,7 +51,7 @@ class LagSnapshot(NamedTuple):
     """What was seen at ``as_of`` (ms)."""
 
     as_of: int
-    standings: Sequence[GroupLag]
+    group_lags: Sequence[GroupLag]
     doubt: str | None = None
     """Why progress may not be what groups did last; None if nothing says so."""
 
@@ -108,7 +108,7 @@ def look_at(
     )
     queues = reader.read(chosen, read_by)
     depths = _Depths(view, chosen.all_offsets)
-    standings = []
+    group_lags = []
     for (group, topic), offsets in chosen.offsets.items():
         members = chosen.members.get(group, 0)
         changes = history.queues_of(topic_at_group(topic, group))
@@ -124,8 +124,8 @@ def look_at(
             for queue_id in read_by[group, topic]
         ]
         depth = depths.retry(group), depths.dead(group)
-        standings.append(GroupLag(group, topic, rows, *depth, members))
-    return LagSnapshot(as_of, standings, view.progress_doubt())
+        group_lags.append(GroupLag(group, topic, rows, *depth, members))
+    return LagSnapshot(as_of, group_lags, view.progress_doubt())
 
 
 def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:

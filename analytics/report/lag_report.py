@@ -14,7 +14,7 @@ from storage.errors import CorruptFileError, RocketMQError
 
 from .partial import PartialReport, share_of
 from .report import Report, make_report
-from .scan import StoreScan, survey
+from .scan import StoreScan, scan
 from .tasks import plan
 
 if TYPE_CHECKING:
@@ -68,19 +68,19 @@ def lag_report(
     ``progress`` is told how many messages of how many are counted.
     """
     who = LocalEngine() if engine.is_here else engine
-    looked = who.map(partial(try_survey, as_of=as_of, choice=choice), refs)
+    looked = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
     failed = tuple(one for one in looked if isinstance(one, UnreadableStore))
-    surveys, told = without_copies([one for one in looked if isinstance(one, StoreScan)])
-    total = sum(one.backlog for one in surveys)
+    scans, told = without_copies([one for one in looked if isinstance(one, StoreScan)])
+    total = sum(one.backlog for one in scans)
     done = 0
-    is_damaged = any(one.is_damaged for one in surveys)
+    is_damaged = any(one.is_damaged for one in scans)
 
     def tell(more: int) -> None:
         if progress is not None:
             progress(done + more, total)
 
     shares: list[PartialReport] = []
-    for some in _rounds(surveys):
+    for some in _rounds(scans):
         for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
             shares.append(share_of(one, found))
             is_damaged = is_damaged or len(found.missing) > 0
@@ -89,11 +89,11 @@ def lag_report(
     return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)
 
 
-def _rounds(surveys: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
+def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
     """Parts of the stores whose counts come here together: all but for very many."""
     some: list[StoreScan] = []
     size = 0
-    for one in surveys:
+    for one in scans:
         first, last = one.minutes
         most = sum(last - first + 1 + len(queue.cuts) for queue in one.queues) * _CELL_BYTES
         if some and size + most > ROUND_BYTES:
@@ -106,10 +106,10 @@ def _rounds(surveys: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
 
 
 def _counted(
-    engine: Engine, surveys: Sequence[StoreScan], tell: Callable[[int], None], *, exact: bool
+    engine: Engine, scans: Sequence[StoreScan], tell: Callable[[int], None], *, exact: bool
 ) -> list[Partials]:
     """What is unread in each store. ``tell`` is told how many messages are counted."""
-    works = plan(surveys, engine.cores, exact=exact)
+    works = plan(scans, engine.cores, exact=exact)
     sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
     by_store: dict[str, list[Partials]] = defaultdict(list)
     try:
@@ -118,13 +118,13 @@ def _counted(
             by_store[work.root].append(part)
     finally:
         forget()
-    return [together(by_store[one.ref.path]) for one in surveys]
+    return [together(by_store[one.ref.path]) for one in scans]
 
 
-def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | UnreadableStore:
+def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | UnreadableStore:
     """Survey a store, or say in a sentence why that can not be done."""
     try:
-        return survey(ref, as_of, choice)
+        return scan(ref, as_of, choice)
     except RocketMQError as error:
         return UnreadableStore(ref, str(error), damaged=isinstance(error, CorruptFileError))
     except OSError as error:
@@ -135,11 +135,11 @@ def try_survey(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | Unreada
         )
 
 
-def without_copies(surveys: Sequence[S]) -> tuple[list[S], list[str]]:
+def without_copies(scans: Sequence[S]) -> tuple[list[S], list[str]]:
     """Leave out stores whose log is the beginning of another one's: slaves, and copies."""
     kept: list[S] = []
     told = []
-    for one in sorted(surveys, key=lambda survey: -survey.log[1]):
+    for one in sorted(scans, key=lambda scan: -scan.log[1]):
         master = next((other for other in kept if other.marks & one.marks), None)
         if master is None:
             kept.append(one)
@@ -148,4 +148,4 @@ def without_copies(surveys: Sequence[S]) -> tuple[list[S], list[str]]:
                 f"{one.ref.broker}: left out, it is a copy of {master.ref.broker}, "
                 f"which goes {master.log[1] - one.log[1]} bytes further"
             )
-    return [survey for survey in surveys if survey in kept], told
+    return [scan for scan in scans if scan in kept], told

@@ -39,7 +39,7 @@ class PartialReport(NamedTuple):
     """Begin and end of the commit log."""
     marks: frozenset[str]
     """What the first records of log files are: copies of one log have some in common."""
-    standings: Sequence[GroupLag]
+    group_lags: Sequence[GroupLag]
     minutes: Mapping[Place, Amounts]
     """By minute (since 1970, UNKNOWN_MINUTE for an unknown one)."""
     tags: Mapping[Place, Tags]
@@ -48,35 +48,35 @@ class PartialReport(NamedTuple):
     warnings: Sequence[str]
 
 
-def share_of(survey: StoreScan, counted: Partials) -> PartialReport:
+def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
     """Put together what a survey says and what was counted in its queues."""
     places: dict[Place, list[tuple[int, int]]] = defaultdict(list)
-    plan = {(queue.topic, queue.queue_id): queue for queue in survey.queues}
-    sizes = _bytes_behind(survey.queues, counted)
-    standings = []
-    for standing in survey.look.standings:
+    plan = {(queue.topic, queue.queue_id): queue for queue in scan.queues}
+    sizes = _bytes_behind(scan.queues, counted)
+    group_lags = []
+    for group_lag in scan.look.group_lags:
         queues = []
-        for queue in standing.queues:
+        for queue in group_lag.queues:
             first = queue.unread.first_unread
             if first is not None:
-                known = plan[standing.topic, queue.queue_id]
+                known = plan[group_lag.topic, queue.queue_id]
                 segment = known.cuts.index(first)
-                places[standing.group, standing.topic].append((known.number, segment))
+                places[group_lag.group, group_lag.topic].append((known.number, segment))
                 queue = queue._replace(lag_bytes=sizes[known.number][segment])
             queues.append(queue)
-        standings.append(standing._replace(queues=queues))
-    minutes = dict(_behind(survey.queues, places, counted.minutes))
-    tags = dict(_behind(survey.queues, places, counted.tags))
+        group_lags.append(group_lag._replace(queues=queues))
+    minutes = dict(_behind(scan.queues, places, counted.minutes))
+    tags = dict(_behind(scan.queues, places, counted.tags))
     return PartialReport(
-        survey.ref,
-        survey.log,
-        survey.marks,
-        standings,
+        scan.ref,
+        scan.log,
+        scan.marks,
+        group_lags,
         minutes,
         {place: _by_text(amounts, counted.texts) for place, amounts in tags.items()},
-        survey.agenda,
-        survey.orphans,
-        [f"{survey.ref.broker}: {sentence}" for sentence in _warnings(survey, counted)],
+        scan.agenda,
+        scan.orphans,
+        [f"{scan.ref.broker}: {sentence}" for sentence in _warnings(scan, counted)],
     )
 
 
@@ -155,10 +155,10 @@ def _by_text(amounts: Amounts, texts: Mapping[int, str | None]) -> Tags:
     return found
 
 
-def _warnings(survey: StoreScan, counted: Partials) -> Iterator[str]:
-    yield from survey.warnings
+def _warnings(scan: StoreScan, counted: Partials) -> Iterator[str]:
+    yield from scan.warnings
     lost: dict[str, list[str]] = defaultdict(list)
-    for orphan in survey.orphans:
+    for orphan in scan.orphans:
         lost[orphan.topic].append(orphan.group)
     for topic, groups in lost.items():
         who = "group" if len(groups) == 1 else "groups"

@@ -75,7 +75,7 @@ def make_report(
     """Put the shares of all stores together."""
     by_group = _by_group(shares)
     minutes = {place: _minutes(place, shares) for place in by_group}
-    groups = [_group_row(place, standings, as_of) for place, standings in by_group.items()]
+    groups = [_group_row(place, group_lags, as_of) for place, group_lags in by_group.items()]
     told = [*warnings, *(warning for share in shares for warning in share.warnings)]
     return Report(
         as_of,
@@ -112,8 +112,8 @@ def make_report(
 def _by_group(shares: Sequence[PartialReport]) -> dict[Place, list[tuple[str, GroupLag]]]:
     found: dict[Place, list[tuple[str, GroupLag]]] = defaultdict(list)
     for share in shares:
-        for standing in share.standings:
-            found[standing.group, standing.topic].append((share.ref.broker, standing))
+        for group_lag in share.group_lags:
+            found[group_lag.group, group_lag.topic].append((share.ref.broker, group_lag))
     return dict(sorted(found.items()))
 
 
@@ -122,17 +122,17 @@ def _minutes(place: Place, shares: Sequence[PartialReport]) -> Amounts:
     return added_up(parts) if parts else _NOTHING
 
 
-def _group_row(place: Place, standings: Sequence[tuple[str, GroupLag]], as_of: int) -> Row:
+def _group_row(place: Place, group_lags: Sequence[tuple[str, GroupLag]], as_of: int) -> Row:
     # Queues of several brokers have the same ids: number them through, and name the worst after.
-    together = [queue for _, standing in standings for queue in standing.queues]
+    together = [queue for _, group_lag in group_lags for queue in group_lag.queues]
     total = add_up([queue._replace(queue_id=at) for at, queue in enumerate(together)])
     at = total.worst_queue_id
     return {
         **_named(place),
         **_figures(total, as_of),
         "status": str(total.status),
-        "retry": sum_of_all(standing.retry for _, standing in standings),
-        "dlq": sum(standing.dlq for _, standing in standings),
+        "retry": sum_of_all(group_lag.retry for _, group_lag in group_lags),
+        "dlq": sum(group_lag.dlq for _, group_lag in group_lags),
         "worst_queue_id": None if at is None else together[at].queue_id,
         "skew": total.skew,
         "lost": total.lost,
@@ -158,9 +158,9 @@ def _figures(total: Totals, as_of: int) -> Row:
 def _queue_rows(
     by_group: Mapping[Place, Sequence[tuple[str, GroupLag]]], as_of: int
 ) -> Iterator[Row]:
-    for place, standings in by_group.items():
-        for broker, standing in standings:
-            for queue in standing.queues:
+    for place, group_lags in by_group.items():
+        for broker, group_lag in group_lags:
+            for queue in group_lag.queues:
                 yield {
                     **_named(place),
                     "broker": broker,
@@ -257,15 +257,15 @@ def _totals(
 
     oldest = min(known("oldest_unread_timestamp"), default=None)
     depths = {
-        (number, standing.group): (standing.retry, standing.dlq)
+        (number, group_lag.group): (group_lag.retry, group_lag.dlq)
         for number, share in enumerate(shares)
-        for standing in share.standings
+        for group_lag in share.group_lags
     }
     statuses = {
         queue.status
         for share in shares
-        for standing in share.standings
-        for queue in standing.queues
+        for group_lag in share.group_lags
+        for queue in group_lag.queues
     }
     return {
         "stores": len(shares),

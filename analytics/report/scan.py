@@ -85,7 +85,7 @@ class StoreScan:
         return sum(queue.behind - queue.cuts[0] for queue in self.queues)
 
 
-def survey(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
+def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
     """Look at one store. Progress is read first, then the ends of queues.
 
     Raises what ``StoreView.open`` raises.
@@ -166,11 +166,11 @@ def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
 def _counted(seen: LagSnapshot) -> Iterator[ScannedQueue]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
-    for standing in seen.standings:
-        for queue in standing.queues:
+    for group_lag in seen.group_lags:
+        for queue in group_lag.queues:
             first = queue.unread.first_unread
             if first is not None:
-                place = (standing.topic, queue.queue_id)
+                place = (group_lag.topic, queue.queue_id)
                 cuts[place].add(first)
                 ends[place] = queue.unread.max_offset
     for number, (place, firsts) in enumerate(sorted(cuts.items())):
@@ -229,9 +229,9 @@ def _doubts(seen: LagSnapshot) -> Iterator[str]:
 def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
     """Queues whose end somebody has passed, though something stands there: no unit ends them."""
     passed = {
-        (standing.topic, queue.queue_id, queue.unread.max_offset)
-        for standing in seen.standings
-        for queue in standing.queues
+        (group_lag.topic, queue.queue_id, queue.unread.max_offset)
+        for group_lag in seen.group_lags
+        for queue in group_lag.queues
         if queue.unread.ahead
     }
     per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
@@ -250,7 +250,7 @@ def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
 
 
 def _odd(seen: LagSnapshot) -> Iterator[str]:
-    for group, topic, queues, *_ in seen.standings:
+    for group, topic, queues, *_ in seen.group_lags:
         ahead = [queue for queue in queues if queue.unread.ahead]
         if ahead:
             where = ", ".join(f"{one.queue_id} (by {one.unread.ahead})" for one in ahead)

@@ -18,32 +18,32 @@ _MOST_WORKS: Final = 1_000
 """From here on works get larger instead of more."""
 
 
-def plan(surveys: Sequence[StoreScan], cores: int, *, exact: bool = False) -> list[CountTask]:
+def plan(scans: Sequence[StoreScan], cores: int, *, exact: bool = False) -> list[CountTask]:
     """Pack all that is to be counted into works for ``cores`` processes, the largest first.
 
     A work has tasks of one store; none is smaller than a million messages for being many.
     """
     job = str(uuid4())
-    total = sum(survey.backlog for survey in surveys)
+    total = sum(scan.backlog for scan in scans)
     each = min(-(-total // (cores * _PER_CORE)), max(_USUAL, total // _MOST_WORKS))
     each = max(CHUNK, each)
     works: list[tuple[int, CountTask]] = []
-    for survey in surveys:
+    for scan in scans:
         tasks: list[QueueTask] = []
         size = 0
-        for queue in survey.queues:
+        for queue in scan.queues:
             for task in tasks_of(queue, each):
                 tasks.append(task)
                 size += task.behind - task.first
                 if size >= each:
-                    works.append((size, _work(job, survey, tasks, exact=exact)))
+                    works.append((size, _work(job, scan, tasks, exact=exact)))
                     tasks, size = [], 0
         if tasks:
-            works.append((size, _work(job, survey, tasks, exact=exact)))
+            works.append((size, _work(job, scan, tasks, exact=exact)))
     return [work for _, work in sorted(works, key=lambda sized: -sized[0])]
 
 
-def _work(job: str, survey: StoreScan, tasks: Sequence[QueueTask], *, exact: bool) -> CountTask:
-    each_time = exact or survey.each_time
-    each_tag = exact or survey.each_tag
-    return CountTask(job, survey.ref.path, tuple(tasks), survey.minutes, each_time, each_tag)
+def _work(job: str, scan: StoreScan, tasks: Sequence[QueueTask], *, exact: bool) -> CountTask:
+    each_time = exact or scan.each_time
+    each_tag = exact or scan.each_tag
+    return CountTask(job, scan.ref.path, tuple(tasks), scan.minutes, each_time, each_tag)

@@ -21,7 +21,7 @@ from benchmarks.ours import new_store, put_column
 from benchmarks.report import Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.workload import QUEUES, TOPIC, columns
-from storage.coordination.shared_state import PAGE_NAME
+from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.format.names import ABORT, OURS
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus
@@ -166,7 +166,7 @@ def _recovery(run: Run) -> Iterator[Row]:
 
 def _our_recovery(root: Path) -> float:
     """A process opens the folder of a killed one whose shared page is lost, too."""
-    (root / OURS / PAGE_NAME).unlink()
+    (root / OURS / SHARED_STATE_NAME).unlink()
     (root / ABORT).touch()
     command = [sys.executable, "-m", "benchmarks.programs.open_store", str(root)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -15,7 +15,7 @@ from benchmarks.ours import new_store, put_column
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
 from benchmarks.workload import columns
-from storage.coordination.shared_state import PAGE_NAME
+from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.format.names import ABORT, OURS
 
 NAME = "recovery"
@@ -53,7 +53,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _open(root: Path, *, crashed: bool) -> float:
-    (root / OURS / PAGE_NAME).unlink()
+    (root / OURS / SHARED_STATE_NAME).unlink()
     abort = root / ABORT
     if crashed:
         abort.touch()

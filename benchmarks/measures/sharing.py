@@ -21,11 +21,11 @@ _JUDGED = 4
 
 
 def measure(run: Run) -> Iterator[Row]:
-    yield _gate(run)
+    yield _write_lock(run)
     yield from _writers(run)
 
 
-def _gate(run: Run) -> Row:
+def _write_lock(run: Run) -> Row:
     batches = columns(run.sized(400, 100), _BATCH, _BODY)
     times = run.take_turns(
         "batches of 100",

@@ -80,20 +80,20 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
             config = replace(config, enable_property_filter=was_created_here(root))
         self.config = config
         now = now_ms if store is None else store.now
-        gate = None if store is None else store.gate
+        write_lock = None if store is None else store.write_lock
         changes = None if store is None else store.config_changes
         self._topics = TopicManager(
-            root, config, gate=gate, queues=self._queues, now=now, changes=changes
+            root, config, write_lock=write_lock, queues=self._queues, now=now, changes=changes
         )
-        self._groups = GroupManager(root, config, gate=gate, now=now, changes=changes)
+        self._groups = GroupManager(root, config, write_lock=write_lock, now=now, changes=changes)
         self._progress = ConsumerOffsetManager(
             ProgressFile(root),
             journal=Journal(root),
             now=now,
             writable=store is not None,
             tell_moved=self._tell_moved,
-            stations=root / OURS / MEMBERS_FOLDER,
-            station=self._station,
+            processes=root / OURS / MEMBERS_FOLDER,
+            process_entry=self._process_entry,
         )
         self._young_bytes = (
             memory_bytes(config.access_message_in_memory_max_ratio)
@@ -303,7 +303,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         return self._arrivals.wait(known, timeout_ms, None if topic is None else (topic,))
 
     def _poll_interval_ms(self) -> int:
-        return POLL_PAGE_MS if self.view.has_page else POLL_FILES_MS
+        return POLL_PAGE_MS if self.view.has_shared_state else POLL_FILES_MS
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """See Broker.min_offset."""

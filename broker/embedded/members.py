@@ -56,7 +56,7 @@ class MembersRole:
             self._groups,
             now=now_ms if store is None else store.now,
             progress_of=lambda *queue: self._progress.query(*queue).offset,
-            adopt_progress=lambda stations: self._progress.adopt(stations),
+            adopt_progress=lambda processes: self._progress.adopt(processes),
             read_message=lambda offset: self.view.look_message_by_offset(offset),
             refuse_equal_client_ids=self.config.refuse_equal_client_ids,
         )
@@ -135,7 +135,7 @@ class MembersRole:
         if "members" in vars(self):
             self.members.scan_not_active_channel()
 
-    def _station(self) -> str | None:
+    def _process_entry(self) -> str | None:
         return self.members.notices.name if "members" in vars(self) else None
 
     def _close_members(self, within_s: float) -> None:

@@ -47,14 +47,14 @@ class ClientCalls:
         """
         found = [
             (said.name, client.client_id)
-            for said in self._notices.stations.living()
+            for said in self._notices.processes.living()
             for client in producers_of(said, request.producer_group)
         ]
         if not found:
             return False
-        station, client_id = found[next(self._turn) % len(found)]
-        letter = {"kind": CHECK, "client": client_id, "request": check_json(request)}
-        return self._notices.send(station, letter)
+        process_entry, client_id = found[next(self._turn) % len(found)]
+        control_message = {"kind": CHECK, "client": client_id, "request": check_json(request)}
+        return self._notices.send(process_entry, control_message)
 
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
         """See Members.consumer_running_info."""
@@ -74,7 +74,7 @@ class ClientCalls:
 
     def _ask(self, group: str, client_id: str, question: ControlMessage) -> Any:
         question = {**question, "group": group, "client": client_id}
-        for said in self._notices.stations.living():
+        for said in self._notices.processes.living():
             if any(member.client.client_id == client_id for member in members_of(said, group)):
                 if said.name == self._notices.name:
                     return self.answer(question)
@@ -101,11 +101,11 @@ class ClientCalls:
             raise BrokerSystemError(f"there is no message at offset {question['offset']}")
         return handler.consume_message_directly(group, message)._asdict()
 
-    def take_check(self, letter: ControlMessage) -> None:
+    def take_check(self, control_message: ControlMessage) -> None:
         """Hand a question about a half message to its producer, if it is still here."""
-        handler = self._handler_of(letter["client"], None)
+        handler = self._handler_of(control_message["client"], None)
         if handler is not None:
-            handler.check_transaction_state(check_from(letter["request"]))
+            handler.check_transaction_state(check_from(control_message["request"]))
 
 
 def _not_online(group: str, client_id: str) -> BrokerSystemError:

@@ -26,7 +26,7 @@ class Member(NamedTuple):
     client: ClientDescription
     consumer: ConsumerData
     beat: int
-    station: str
+    process_entry: str
 
 
 class GroupTable(NamedTuple):

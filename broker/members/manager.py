@@ -188,7 +188,7 @@ class MemberManager:
             return
         own = self.notices.name
         for member in table.members if table else ():
-            same = member.client.client_id == client.client_id and member.station != own
+            same = member.client.client_id == client.client_id and member.process_entry != own
             divided = consumer.message_model is MessageModel.CLUSTERING
             if same and divided and self._refuse_equal_client_ids:
                 holder = f"process {member.client.pid} on {member.client.host}"
@@ -294,7 +294,7 @@ class MemberManager:
             return self._tables[group]
 
     def _read_table(self, group: str) -> GroupTable | None:
-        living = self.notices.stations.living()
+        living = self.notices.processes.living()
         return group_table(member for said in living for member in members_of(said, group))
 
     # -- queue locks --------------------------------------------------------------------------
@@ -354,22 +354,22 @@ class MemberManager:
             logger.exception("the progress of the dead is lost, some messages come again")
         self._tell_left({group for said in dead for group in groups_of(said)})
 
-    def _on_notice(self, letter: ControlMessage) -> None:
-        kind = letter["kind"]
+    def _on_notice(self, control_message: ControlMessage) -> None:
+        kind = control_message["kind"]
         if kind == MEMBERS:
             with self._lock:
                 self._tables.clear()
-            for group, loud in letter["groups"].items():
+            for group, loud in control_message["groups"].items():
                 for handler in self._handlers(group) if loud else ():
                     _call(partial(handler.notify_consumer_ids_changed, group))
         elif kind == RESET:
-            group, topic = letter["group"], letter["topic"]
-            known = {i: self._progress_of(group, topic, i) for i in letter["queues"]}
+            group, topic = control_message["group"], control_message["topic"]
+            known = {i: self._progress_of(group, topic, i) for i in control_message["queues"]}
             offsets = {queue_id: offset for queue_id, offset in known.items() if offset is not None}
             for handler in self._handlers(group):
                 _call(partial(handler.reset_offset, group, topic, offsets))
         elif kind == CHECK:
-            self.calls.take_check(letter)
+            self.calls.take_check(control_message)
 
     def _handler(self, client_id: str, group: str | None) -> ClientHandler | None:
         client = self._clients.get(client_id)

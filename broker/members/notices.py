@@ -31,7 +31,7 @@ from .process_info_json import groups_of
 
 logger = logging.getLogger("rmqctl.broker")
 
-STATIONS: Final = "stations"
+PROCESSES: Final = "stations"
 MEMBERS: Final = "members"
 RESET: Final = "reset"
 CHECK: Final = "check"
@@ -46,10 +46,10 @@ ASK_TIMEOUT_MS: Final = 10_000
 class _Asked:
     """A question that waits for its answer."""
 
-    __slots__ = ("answer", "answered", "station")
+    __slots__ = ("answer", "answered", "process_entry")
 
-    def __init__(self, station: str) -> None:
-        self.station = station
+    def __init__(self, process_entry: str) -> None:
+        self.process_entry = process_entry
         self.answered = threading.Event()
         self.answer: ControlMessage = {"error": "the process of the client has ended"}
 
@@ -68,13 +68,13 @@ class Notices:
         on_question: Callable[[ControlMessage], Any],
         on_deaths: Callable[[list[ProcessInfo]], None],
     ) -> None:
-        self.stations = ProcessEntries(root)
+        self.processes = ProcessEntries(root)
         self._on_notice = on_notice
         self._on_question = on_question
         self._on_deaths = on_deaths
         self._lock = threading.Lock()  # guards opening, closing and the table of questions
         self._looking = threading.Lock()  # one looks around at a time; before _lock
-        self._station: ProcessEntry | None = None
+        self._process_entry: ProcessEntry | None = None
         self._watch: FailureDetector | None = None
         self._thread: threading.Thread | None = None
         self._to_self: deque[ControlMessage] = deque()
@@ -87,8 +87,8 @@ class Notices:
     @property
     def name(self) -> str | None:
         """The station's name, None while there is none."""
-        station = self._station
-        return None if station is None else station.name
+        process_entry = self._process_entry
+        return None if process_entry is None else process_entry.name
 
     def open(self) -> None:
         """Be there for the others; does nothing from the second time on.
@@ -97,65 +97,69 @@ class Notices:
         no station.
         """
         with self._lock:
-            if self._station is not None or self._closed:
+            if self._process_entry is not None or self._closed:
                 return
-            station = ProcessEntry(self.stations, _said_by_nobody())
+            process_entry = ProcessEntry(self.processes, _said_by_nobody())
             try:
                 thread = threading.Thread(
-                    target=self._run, args=(station,), name="notices", daemon=True
+                    target=self._run, args=(process_entry,), name="notices", daemon=True
                 )
                 thread.start()
-                self._watch = FailureDetector(self.stations, station.name, self.look_around)
+                self._watch = FailureDetector(self.processes, process_entry.name, self.look_around)
                 self._thread = thread
-                self._station = station  # last: it says that all is there
+                self._process_entry = process_entry  # last: it says that all is there
             except BaseException:
                 with suppress(OSError):  # or it would live on with nobody in it
-                    station.close()
+                    process_entry.close()
                 raise
-        self.tell({"kind": STATIONS})
+        self.tell({"kind": PROCESSES})
         self.look_around()
 
     def say(self, clients: list[dict[str, Any]]) -> None:
         """Say which clients are here, for everybody to read."""
-        if self._station is not None:
-            self._station.say({**_said_by_nobody(), "clients": clients})
+        if self._process_entry is not None:
+            self._process_entry.say({**_said_by_nobody(), "clients": clients})
 
-    def tell(self, letter: ControlMessage) -> None:
+    def tell(self, control_message: ControlMessage) -> None:
         """Send news to all stations, this one too; equal ones that wait are one."""
         own = self.name
-        for said in self.stations.living():
+        for said in self.processes.living():
             if said.name != own:
                 try:
-                    self.stations.send(said.name, letter, once=True)
+                    self.processes.send(said.name, control_message, once=True)
                 except OSError:  # the disk is full: it sees for itself, with its next rebalance
                     logger.exception("a station could not be told: %s", said.name)
         if own is not None:
-            self._to_self.append(letter)
-            self.stations.ring(own)
+            self._to_self.append(control_message)
+            self.processes.notify(own)
 
-    def send(self, station: str, letter: ControlMessage) -> bool:
+    def send(self, process_entry: str, control_message: ControlMessage) -> bool:
         """Send a notice to one station; False if it is not there."""
-        if station == self.name:
-            self._to_self.append(letter)
-            self.stations.ring(station)
+        if process_entry == self.name:
+            self._to_self.append(control_message)
+            self.processes.notify(process_entry)
             return True
-        return self.stations.send(station, letter)
+        return self.processes.send(process_entry, control_message)
 
-    def ask(self, station: str, question: ControlMessage, timeout_ms: int = ASK_TIMEOUT_MS) -> Any:
+    def ask(
+        self, process_entry: str, question: ControlMessage, timeout_ms: int = ASK_TIMEOUT_MS
+    ) -> Any:
         """Ask another station; blocks for the answer, and no longer than its process lives.
 
         Raises BrokerSystemError with what went wrong there, and BrokerError with code
         CONSUME_MSG_TIMEOUT.
         """
         self.open()
-        asked = _Asked(station)
+        asked = _Asked(process_entry)
         with self._lock:
             self._questions += 1
             number = self._questions
             self._asked[number] = asked
-        letter = {"kind": _QUESTION, **question, "from": self.name, "number": number}
+        control_message = {"kind": _QUESTION, **question, "from": self.name, "number": number}
         try:
-            if not self.stations.send(station, letter) or not self.stations.lives(station):
+            if not self.processes.send(process_entry, control_message) or not self.processes.lives(
+                process_entry
+            ):
                 raise BrokerSystemError("the process of the client has ended")
             if not asked.answered.wait(timeout_ms / 1000):
                 raise BrokerError(
@@ -172,20 +176,20 @@ class Notices:
     def look_around(self) -> None:
         """Find who has died, do what is to be done, and watch the next one in the ring."""
         with self._looking:
-            station, watch = self._station, self._watch
-            if station is None or watch is None or self._closed:
+            process_entry, watch = self._process_entry, self._watch
+            if process_entry is None or watch is None or self._closed:
                 return
-            dead = self.stations.dead()
+            dead = self.processes.dead()
             if dead:
                 # Told before it is removed: if we die here, the next one finds them again.
                 self._on_deaths(dead)
                 for said in dead:
-                    self.stations.remove(said.name)
-            self.stations.remove_unfinished()
-            living = [said.name for said in self.stations.living()]
+                    self.processes.remove(said.name)
+            self.processes.remove_unfinished()
+            living = [said.name for said in self.processes.living()]
             watch.follow(living)
         with self._lock:
-            lost = [asked for asked in self._asked.values() if asked.station not in living]
+            lost = [asked for asked in self._asked.values() if asked.process_entry not in living]
         for asked in lost:
             asked.answered.set()
 
@@ -201,11 +205,11 @@ class Notices:
             if self._gone:
                 return
             self._closed = True
-            station, thread = self._station, self._thread
-        if station is not None and thread is not None and self._watch is not None:
+            process_entry, thread = self._process_entry, self._thread
+        if process_entry is not None and thread is not None and self._watch is not None:
             self._watch.close()
             self._paused.set()
-            station.end_sleep()
+            process_entry.end_sleep()
             if thread is not threading.current_thread():
                 thread.join(deadline.left())
                 if thread.is_alive():
@@ -215,54 +219,59 @@ class Notices:
                     not alone
                 ):  # others find the dead again: they are told of before they are removed
                     _log_late("notices", "the look for dead processes has not ended", within_s)
-                station.close()
+                process_entry.close()
             tell_left()
-            self.tell({"kind": STATIONS})  # for those who wait for an answer from here
-        self.stations.close()
+            self.tell({"kind": PROCESSES})  # for those who wait for an answer from here
+        self.processes.close()
         self._gone = True
 
     # -- the thread ---------------------------------------------------------------------------
 
-    def _run(self, station: ProcessEntry) -> None:
+    def _run(self, process_entry: ProcessEntry) -> None:
         with self._lock:
-            if self._station is not station:
+            if self._process_entry is not process_entry:
                 return  # opening it was broken off
         while not self._closed:
-            station.sleep()
+            process_entry.sleep()
             try:
-                self._take_all(station)
+                self._take_all(process_entry)
             except Exception:
                 # No descriptors left, for one: the letters are still there.
                 logger.exception("letters could not be read")
                 self._paused.wait(AFTER_FAILURE_S)
-                self.stations.ring(station.name)
+                self.processes.notify(process_entry.name)
 
-    def _take_all(self, station: ProcessEntry) -> None:
-        letters = station.letters()
+    def _take_all(self, process_entry: ProcessEntry) -> None:
+        control_messages = process_entry.control_messages()
         while self._to_self:
-            letters.append(self._to_self.popleft())
-        for letter in letters:
+            control_messages.append(self._to_self.popleft())
+        for control_message in control_messages:
             try:
-                self._take(letter)
+                self._take(control_message)
             except Exception:
-                logger.exception("a notice could not be followed: kind=%s", letter.get("kind"))
-        if any(letter.get("kind") in (STATIONS, MEMBERS) for letter in letters):
+                logger.exception(
+                    "a notice could not be followed: kind=%s", control_message.get("kind")
+                )
+        if any(
+            control_message.get("kind") in (PROCESSES, MEMBERS)
+            for control_message in control_messages
+        ):
             self.look_around()
 
-    def _take(self, letter: ControlMessage) -> None:
-        kind = letter["kind"]
+    def _take(self, control_message: ControlMessage) -> None:
+        kind = control_message["kind"]
         if kind == _QUESTION:
             threading.Thread(
-                target=self._answer, args=(letter,), name="answer", daemon=True
+                target=self._answer, args=(control_message,), name="answer", daemon=True
             ).start()
         elif kind == _ANSWER:
             with self._lock:
-                asked = self._asked.get(letter["number"])
+                asked = self._asked.get(control_message["number"])
             if asked is not None:
-                asked.answer = letter
+                asked.answer = control_message
                 asked.answered.set()
-        elif kind != STATIONS:
-            self._on_notice(letter)
+        elif kind != PROCESSES:
+            self._on_notice(control_message)
 
     def _answer(self, question: ControlMessage) -> None:
         answer: ControlMessage = {"kind": _ANSWER, "number": question["number"]}
@@ -271,7 +280,7 @@ class Notices:
         except Exception as error:
             logger.exception("a question could not be answered: %s", question.get("what"))
             answer["error"] = f"{type(error).__name__}: {error}"
-        self.stations.send(question["from"], answer)
+        self.processes.send(question["from"], answer)
 
 
 def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None:
@@ -280,14 +289,14 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
     For whoever has moved it, in any process, with the store open or not; to be called when the new
     progress is on the device. Where they go on they read there.
     """
-    stations = ProcessEntries(root)
-    letter = {"kind": RESET, "group": group, "topic": topic, "queues": queue_ids}
+    processes = ProcessEntries(root)
+    control_message = {"kind": RESET, "group": group, "topic": topic, "queues": queue_ids}
     try:
-        for said in stations.living():
+        for said in processes.living():
             if group in groups_of(said):
-                stations.send(said.name, letter, once=True)
+                processes.send(said.name, control_message, once=True)
     finally:
-        stations.close()
+        processes.close()
 
 
 def _log_late(thread: str, what: str, seconds: float) -> None:

@@ -58,20 +58,21 @@ class ConsumerOffsetManager:
         now: Callable[[], int],
         writable: bool,
         tell_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
-        stations: Path | None = None,
-        station: Callable[[], str | None] = lambda: None,
+        processes: Path | None = None,
+        process_entry: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved.
 
-        ``stations`` is the folder of the store's stations, ``station`` the name of this process's.
+        ``processes`` is the folder of the store's stations, ``process_entry`` the name of this
+        process's.
         """
         self._file = file
         self._journal = journal
         self._now = now
         self._writable = writable
         self._tell_moved = tell_moved
-        self._stations = stations
-        self._station = station
+        self._processes = processes
+        self._process_entry = process_entry
         self._lock = threading.Lock()  # guards the two fields below
         self._noted: dict[ProgressKey, QueueProgress] = {}
         self._notes: PendingCommits | None = None
@@ -90,18 +91,18 @@ class ConsumerOffsetManager:
         return known
 
     def _shown(self, key: ProgressKey) -> list[QueueProgress]:
-        if self._stations is None:
+        if self._processes is None:
             return []
-        paths = notes_in(self._stations)
+        paths = notes_in(self._processes)
         return [progress for path in paths for _, progress in read_notes(path, key)]
 
-    def adopt(self, stations: Sequence[str]) -> None:
+    def adopt(self, processes: Sequence[str]) -> None:
         """Take over what processes that are gone had in memory."""
-        if self._stations is None:
+        if self._processes is None:
             return
         offered: dict[ProgressKey, QueueProgress] = {}
-        for name in stations:
-            for key, progress in read_notes(self._stations / (name + NOTES_SUFFIX)):
+        for name in processes:
+            for key, progress in read_notes(self._processes / (name + NOTES_SUFFIX)):
                 known = offered.get(key)
                 offered[key] = progress if known is None else _later(known, progress)
         if offered:
@@ -116,10 +117,10 @@ class ConsumerOffsetManager:
                 progress = _later(known, progress)
             self._noted[key] = progress
             if self._notes is None:
-                station = self._station()
-                if station is None or self._stations is None:
+                process_entry = self._process_entry()
+                if process_entry is None or self._processes is None:
                     return
-                self._notes = PendingCommits(self._stations / (station + NOTES_SUFFIX))
+                self._notes = PendingCommits(self._processes / (process_entry + NOTES_SUFFIX))
             try:
                 self._notes.write(key, progress)
             except OSError:  # they see it in 5 s

@@ -59,10 +59,10 @@ Answer = Callable[["PullResult | Exception"], "Handoff | None"]
 
 
 class HeldPull:
-    """One pull that waits. ``deadline`` in ms of the monotonic clock; ``looked_at`` is the queue
+    """One pull that waits. ``deadline`` in ms of the monotonic clock; ``observed`` is the queue
     offset below which nothing matches."""
 
-    __slots__ = ("answer", "deadline", "looked_at", "request", "tags")
+    __slots__ = ("answer", "deadline", "observed", "request", "tags")
 
     def __init__(
         self, request: PullRequest, tags: MessageFilter | None, answer: Answer, deadline: int
@@ -71,7 +71,7 @@ class HeldPull:
         self.tags = tags
         self.answer = answer
         self.deadline = deadline
-        self.looked_at = request.queue_offset
+        self.observed = request.queue_offset
 
 
 class HeldPulls:
@@ -145,7 +145,7 @@ class HeldPulls:
             for queue in held:
                 end = end_of(*queue)
                 for pull in tuple(self._held.get(queue, ())):  # in one step: no lock is needed
-                    if end > pull.looked_at and self._may_match(view, queue, pull, end):
+                    if end > pull.observed and self._may_match(view, queue, pull, end):
                         if rest is not None:
                             last, rest = rest, None
                             last.leave()  # it waits for no other
@@ -229,15 +229,15 @@ class HeldPulls:
     ) -> bool:
         if pull.tags is None:
             return True
-        while pull.looked_at < max_offset:
-            count = min(_UNITS_AT_ONCE, max_offset - pull.looked_at)
-            units = view.units(*queue, pull.looked_at, count)
+        while pull.observed < max_offset:
+            count = min(_UNITS_AT_ONCE, max_offset - pull.observed)
+            units = view.units(*queue, pull.observed, count)
             if not units:
                 return True  # deleted meanwhile, or not readable: let the answer tell
             for _, _, code in units:
                 if code <= MAX_EXT_ADDR or pull.tags.matches(code):
                     return True
-            pull.looked_at += len(units)
+            pull.observed += len(units)
         return False
 
     def _release(self, queue: tuple[str, int], pull: HeldPull) -> Handoff | None:

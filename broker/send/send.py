@@ -17,7 +17,7 @@ from broker.errors import (
 )
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import WRONG_TYPES, check_types
-from storage.append.lmq import SEPARATOR as LIGHT_QUEUE_SEPARATOR, LmqPut
+from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut
 from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
 from storage.format.encode import prepare
@@ -35,7 +35,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .message_builder import MessageBuilder, Origin
-from .send_template import SendTemplate, known_way
+from .send_template import SendTemplate, send_template
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -155,7 +155,7 @@ class Sender:
         """Have the next messages of this topic go the short way, if the client says the same."""
         changes = self._topics.changes()
         if self._topic(topic.topic_name, options) is topic:  # behind the look at the number
-            self._ways[topic.topic_name] = known_way(
+            self._ways[topic.topic_name] = send_template(
                 topic,
                 options,
                 origin,
@@ -279,7 +279,7 @@ class Sender:
         if self._multi_dispatch:
             names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
             if names:
-                return self._put(LmqPut(inner, tuple(names.split(LIGHT_QUEUE_SEPARATOR))))
+                return self._put(LmqPut(inner, tuple(names.split(LMQ_SEPARATOR))))
         try:
             return self._put_message(inner)
         except InvalidMessageError as error:

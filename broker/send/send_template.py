@@ -44,7 +44,7 @@ class SendTemplate(NamedTuple):
     """What the client says: this very object."""
 
 
-def known_way(
+def send_template(
     config: TopicConfig,
     options: SendOptions,
     origin: Origin,

@@ -48,7 +48,7 @@ def check_consuming_group(group: str) -> None:
 class GroupManager:
     """The consumer groups of one store, shared with every process that uses it.
 
-    ``gate`` None means read-only.
+    ``write_lock`` None means read-only.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class GroupManager:
         root: Path,
         config: BrokerConfig,
         *,
-        gate: Gate | None,
+        write_lock: Gate | None,
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
         fs: FileSystem | None = None,
@@ -67,7 +67,7 @@ class GroupManager:
             system_groups(),
             kind="group",
             command="updateSubGroup",
-            gate=gate,
+            write_lock=write_lock,
             journal=Journal(root, fs),
             now=now,
             changes=changes,

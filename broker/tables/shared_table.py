@@ -39,8 +39,8 @@ class SharedTable(Generic[T]):
     """One table of a store. What another process changes is seen at the next call.
 
     ``system`` are the settings that a broker makes at its start; they reach the file with the first
-    change, and what the file says about them wins. ``gate`` None means read-only. ``kind`` and
-    ``command`` name changes in the journal. ``changes`` gives another number when somebody has
+    change, and what the file says about them wins. ``write_lock`` None means read-only. ``kind``
+    and ``command`` name changes in the journal. ``changes`` gives another number when somebody has
     replaced settings.
     """
 
@@ -51,7 +51,7 @@ class SharedTable(Generic[T]):
         *,
         kind: str,
         command: str,
-        gate: Gate | None,
+        write_lock: Gate | None,
         journal: Journal,
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
@@ -59,7 +59,7 @@ class SharedTable(Generic[T]):
         self._file = file
         self._kind = kind
         self._command = command
-        self._gate = gate
+        self._write_lock = write_lock
         self._journal = journal
         self._now = now
         self.system = system
@@ -70,7 +70,7 @@ class SharedTable(Generic[T]):
     @property
     def writable(self) -> bool:
         """Whether settings may be changed."""
-        return self._gate is not None
+        return self._write_lock is not None
 
     def all(self) -> dict[str, T]:
         """Give all settings by name."""
@@ -156,9 +156,9 @@ class SharedTable(Generic[T]):
     @contextmanager
     def _changing(self) -> Iterator[tuple[ConfigTable[T], int]]:
         """Give the settings of now and the time, while nobody else changes them."""
-        if self._gate is None:
+        if self._write_lock is None:
             raise NoPermissionError(READ_ONLY)
-        with self._gate():
+        with self._write_lock():
             now = self._now()
             yield self._file.read_for_change(now), now
 

@@ -40,7 +40,7 @@ _MAX_PERM = 15
 class TopicManager:
     """The topics of one store, shared with every process that uses it.
 
-    ``queues`` lists the queues that hold messages; ``gate`` None means read-only.
+    ``queues`` lists the queues that hold messages; ``write_lock`` None means read-only.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TopicManager:
         root: Path,
         config: BrokerConfig,
         *,
-        gate: Gate | None,
+        write_lock: Gate | None,
         queues: Callable[[], list[tuple[str, int]]],
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
@@ -66,7 +66,7 @@ class TopicManager:
             ),
             kind="topic",
             command="updateTopic",
-            gate=gate,
+            write_lock=write_lock,
             journal=Journal(root, fs),
             now=now,
             changes=changes,

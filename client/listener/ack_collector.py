@@ -34,7 +34,7 @@ class AckCollector:
         if not finished:
             return
         done = requests = 0
-        with process_queue.settling:
+        with process_queue.ack_collector:
             parts_may_wait = False
             if pulled_ms is not None:
                 parts_may_wait = 0 <= pulled_ms - process_queue.settled_ms < _PARTS_MS
@@ -58,7 +58,7 @@ class AckCollector:
         self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
     ) -> None:
         """Take messages out that are finished, whatever else is."""
-        with process_queue.settling:
+        with process_queue.ack_collector:
             self._note_removed(messages, process_queue, queue)
 
     def note(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:

@@ -100,7 +100,7 @@ class ConsumeMessageConcurrentlyService:
         self._clock = None if consumer.clock is SYSTEM_CLOCK else self._seconds
         self._retry_topic = retry_topic(consumer.group)
         self._clustering = consumer.config.message_model is MessageModel.CLUSTERING
-        self._settling = AckCollector(consumer)
+        self._ack_collector = AckCollector(consumer)
         group = consumer.group
         self.pool: Final = WorkerPool(
             thread_name("ConsumeMessageThread", group),
@@ -115,14 +115,14 @@ class ConsumeMessageConcurrentlyService:
             self._remove_late,
         )
         self._unsettled: deque[PullBatch] = deque()
-        self._giving_back = SendBackBatcher(
+        self._send_back_batcher = SendBackBatcher(
             consumer,
             self._later,
-            remove=self._settling.remove,
+            remove=self._ack_collector.remove,
             again_later=self._submit_later,
-            settle=self._settling.settle,
-            note_progress=self._settling.note,
-            count_failed=lambda queue, failed, times: self._settling.count(
+            settle=self._ack_collector.settle,
+            note_progress=self._ack_collector.note,
+            count_failed=lambda queue, failed, times: self._ack_collector.count(
                 queue, 0, 0, failed, times
             ),
         )
@@ -148,7 +148,7 @@ class ConsumeMessageConcurrentlyService:
         self._later.shutdown()
         if not self.pool.shutdown(await_ms):
             logger.info("a listener still runs: group=%s", self._consumer.group)
-            self._giving_back.give_all_noted()
+            self._send_back_batcher.give_all_noted()
         self._cleaning.shutdown()
         self._timer.shutdown()
         self._settle_all()
@@ -161,16 +161,16 @@ class ConsumeMessageConcurrentlyService:
         dispatch_to_consume: bool = True,
         *,
         more_follows: bool = False,
-        may_lend: bool = False,
+        may_borrow: bool = False,
     ) -> BorrowedWorker | None:
         """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
         size = self._consumer.config.consume_message_batch_max_size
         own = tuple(messages)  # the same object if it is a tuple
         pulled = PullBatch(own, size, process_queue, queue, self._work_on)
-        lent = self.pool.lend(pulled) if may_lend else None
-        if lent is None and not self.pool.submit(pulled, more_follows=more_follows):
+        borrowed = self.pool.lend(pulled) if may_borrow else None
+        if borrowed is None and not self.pool.submit(pulled, more_follows=more_follows):
             self._submit_later(own, process_queue, queue)
-        return lent
+        return borrowed
 
     def hand_over(self) -> None:
         """See ConsumeService.hand_over."""
@@ -189,12 +189,12 @@ class ConsumeMessageConcurrentlyService:
         """Consume requests of a pull until none is left to begin, in this thread."""
         share = WorkerAcks(pulled)
         pulled.process_queue.finished.append(share)
-        owed = PendingSendBacks(pulled.process_queue, pulled.queue, share.given)
+        pending = PendingSendBacks(pulled.process_queue, pulled.queue, share.given)
         try:
-            self._run(pulled.requests, owed, share.requests, packed=pulled.packed)
+            self._run(pulled.requests, pending, share.requests, packed=pulled.packed)
         finally:
-            if owed.calls:
-                self._giving_back.give_noted(owed)
+            if pending.calls:
+                self._send_back_batcher.give_noted(pending)
             share.ended = True
         self._unsettled.append(pulled)
         if len(self._unsettled) > _MAX_UNSETTLED:
@@ -203,7 +203,7 @@ class ConsumeMessageConcurrentlyService:
     def _run(
         self,
         requests: Iterator[Messages],
-        owed: PendingSendBacks,
+        pending: PendingSendBacks,
         finished: list[Messages],
         watched: WatchedRequest | None = None,
         *,
@@ -215,7 +215,7 @@ class ConsumeMessageConcurrentlyService:
         something has happened.
         """
         consumer, pool, seconds = self._consumer, self.pool, self._seconds
-        process_queue, queue = owed.process_queue, owed.queue
+        process_queue, queue = pending.process_queue, pending.queue
         listen = self._listen_to_packed if packed else self._listen
         calls = ListenerLoop(listen, queue, process_queue, pool, self._clock)
         if queue.topic == self._retry_topic:
@@ -265,12 +265,12 @@ class ConsumeMessageConcurrentlyService:
                 and not (process_queue.dropped or pool.stopped)
             ):
                 self._log_failure(status, error, queue)
-                failure = self._giving_back.failure(error, str(status))
-                self._giving_back.note(owed, messages, level, failure)
+                failure = self._send_back_batcher.failure(error, str(status))
+                self._send_back_batcher.note(pending, messages, level, failure)
                 continue
             look = True
-            if owed.calls:
-                self._giving_back.give_noted(owed)
+            if pending.calls:
+                self._send_back_batcher.give_noted(pending)
             took = self._now_ms() - started
             if (
                 status is _SUCCESS
@@ -278,7 +278,9 @@ class ConsumeMessageConcurrentlyService:
                 and took <= _QUICK_MS
                 and not (special or process_queue.dropped)
             ):
-                self._consumer.stats.consume_rt.add_value(self._settling.key(queue), took, times=0)
+                self._consumer.stats.consume_rt.add_value(
+                    self._ack_collector.key(queue), took, times=0
+                )
                 finished.append(messages)
                 continue
             call = _Call(messages, context, status, error, took, hooked, watched)
@@ -290,8 +292,8 @@ class ConsumeMessageConcurrentlyService:
 
     def _watch(self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         def consume(request: WatchedRequest) -> None:
-            owed = PendingSendBacks(process_queue, queue, [])
-            self._run(iter((messages,)), owed, [], request, packed=True)
+            pending = PendingSendBacks(process_queue, queue, [])
+            self._run(iter((messages,)), pending, [], request, packed=True)
 
         request = WatchedRequest(messages, process_queue, queue)
         self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
@@ -313,7 +315,7 @@ class ConsumeMessageConcurrentlyService:
         try:
             if process_queue.dropped:
                 logger.warning("the result does not count, the queue is dropped: %s", queue)
-                self._settling.count(queue, call.took)
+                self._ack_collector.count(queue, call.took)
             elif call.watched is not None:
                 with call.watched.lock:
                     self._process(call, process_queue, call.watched.resent)
@@ -344,7 +346,7 @@ class ConsumeMessageConcurrentlyService:
         queue, ok = context.message_queue, 0
         if status is _SUCCESS:
             ok = max(0, min(context.ack_index, len(messages) - 1) + 1)
-        self._settling.count(queue, call.took, ok, len(messages) - ok)
+        self._ack_collector.count(queue, call.took, ok, len(messages) - ok)
         failed = [message for message in messages[ok:] if message.queue_offset not in resent]
         kept: Sequence[MessageExt] = ()
         if not self._clustering:
@@ -352,30 +354,30 @@ class ConsumeMessageConcurrentlyService:
                 logger.warning("BROADCASTING, consuming failed, dropped: %r", message)
         elif failed:
             answer = f"ack_index={context.ack_index}" if status is _SUCCESS else text_of(status)
-            failure = self._giving_back.failure(call.error, answer)
+            failure = self._send_back_batcher.failure(call.error, answer)
             level = context.delay_level_when_next_consume
-            kept = self._giving_back.give(
+            kept = self._send_back_batcher.give(
                 FailedMessages(tuple(failed), level, failure), process_queue, queue
             )
-        self._settling.remove([m for m in messages if m not in kept], process_queue, queue)
+        self._ack_collector.remove([m for m in messages if m not in kept], process_queue, queue)
         if failed and self._clustering:
-            self._settling.note(process_queue, queue)
+            self._ack_collector.note(process_queue, queue)
 
     # -- giving back
 
     def give_back(self) -> None:
         """See ConsumeService.give_back."""
-        self._giving_back.give_all_noted()
+        self._send_back_batcher.give_all_noted()
 
     def _give_back_late(self, queue: MessageQueue, message: MessageExt) -> None:
-        failure = self._giving_back.failure(None, _TOO_LONG)
+        failure = self._send_back_batcher.failure(None, _TOO_LONG)
         self._consumer.send_message_back(message, EXPIRED_DELAY_LEVEL, queue, failure)
 
     def _remove_late(
         self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
     ) -> None:
-        self._settling.remove(messages, process_queue, queue)
-        self._settling.note(process_queue, queue)
+        self._ack_collector.remove(messages, process_queue, queue)
+        self._ack_collector.note(process_queue, queue)
 
     def clean_expire_msg(self) -> None:
         """Give back messages that are in a listener for too long (cleanExpireMsg).
@@ -397,7 +399,7 @@ class ConsumeMessageConcurrentlyService:
         self, process_queue: ProcessQueue, queue: MessageQueue, pulled_ms: int | None = None
     ) -> None:
         """See ConsumeService.settle."""
-        self._settling.settle(process_queue, queue, pulled_ms)
+        self._ack_collector.settle(process_queue, queue, pulled_ms)
 
     def _settle_all(self) -> None:
         while True:

@@ -140,16 +140,16 @@ class ConsumeMessageOrderlyService:
         dispatch_to_consume: bool,
         *,
         more_follows: bool = False,
-        may_lend: bool = False,
+        may_borrow: bool = False,
     ) -> BorrowedWorker | None:
         """See ConsumeService.submit; a task that runs takes the messages as well."""
         if not dispatch_to_consume:
             return None
         task = _Task(self, process_queue, queue)
-        lent = self.pool.lend(task) if may_lend else None
-        if lent is None:
+        borrowed = self.pool.lend(task) if may_borrow else None
+        if borrowed is None:
             self.pool.submit(task)
-        return lent
+        return borrowed
 
     def hand_over(self) -> None:
         """Nothing is left lying, but by a pool that got no thread."""
@@ -318,7 +318,7 @@ class ConsumeMessageOrderlyService:
             self._submit_later(process_queue, queue, context.suspend_current_queue_time_millis)
         if commits:
             # Whoever begins anew clears the queue under ``settling``: nothing is committed then.
-            with process_queue.settling:
+            with process_queue.ack_collector:
                 offset = process_queue.commit()
                 if offset is not None:
                     consumer.offset_store.update_offset(queue, offset, increase_only=False)

@@ -13,8 +13,8 @@ jump comes when it is done:
 A consumer that dies then has its successor begin at 1001: everything that was finished behind it
 comes again, which is why listeners must be idempotent.
 
-Locks: ``settling`` before ``_lock``. ``consume_lock``, which orderly consumption holds around the
-listener, comes before both.
+Locks: ``ack_collector`` before ``_lock``. ``consume_lock``, which orderly consumption holds around
+the listener, comes before both.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ProcessQueue:
         self.msg_acc_cnt = 0
         """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
         self.consume_lock: Final = threading.Lock()
-        self.settling: Final = threading.Lock()  # held while ``finished`` becomes progress
+        self.ack_collector: Final = threading.Lock()  # held while ``finished`` becomes progress
         self.finished: Final[deque[WorkerAcks]] = deque()
         self.slow_offset = -1  # of a message for which those behind it wait no more
         self.settled_ms = -1  # when a pull last took what threads go on with, too

@@ -85,8 +85,8 @@ class WorkerAcks:
     """What one thread has finished of a pull, and nobody has removed yet.
 
     ``requests`` succeeded, ``given`` failed and were given back. Both are appended to by that
-    thread, and taken from under ``ProcessQueue.settling``. ``ended`` says that the thread is done
-    with the pull.
+    thread, and taken from under ``ProcessQueue.ack_collector``. ``ended`` says that the thread is
+    done with the pull.
     """
 
     __slots__ = ("_pulled", "ended", "given", "requests")

@@ -108,33 +108,33 @@ class SendBackBatcher:
         self._answered: tuple[str, int, dict[str, str]] = ("", -1, {})
 
     def note(
-        self, owed: PendingSendBacks, messages: Messages, level: int, failure: dict[str, str]
+        self, pending: PendingSendBacks, messages: Messages, level: int, failure: dict[str, str]
     ) -> None:
         """Have the messages of a request given back soon.
 
         Noted first, registered then, as the timer does it the other way round.
         """
-        owed.calls.append(FailedMessages(messages, level, failure))
-        if not owed.registered:
-            owed.registered = True
-            self._owing.append(owed)
+        pending.calls.append(FailedMessages(messages, level, failure))
+        if not pending.registered:
+            pending.registered = True
+            self._owing.append(pending)
         if not self._armed:
             self._armed = True
             self._scheduler.call_later(LATEST_MS, self.give_all_noted)
 
-    def give_noted(self, owed: PendingSendBacks) -> None:
+    def give_noted(self, pending: PendingSendBacks) -> None:
         """Give back what is noted, in the thread that has noted it."""
-        for calls in _parts(_taken(owed.calls)):
-            self._wait_for_turn(calls, owed)
-            owed.given += self._give(calls, owed)
-            self._note_given(owed)
+        for calls in _parts(_taken(pending.calls)):
+            self._wait_for_turn(calls, pending)
+            pending.given += self._give(calls, pending)
+            self._note_given(pending)
 
-    def _wait_for_turn(self, calls: Sequence[FailedMessages], owed: PendingSendBacks) -> None:
-        process_queue = owed.process_queue
+    def _wait_for_turn(self, calls: Sequence[FailedMessages], pending: PendingSendBacks) -> None:
+        process_queue = pending.process_queue
         lowest = min(message.queue_offset for call in calls for message in call.messages)
         ends = time.monotonic() + TURN_S
         while not process_queue.dropped:
-            self._settle(process_queue, owed.queue)
+            self._settle(process_queue, pending.queue)
             first = process_queue.first_offset()
             if first is None or first >= lowest or first == process_queue.slow_offset:
                 return
@@ -147,13 +147,13 @@ class SendBackBatcher:
         """Give back what any thread has noted: they may be in listeners that take long."""
         self._armed = False
         owing = _taken(self._owing)
-        for owed in owing:
-            owed.registered = False
-        for owed in owing:
-            for calls in _parts(_taken(owed.calls)):
-                for messages in self._give(calls, owed):
-                    self._take_out(messages, owed)
-                self._note_given(owed)
+        for pending in owing:
+            pending.registered = False
+        for pending in owing:
+            for calls in _parts(_taken(pending.calls)):
+                for messages in self._give(calls, pending):
+                    self._take_out(messages, pending)
+                self._note_given(pending)
 
     def give(
         self, failed: FailedMessages, process_queue: ProcessQueue, queue: MessageQueue
@@ -178,11 +178,11 @@ class SendBackBatcher:
             self._answered = answer, now_ms, known
         return known
 
-    def _give(self, calls: Sequence[FailedMessages], owed: PendingSendBacks) -> list[Messages]:
+    def _give(self, calls: Sequence[FailedMessages], pending: PendingSendBacks) -> list[Messages]:
         """Give back what failed; gives the requests that are finished by that as they are."""
         if not calls:
             return []
-        process_queue, queue = owed.process_queue, owed.queue
+        process_queue, queue = pending.process_queue, pending.queue
         self._count_failed(queue, sum(len(call.messages) for call in calls), len(calls))
         if process_queue.dropped:
             logger.warning("the result does not count, the queue is dropped: %s", queue)
@@ -198,21 +198,21 @@ class SendBackBatcher:
                 continue
             self._keep(kept, process_queue, queue)
             gone = [message for message in call.messages if message not in kept]
-            self._take_out(gone, owed)
+            self._take_out(gone, pending)
         return whole
 
-    def _note_given(self, owed: PendingSendBacks) -> None:
+    def _note_given(self, pending: PendingSendBacks) -> None:
         try:
-            self._note_progress(owed.process_queue, owed.queue)
+            self._note_progress(pending.process_queue, pending.queue)
         except Exception:
-            logger.exception("progress could not be noted: %s", owed.queue)
+            logger.exception("progress could not be noted: %s", pending.queue)
 
-    def _take_out(self, messages: Sequence[MessageExt], owed: PendingSendBacks) -> None:
+    def _take_out(self, messages: Sequence[MessageExt], pending: PendingSendBacks) -> None:
         """Remove what the broker has; the others' messages do not wait for what fails in it."""
         try:
-            self._remove(messages, owed.process_queue, owed.queue)
+            self._remove(messages, pending.process_queue, pending.queue)
         except Exception:
-            logger.exception("progress could not be noted: %s", owed.queue)
+            logger.exception("progress could not be noted: %s", pending.queue)
 
     def _refused(self, calls: Sequence[FailedMessages], queue: MessageQueue) -> list[MessageExt]:
         """Give back what failed; gives the messages that nobody would take."""

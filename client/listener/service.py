@@ -162,13 +162,13 @@ class ConsumeService(Protocol):
         dispatch_to_consume: bool,
         *,
         more_follows: bool = False,
-        may_lend: bool = False,
+        may_borrow: bool = False,
     ) -> BorrowedWorker | None:
         """Have messages consumed that were just put into ``process_queue``; does not wait.
 
         ``dispatch_to_consume`` is what ``put_message`` gave; only orderly consumption asks.
         ``more_follows``: the caller brings more, or calls ``hand_over``; they may lie until then.
-        ``may_lend``: the caller may be given the job of having them consumed, to do or to leave.
+        ``may_borrow``: the caller may be given the job of having them consumed, to do or to leave.
         """
         ...
 

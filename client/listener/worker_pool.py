@@ -93,7 +93,7 @@ class WorkerPool:
         self._watched = False  # whoever has woken a thread will wake the next one if need be
         self._was_quick = False  # the last job that has ended
         self._sleep_on: dict[threading.Lock, threading.Thread] = {}  # each thread has one
-        self._lent: dict[threading.Thread, threading.Thread] = {}  # by who works in its place
+        self._borrowed: dict[threading.Thread, threading.Thread] = {}  # by who works in its place
         self._lock = threading.Lock()  # guards the two below
         self._threads: list[threading.Thread] = []
         self._core_pool_size = core_pool_size
@@ -166,15 +166,15 @@ class WorkerPool:
 
     def work_for(self, job: Job, parked: threading.Lock) -> None:
         """Do a job that was lent, in place of the thread that sleeps on ``parked``."""
-        guest, lent = threading.current_thread(), self._sleep_on[parked]
-        self._lent[guest] = lent
-        name, guest.name = guest.name, lent.name
+        guest, borrowed = threading.current_thread(), self._sleep_on[parked]
+        self._borrowed[guest] = borrowed
+        name, guest.name = guest.name, borrowed.name
         try:
             self._do(job)
             self._come_to_rest()
         finally:
             guest.name = name
-            del self._lent[guest]
+            del self._borrowed[guest]
             self._idle.append(parked)
             if self._jobs:
                 self._wake_one()
@@ -218,7 +218,7 @@ class WorkerPool:
             threads = list(self._threads)
         own = threading.current_thread()
         for thread in threads:
-            if thread is not own and thread is not self._lent.get(own):
+            if thread is not own and thread is not self._borrowed.get(own):
                 thread.join(max(0.0, deadline - time.monotonic()))
         self._stop()
         return not any(thread.is_alive() for thread in threads)

@@ -87,7 +87,7 @@ class Producer(ForkAware):
         self._brokers = list(brokers)
         self._manager = manager
         self._owned: Broker | None = None
-        self._lent: ClientInstance | None = None
+        self._borrowed: ClientInstance | None = None
         self._instance: ClientInstance | None = None
         self._process: SendProcess | None = None
         self._dispatcher: TraceDispatcher | None = None
@@ -128,7 +128,7 @@ class Producer(ForkAware):
         It sends retries and traces. ``shutdown`` ends the producer, not the client.
         """
         producer = cls(group, config=config, client_config=instance.config)
-        producer._lent = instance
+        producer._borrowed = instance
         producer.start()
         return producer
 
@@ -157,7 +157,7 @@ class Producer(ForkAware):
                 f"producer {self.group} can not be started: its state is {self._state}"
             )
         self._state = ServiceState.START_FAILED
-        instance = self._lent or self._register()
+        instance = self._borrowed or self._register()
         config = self.config
         kernel = SendKernel(
             self.group,
@@ -180,7 +180,7 @@ class Producer(ForkAware):
         if config.enable_msg_trace:
             self._trace(instance)
         self._state = ServiceState.RUNNING
-        if self._lent is None:
+        if self._borrowed is None:
             instance.send_heartbeat_to_all_brokers()
 
     def shutdown(self) -> None:
@@ -195,7 +195,7 @@ class Producer(ForkAware):
             if self._dispatcher is not None:
                 self._dispatcher.shutdown()
             self._state = ServiceState.SHUTDOWN_ALREADY
-            if self._lent is None and self._instance is not None:
+            if self._borrowed is None and self._instance is not None:
                 self._instance.unregister_producer(self.group)
                 self._instance.shutdown()
         owned, self._owned = self._owned, None
@@ -206,7 +206,7 @@ class Producer(ForkAware):
         """Have nothing to end in the child: traces and the client are its parent's."""
         self._is_copy = True
         self._dispatcher = None
-        self._lent = self._instance
+        self._borrowed = self._instance
 
     def __enter__(self) -> Self:
         try:

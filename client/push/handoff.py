@@ -16,15 +16,15 @@ class ListenerHandoff:
     lasts for longer than is good for a queue that is not pulled meanwhile.
     """
 
-    __slots__ = ("_go_on", "_lent")
+    __slots__ = ("_borrowed", "_go_on")
 
-    def __init__(self, lent: BorrowedWorker, go_on: Callable[[], object]) -> None:
-        self._lent = lent
+    def __init__(self, borrowed: BorrowedWorker, go_on: Callable[[], object]) -> None:
+        self._borrowed = borrowed
         self._go_on: Iterator[Callable[[], object]] = iter((go_on,))  # a step of it is whole
 
     def __call__(self) -> None:
         """See Rest."""
-        self._lent.work()
+        self._borrowed.work()
         self.late()
 
     def late(self) -> None:
@@ -34,5 +34,5 @@ class ListenerHandoff:
 
     def leave(self) -> None:
         """See Rest."""
-        self._lent.leave()
+        self._borrowed.leave()
         self.late()

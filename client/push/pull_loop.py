@@ -189,13 +189,13 @@ class PullLoop:
         dispatch = process_queue.put_message(messages, result.max_offset)
         # Only now: what can not be used, or put, is pulled again and not passed over.
         request.next_offset = result.next_begin_offset
-        lent = consumer.consume_service.submit(
+        borrowed = consumer.consume_service.submit(
             messages,
             process_queue,
             queue,
             dispatch,
             more_follows=is_pulling,
-            may_lend=not is_pulling,
+            may_borrow=not is_pulling,
         )
         went_back = min(result.next_begin_offset, first_offset) < previous_offset
 
@@ -213,8 +213,8 @@ class PullLoop:
                 logger.exception("a queue could not be pulled again: %s", request)
                 self._failed(request, None)
 
-        if lent is not None:
-            return ListenerHandoff(lent, go_on)
+        if borrowed is not None:
+            return ListenerHandoff(borrowed, go_on)
         go_on()
         return None
 
@@ -228,10 +228,10 @@ class PullLoop:
         """Let progress follow what was only looked at, if nothing is in work.
 
         Not if the queue was dropped while the pull was held: somebody may have moved its progress
-        back. Whoever drops a queue holds ``settling`` for it (RocketMQ asks nothing here).
+        back. Whoever drops a queue holds ``ack_collector`` for it (RocketMQ asks nothing here).
         """
         process_queue = request.process_queue
-        with process_queue.settling:
+        with process_queue.ack_collector:
             if process_queue.msg_count == 0 and not process_queue.dropped:
                 self._consumer.offset_store.update_offset(
                     request.message_queue, request.next_offset, increase_only=True

@@ -163,7 +163,7 @@ def _drop(process_queue: ProcessQueue, *, clear: bool = False) -> None:
     # A worker that turns results into progress holds ``settling`` from its look at ``dropped``, or
     # at what an orderly listener has finished, until the progress is noted: nothing of the old
     # way is noted after this.
-    with process_queue.settling:
+    with process_queue.ack_collector:
         process_queue.dropped = True
         if clear:
             process_queue.clear()

@@ -174,12 +174,12 @@ def start_sampling(
     sets: Iterable[StatsItemSet], clock: Clock, scheduler: Scheduler
 ) -> list[Cancellable]:
     """Look at the counters of sets at their intervals, at once for the first time."""
-    looked_at = list(sets)
+    observed = list(sets)
 
     def sampling(interval_ms: int, look: Callable[[StatsItem, int], None]) -> Cancellable:
         def sample() -> None:
             now_ms = clock.now_ms()
-            for item_set in looked_at:
+            for item_set in observed:
                 for item in item_set.items():
                     look(item, now_ms)
 

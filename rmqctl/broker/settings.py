@@ -22,7 +22,7 @@ from storage.configs.store_settings import (
     read_store_settings,
     write_store_settings,
 )
-from storage.coordination.config_lock import config_gate
+from storage.coordination.config_lock import config_lock
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.names import OURS
@@ -123,7 +123,7 @@ class BrokerSettings:
     ) -> Iterator[BrokerSettingRow]:
         """Do it and read it back. CliError (6) if somebody has changed settings meanwhile."""
         (row,) = self.plan(name, text)
-        with config_gate(self._root):
+        with config_lock(self._root):
             if read_store_settings(self._root) != self._record:
                 raise CliError(
                     "settings have been changed since the plan was made; nothing was written",

@@ -66,7 +66,7 @@ def service(broker: "EmbeddedBroker", place: int) -> dict[str, Any]:
 
 
 def _clients(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
-    for said in broker.members.notices.stations.living():
+    for said in broker.members.notices.processes.living():
         for client in said.content.get("clients", ()):
             yield {
                 "client_id": client["id"],

@@ -48,12 +48,12 @@ class AsOfTime(NamedTuple):
         from analytics.lag.selection import Choice
 
         choice = Choice(groups, topics)
-        looked_at = {place for place in self.progress if choice.names(*place)}
+        observed = {place for place in self.progress if choice.names(*place)}
         in_doubt = {(group, topic) for group, topic, _ in self.doubts}
-        unknown = sum(not self.progress[place] and place in in_doubt for place in looked_at)
+        unknown = sum(not self.progress[place] and place in in_doubt for place in observed)
         if unknown:
             cli.warn(
-                f"how far groups were then is not known for {unknown} of {len(looked_at)} groups "
+                f"how far groups were then is not known for {unknown} of {len(observed)} groups "
                 "and topics: nobody kept looking"
             )
 

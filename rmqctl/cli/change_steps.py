@@ -21,10 +21,10 @@ def carry_out(
     apply: Callable[[], Iterable[Any]],
     *,
     question: str,
-    foot: Iterable[str] = (),
+    plan_summary: Iterable[str] = (),
     refusal: CliError | None = None,
     result_type: type | None = None,
-    hopeless: str = "",
+    refused_rows: str = "",
     execute_by_default: bool = False,
     confirm_name: str | None = None,
     confirmed: str | None = None,
@@ -36,8 +36,9 @@ def carry_out(
     that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
     is nothing to do.
 
-    ``foot`` are sentences about the plan, said below it; ``refusal`` is raised there. ``hopeless``
-    says why executing the plan would do nothing: it is said instead of how to do it.
+    ``plan_summary`` are sentences about the plan, said below it; ``refusal`` is raised there.
+    ``refused_rows`` says why executing the plan would do nothing: it is said instead of how to do
+    it.
 
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
     they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
@@ -52,12 +53,12 @@ def carry_out(
         cli.out.flush()
     if dry and plan:
         _say_store(cli)
-    for sentence in foot:
+    for sentence in plan_summary:
         cli.say(sentence)
     if refusal is not None:
         raise refusal
     if dry or not plan:
-        cli.say(hopeless or _why_not(cli, bool(plan)))
+        cli.say(refused_rows or _why_not(cli, bool(plan)))
         return False
     if for_programs and _asks(cli):
         _show_on_terminal(cli, row_type, plan)

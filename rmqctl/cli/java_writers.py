@@ -74,7 +74,7 @@ def _refuse_change(view: StoreView, before: JavaSigns) -> None:
 def _look(view: StoreView) -> JavaSigns | None:
     """What the files show, None where rmqctl's own writers vouch for them."""
     log_end = view.log_max_offset()
-    if view.has_page or view.joins_writers():
+    if view.has_shared_state or view.joins_writers():
         return None
     files = sorted((view.root / COMMITLOG).glob("[0-9]*"))
     newest = files[-1] if files else view.root / COMMITLOG

@@ -84,14 +84,14 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
     from broker.java_store import config_of
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
-    from storage.coordination.config_lock import config_gate
+    from storage.coordination.config_lock import config_lock
     from storage.readonly import StoreView
 
     _check_exists(cli)
     with StoreView.open(cli.store.path) as view:
 
-        def gate() -> AbstractContextManager[None]:
-            return config_gate(view.root)
+        def write_lock() -> AbstractContextManager[None]:
+            return config_lock(view.root)
 
         def now() -> int:
             return time.time_ns() // 1_000_000
@@ -99,8 +99,8 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
         config = config_of(view.root)
         yield Tables(
             view,
-            TopicManager(view.root, config, gate=gate, queues=view.queues, now=now),
-            GroupManager(view.root, config, gate=gate, now=now),
+            TopicManager(view.root, config, write_lock=write_lock, queues=view.queues, now=now),
+            GroupManager(view.root, config, write_lock=write_lock, now=now),
         )
 
 

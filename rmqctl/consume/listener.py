@@ -170,7 +170,7 @@ class MemberListener:
             settle = partial(self._settle, process_queue, queue)
             self._outstanding.wait(queue, process_queue, settle)
         # In one step: a pull that brings nothing would note what it has passed meanwhile.
-        with process_queue.settling:
+        with process_queue.ack_collector:
             if process_queue.dropped:
                 return
             if self._consumer.orderly:
@@ -192,7 +192,7 @@ class MemberListener:
         process_queue: "ProcessQueue",
         queue: "MessageQueue",
     ) -> None:
-        with process_queue.settling:
+        with process_queue.ack_collector:
             offset = process_queue.remove_message(messages)
             if offset is not None and not process_queue.dropped:
                 self._consumer.offset_store.update_offset(queue, offset, increase_only=True)

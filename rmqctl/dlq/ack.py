@@ -11,7 +11,7 @@ from rmqctl.audit.journal_entry import UNDO_OF, change_note
 from rmqctl.cli.change_steps import carry_out
 from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.cli.opening import open_for_reading
-from rmqctl.dlq.redrive.run import letter_at
+from rmqctl.dlq.redrive.run import dead_letter_at
 from rmqctl.errors import NotFound
 from rmqctl.message.exchange.left_out import tell_unreadable
 from rmqctl.retry.failures import reason_text
@@ -33,24 +33,26 @@ WHAT = "ack"
 def acknowledge(cli: "Cli", group: str, choice: "Choice") -> None:
     """Mark the dead letters of a choice that are not marked yet."""
     with open_for_reading(cli) as broker:
-        letters = DeadLetters(broker, group)
-        chosen = [message for message in choice.take(letters) if not letters.is_handled(message)]
+        dead_letters = DeadLetters(broker, group)
+        chosen = [
+            message for message in choice.take(dead_letters) if not dead_letters.is_handled(message)
+        ]
         plan = [_row(message, handled=True) for message in chosen]
-        tell_unreadable(cli.left_out, letters.unreadable, letters.bodies)
+        tell_unreadable(cli.left_out, dead_letters.unreadable, dead_letters.bodies)
     places = [(message.queue_id, message.queue_offset) for message in chosen]
-    _change(cli, group, letters.topic, places, plan, handled=True)
+    _change(cli, group, dead_letters.topic, places, plan, handled=True)
 
 
 def unmark(cli: "Cli", group: str, choice: "Choice") -> None:
     """Take the marks of named dead letters back."""
     with open_for_reading(cli) as broker:
-        letters = DeadLetters(broker, group)
-        named = choice.take(letters, handled=True)
-        chosen = [message for message in named if letters.is_handled(message)]
+        dead_letters = DeadLetters(broker, group)
+        named = choice.take(dead_letters, handled=True)
+        chosen = [message for message in named if dead_letters.is_handled(message)]
         plan = [_row(message, handled=False) for message in chosen]
-        tell_unreadable(cli.left_out, letters.unreadable, letters.bodies)
+        tell_unreadable(cli.left_out, dead_letters.unreadable, dead_letters.bodies)
     places = [(message.queue_id, message.queue_offset) for message in chosen]
-    _change(cli, group, letters.topic, places, plan, handled=False)
+    _change(cli, group, dead_letters.topic, places, plan, handled=False)
 
 
 def undo_last(cli: "Cli", group: str) -> None:
@@ -59,20 +61,20 @@ def undo_last(cli: "Cli", group: str) -> None:
     NotFound if there is none.
     """
     with open_for_reading(cli) as broker:
-        letters = DeadLetters(broker, group)
+        dead_letters = DeadLetters(broker, group)
         undoable = (
             (entry[CHANGE_ID], places)
             for entry in _acks(Journal(broker.view.root).entries(), group)
-            if (places := _still_marked(entry, letters))
+            if (places := _still_marked(entry, dead_letters))
         )
         change_id, places = next(undoable, (None, []))
         if change_id is None:
             raise NotFound(f"no 'dlq ack' of group {group} is left to be undone")
         plan = [
-            _row_of(letter_at(broker.view, letters.topic, place), place, handled=False)
+            _row_of(dead_letter_at(broker.view, dead_letters.topic, place), place, handled=False)
             for place in places
         ]
-    _change(cli, group, letters.topic, places, plan, handled=False, undo_of=change_id)
+    _change(cli, group, dead_letters.topic, places, plan, handled=False, undo_of=change_id)
 
 
 def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str, Any]]:
@@ -90,14 +92,14 @@ def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str,
     ]
 
 
-def _still_marked(entry: Mapping[str, Any], letters: DeadLetters) -> "list[Place]":
+def _still_marked(entry: Mapping[str, Any], dead_letters: DeadLetters) -> "list[Place]":
     """What an entry says was marked and is: nothing if its writer was killed before the write."""
     return [
         (int(queue_id), offset)
         for queue_id, ranges in entry["new"]["handled"].items()
         for low, high in ranges
         for offset in range(low, high)
-        if offset in letters.handled_in(int(queue_id))
+        if offset in dead_letters.handled_in(int(queue_id))
     ]
 
 
@@ -131,8 +133,10 @@ def _change(
             (file.mark if handled else file.unmark)(topic, marks, note)
         return (row._replace(applied=True) for row in plan)
 
-    letters = f"{len(plan)} dead letter{'' if len(plan) == 1 else 's'} of {group}"
-    question = f"Mark {letters} as handled?" if handled else f"Take the marks of {letters} back?"
+    dead_letters = f"{len(plan)} dead letter{'' if len(plan) == 1 else 's'} of {group}"
+    question = (
+        f"Mark {dead_letters} as handled?" if handled else f"Take the marks of {dead_letters} back?"
+    )
     carry_out(cli, AckRow, plan, apply, question=question, execute_by_default=True)
 
 

@@ -53,14 +53,16 @@ def browse(
     with open_for_reading(cli) as broker:
         from .dead_letters import DeadLetters, dead_letter_row
 
-        letters = DeadLetters(broker, group)
-        found = letters.messages(wanted, unhandled=not everything)
+        dead_letters = DeadLetters(broker, group)
+        found = dead_letters.messages(wanted, unhandled=not everything)
         cli.rows(
-            DeadLetterRow, (dead_letter_row(letters, message, cli.now_ms) for message in found)
+            DeadLetterRow, (dead_letter_row(dead_letters, message, cli.now_ms) for message in found)
         )
-        _warn_of_unreadable(cli, letters.unreadable, letters.bodies)
-        if not everything and (handled := letters.marked()):
-            cli.say(f"{handled} of {letters.depth()} are handled and not shown; --all shows them")
+        _warn_of_unreadable(cli, dead_letters.unreadable, dead_letters.bodies)
+        if not everything and (handled := dead_letters.marked()):
+            cli.say(
+                f"{handled} of {dead_letters.depth()} are handled and not shown; --all shows them"
+            )
 
 
 @prints(DeadLetter, AttemptRow)
@@ -82,9 +84,9 @@ def show(
         from .dead_letters import DeadLetters, with_id
         from .description import body_error, described
 
-        letters = DeadLetters(broker, group)
-        message = with_id(letters, broker.view, message_id)
-        found = described(letters, message, cli.now_ms)
+        dead_letters = DeadLetters(broker, group)
+        message = with_id(dead_letters, broker.view, message_id)
+        found = described(dead_letters, message, cli.now_ms)
         if cli.view.columns or cli.view.format not in (Format.TABLE, Format.WIDE):
             cli.one(found)
         else:
@@ -124,10 +126,10 @@ def groups(
         from .dead_letters import DeadLetters
         from .grouping import grouped
 
-        letters = DeadLetters(broker, group)
-        found = letters.messages(wanted, unhandled=not everything)
+        dead_letters = DeadLetters(broker, group)
+        found = dead_letters.messages(wanted, unhandled=not everything)
         cli.rows(DeadLetterGroupRow, grouped(found, by, cli.zone, cli.now_ms))
-        _warn_of_unreadable(cli, letters.unreadable, letters.bodies)
+        _warn_of_unreadable(cli, dead_letters.unreadable, dead_letters.bodies)
 
 
 @prints(MessageRow)
@@ -147,12 +149,12 @@ def export(
     with open_for_reading(cli) as broker:
         from .dead_letters import DeadLetters
 
-        letters = DeadLetters(broker, group)
-        found = letters.messages(wanted, unhandled=not everything)
+        dead_letters = DeadLetters(broker, group)
+        found = dead_letters.messages(wanted, unhandled=not everything)
         bad: list[str] = []
         cli.rows(MessageRow, _rows(found, bad))
-        left = letters.unreadable + len(bad)
-        _warn_of_unreadable(cli, left, [*letters.bodies, *bad])
+        left = dead_letters.unreadable + len(bad)
+        _warn_of_unreadable(cli, left, [*dead_letters.bodies, *bad])
         if left:
             raise PartlyDone(f"{left} dead letters are left out of the export")
 

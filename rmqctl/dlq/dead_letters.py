@@ -124,18 +124,18 @@ def dlq_rows(broker: "EmbeddedBroker") -> Iterator[DlqRow]:
             yield DeadLetters(broker, group, named=False).row()
 
 
-def dead_letter_row(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetterRow:
+def dead_letter_row(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetterRow:
     """The row of one dead letter; ages count to ``now_ms``."""
     return DeadLetterRow(
         message.queue_offset,
         message.msg_id,
         list(message.keys),
-        origin_of(letters.view, message).topic,
+        origin_of(dead_letters.view, message).topic,
         message.reconsume_times,
         message.store_timestamp,
         now_ms - message.store_timestamp,
         reason_text(message),
-        letters.is_handled(message),
+        dead_letters.is_handled(message),
         message.store_size,
         message.tags,
         message.get_property(PROPERTY_ORIGIN_MESSAGE_ID),
@@ -153,29 +153,29 @@ def preview(message: "MessageExt") -> str | None:
     return text if len(text) <= _PREVIEW else text[: _PREVIEW - 3] + "..."
 
 
-def with_id(letters: DeadLetters, view: "StoreView", message_id: str) -> "MessageExt":
+def with_id(dead_letters: DeadLetters, view: "StoreView", message_id: str) -> "MessageExt":
     """The dead letter that an id names: offset id, unique id, origin's id, or its queue offset.
 
     Of several with one id it is the newest: a message that died again keeps its unique id. NotFound
     if there is none, CliError (4) if it is damaged.
     """
     if message_id.isascii() and message_id.isdigit() and len(message_id) < 20:
-        found = _at_offset(letters, view, int(message_id))
+        found = _at_offset(dead_letters, view, int(message_id))
     else:
-        found = _newest(letters, view, message_id)
+        found = _newest(dead_letters, view, message_id)
     if found is None:
-        raise NotFound(f"group {letters.group} has no dead letter {message_id!r}")
+        raise NotFound(f"group {dead_letters.group} has no dead letter {message_id!r}")
     return found
 
 
-def _at_offset(letters: DeadLetters, view: "StoreView", offset: int) -> "MessageExt | None":
-    for queue_id in letters.queue_ids:
-        unit = view.unit(letters.topic, queue_id, offset)
+def _at_offset(dead_letters: DeadLetters, view: "StoreView", offset: int) -> "MessageExt | None":
+    for queue_id in dead_letters.queue_ids:
+        unit = view.unit(dead_letters.topic, queue_id, offset)
         if unit is not None:
-            found = view.message_of_unit(letters.topic, queue_id, offset, unit)
+            found = view.message_of_unit(dead_letters.topic, queue_id, offset, unit)
             if found is None:
                 raise CliError(
-                    f"dead letter {offset} of group {letters.group} can not be read; "
+                    f"dead letter {offset} of group {dead_letters.group} can not be read; "
                     "'rmqctl store fsck' says why",
                     DAMAGED,
                 )
@@ -183,19 +183,19 @@ def _at_offset(letters: DeadLetters, view: "StoreView", offset: int) -> "Message
     return None
 
 
-def _newest(letters: DeadLetters, view: "StoreView", message_id: str) -> "MessageExt | None":
+def _newest(dead_letters: DeadLetters, view: "StoreView", message_id: str) -> "MessageExt | None":
     from rmqctl.retry.failures import record_with_id
 
     for text in dict.fromkeys((message_id, message_id.upper())):
         found = record_with_id(view, text, None)
-        if found is not None and found.topic == letters.topic:
+        if found is not None and found.topic == dead_letters.topic:
             return found
-        hits = view.find_unique(letters.topic, text)
+        hits = view.find_unique(dead_letters.topic, text)
         if hits:
             return hits[-1]
     wanted = message_id.upper()
     newest = None
-    for message in letters.messages():
+    for message in dead_letters.messages():
         if wanted in (message.msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)):
             newest = message
     return newest

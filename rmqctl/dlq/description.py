@@ -25,7 +25,7 @@ def body_error(message: "MessageExt") -> str | None:
     return None
 
 
-def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
+def described(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
     """Everything about it; its body is unknown if it cannot be unpacked."""
     size: int | None = None
     text = encoded = None
@@ -33,7 +33,7 @@ def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadL
         size = len(message.body)
         text, encoded = body_texts(message.body, "text")
     return DeadLetter(
-        letters.group,
+        dead_letters.group,
         message.queue_id,
         message.queue_offset,
         message.msg_id,
@@ -43,9 +43,9 @@ def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadL
         message.reconsume_times,
         message.store_timestamp,
         now_ms - message.store_timestamp,
-        letters.is_handled(message),
+        dead_letters.is_handled(message),
         redrive_count(message.properties),
-        origin_of(letters.view, message)._asdict(),
+        origin_of(dead_letters.view, message)._asdict(),
         reason_parts(message),
         message.born_timestamp,
         message.born_host,
@@ -54,5 +54,5 @@ def described(letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadL
         text,
         encoded,
         message.properties,
-        [plain(event) for event in life_of(letters.view, letters.group, message)],
+        [plain(event) for event in life_of(dead_letters.view, dead_letters.group, message)],
     )

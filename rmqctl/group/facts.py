@@ -165,7 +165,7 @@ class _Facts:
         for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
             known = (*self._broker.topics(), *self._queues)
             names |= {topic.removeprefix(prefix) for topic in known if topic.startswith(prefix)}
-        for said in self._broker.members.notices.stations.living():
+        for said in self._broker.members.notices.processes.living():
             names |= groups_of(said)
         return sorted(names)
 

@@ -11,12 +11,12 @@ from .rows import LagQueueRow, LagRow, LagTopicRow
 
 def group_rows(seen: LagSnapshot) -> Iterator[LagRow]:
     """A row for each group and topic, by name."""
-    for standing in seen.standings:
-        total = add_up(standing.queues)
+    for group_lag in seen.group_lags:
+        total = add_up(group_lag.queues)
         oldest = total.oldest_unread_timestamp
         yield LagRow(
-            standing.group,
-            standing.topic,
+            group_lag.group,
+            group_lag.topic,
             total.queues,
             total.lag,
             total.lag_bytes,
@@ -26,8 +26,8 @@ def group_rows(seen: LagSnapshot) -> Iterator[LagRow]:
             total.rate_out,
             total.drain_ms,
             total.status,
-            standing.retry,
-            standing.dlq,
+            group_lag.retry,
+            group_lag.dlq,
             total.worst_queue_id,
             total.skew,
             total.lost,
@@ -39,14 +39,14 @@ def group_rows(seen: LagSnapshot) -> Iterator[LagRow]:
 def topic_rows(seen: LagSnapshot) -> Iterator[LagTopicRow]:
     """A row for each topic, by name."""
     topics: dict[str, list[GroupLag]] = defaultdict(list)
-    for standing in seen.standings:
-        topics[standing.topic].append(standing)
-    for topic, standings in sorted(topics.items()):
-        total = over_groups([standing.queues for standing in standings])
+    for group_lag in seen.group_lags:
+        topics[group_lag.topic].append(group_lag)
+    for topic, group_lags in sorted(topics.items()):
+        total = over_groups([group_lag.queues for group_lag in group_lags])
         oldest = total.oldest_unread_timestamp
         yield LagTopicRow(
             topic,
-            len(standings),
+            len(group_lags),
             total.queues,
             total.lag,
             total.lag_bytes,
@@ -56,8 +56,8 @@ def topic_rows(seen: LagSnapshot) -> Iterator[LagTopicRow]:
             total.rate_out,
             total.drain_ms,
             total.status,
-            sum_of_all(standing.retry for standing in standings),
-            sum(standing.dlq for standing in standings),
+            sum_of_all(group_lag.retry for group_lag in group_lags),
+            sum(group_lag.dlq for group_lag in group_lags),
             total.worst_queue_id,
             total.skew,
             total.lost,
@@ -68,13 +68,13 @@ def topic_rows(seen: LagSnapshot) -> Iterator[LagTopicRow]:
 
 def queue_rows(seen: LagSnapshot) -> Iterator[LagQueueRow]:
     """A row for each group, topic and queue, in this order."""
-    for standing in seen.standings:
-        for queue in standing.queues:
+    for group_lag in seen.group_lags:
+        for queue in group_lag.queues:
             what = queue.unread
             oldest = queue.oldest_unread_timestamp
             yield LagQueueRow(
-                standing.group,
-                standing.topic,
+                group_lag.group,
+                group_lag.topic,
                 queue.queue_id,
                 what.min_offset,
                 what.committed_offset,

@@ -27,10 +27,10 @@ UnknownParts = Mapping[tuple[str, str], Unknown]
 def unknown_of(seen: "LagSnapshot") -> UnknownParts:
     """What is not known, by group and topic, and why."""
     return {
-        (standing.group, standing.topic): Unknown(
-            unknown_parts(standing.queues), unknown_ages(standing.queues)
+        (group_lag.group, group_lag.topic): Unknown(
+            unknown_parts(group_lag.queues), unknown_ages(group_lag.queues)
         )
-        for standing in seen.standings
+        for group_lag in seen.group_lags
     }
 
 

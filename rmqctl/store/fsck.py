@@ -105,11 +105,11 @@ def file_at_time(view: "StoreView", timestamp: int) -> int:
 
 def _summary(report: Report) -> str:
     checked = report.checked
-    looked_at = (
+    observed = (
         f"{checked.records:,} records, {checked.units:,} units, {checked.index_entries:,} index "
         f"entries, {checked.offsets:,} offsets, {checked.files:,} files"
     )
     left_out = f" ({report.left_out:,} further findings not listed)" if report.left_out else ""
     counts = f"{report.errors} errors, {report.warnings} warnings"
     hint = "; 'rmqctl explain CODE' tells what one means" if report.findings else ""
-    return f"checked {looked_at}: {counts}{left_out}{hint}"
+    return f"checked {observed}: {counts}{left_out}{hint}"

@@ -102,7 +102,11 @@ class TopicDeletion:
         with alone(root):
             # The gate is held already, so the topics need none of their own.
             topics = TopicManager(
-                root, self._tables.topics.config, gate=nullcontext, queues=view.queues, now=_now
+                root,
+                self._tables.topics.config,
+                write_lock=nullcontext,
+                queues=view.queues,
+                now=_now,
             )
             check = unchanged(f"topic {topic}", self._config)
             if not topics.delete(topic, note, check):

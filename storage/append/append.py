@@ -45,7 +45,7 @@ from storage.results import PutMessageResult, PutMessageStatus
 
 from .fast_append import LARGEST_STORED, FastAppender
 from .fast_append_batch import BatchAppender
-from .lmq import LmqPut, record_for_light_queues
+from .lmq import LmqPut, record_for_lmq_queues
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -67,11 +67,13 @@ class Appender:
     ``store_timestamp`` never goes back within a log, whatever the clock does.
     """
 
-    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState) -> None:
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, shared: SharedState
+    ) -> None:
         self._fs = fs
         self._root = root
         self._config = config
-        self._page = page
+        self._shared = shared
         self._file_size = config.mapped_file_size_commit_log
         # See StoresByDescriptor: each store is followed by a sync.
         synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
@@ -87,14 +89,16 @@ class Appender:
             ahead=self._ahead,
         )
         self.queues = ConsumeQueueTable(fs, root, config)
-        self.index = IndexWriter(fs, root, config, page)
+        self.index = IndexWriter(fs, root, config, shared)
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
-        self.keys = PendingKeys(config, page, root / COMMITLOG, self.index)
+        self.keys = PendingKeys(config, shared, root / COMMITLOG, self.index)
         self._known_slots: set[int] = set()
         """Queues whose end has been held against their files."""
         self._windows = Preallocation(OF_LOG, makes_pages=has_pages_made(config))
-        self.one = FastAppender(config, page, self.log, self.queues, self.keys)
-        self._batch = BatchAppender(config, page, self.one, self.index, self.keys, self._make_room)
+        self.one = FastAppender(config, shared, self.log, self.queues, self.keys)
+        self._batch = BatchAppender(
+            config, shared, self.one, self.index, self.keys, self._make_room
+        )
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -107,7 +111,7 @@ class Appender:
         and MESSAGE_ILLEGAL when a record can not fit into a file. Raises OSError or
         StoreBrokenError; the caller then calls :meth:`resolve`.
         """
-        words = self._page.words
+        words = self._shared.words
         if words[Word.FAILED] or words[Word.STAGE]:
             self.get_ready()
         if type(records) is PreparedOne:
@@ -119,8 +123,8 @@ class Appender:
             if done is not None:
                 return done
         elif isinstance(records, LmqPut):
-            return self._append_light(records, now_ms)
-        size = largest = len(records.image)
+            return self._append_lmq(records, now_ms)
+        size = largest = len(records.buffer)
         if not whole and size + BLANK_SIZE > self._file_size:
             largest = records.largest()
         refusal = self._refusal(size, largest)
@@ -156,17 +160,17 @@ class Appender:
         """What ``append(prepare((message,)), now_ms)`` does; nothing is half done (get_ready)."""
         return self.one.look_and_append(message, now_ms) or self.append(prepare((message,)), now_ms)
 
-    def _append_light(self, put: LmqPut, now_ms: int) -> PutMessageResult:
+    def _append_lmq(self, put: LmqPut, now_ms: int) -> PutMessageResult:
         """Append one record to its queue and to light queues, whose offsets it names."""
-        page = self._page
-        words = page.words
+        shared = self._shared
+        words = shared.words
         message, light = put.message, put.queues[1:]
-        offsets = ",".join(str(page.next_offset(self._slot(*queue))) for queue in light)
-        record = record_for_light_queues(message, offsets)
-        refusal = self._refusal(len(record.image), len(record.image))
+        offsets = ",".join(str(shared.next_offset(self._slot(*queue))) for queue in light)
+        record = record_for_lmq_queues(message, offsets)
+        refusal = self._refusal(len(record.buffer), len(record.buffer))
         if refusal is not None:
             return refusal
-        if len(record.image) > self._room(words[Word.LOG_END]):
+        if len(record.buffer) > self._room(words[Word.LOG_END]):
             self._roll(words[Word.LOG_END])
         end = words[Word.LOG_END]
         timestamp = max(now_ms, words[Word.LAST_STORE_TIMESTAMP])
@@ -175,7 +179,7 @@ class Appender:
 
     def get_ready(self) -> None:
         """Resolve; StoreBrokenError if a sync has failed."""
-        if self._page.words[Word.FAILED]:
+        if self._shared.words[Word.FAILED]:
             raise StoreBrokenError(
                 f"a sync of {self._root} failed earlier; end all its writers and open it anew"
             )
@@ -188,7 +192,7 @@ class Appender:
     def _make_room(self, size: int) -> bool:
         """Have blocks for so many bytes at the end of the file that the log ends in; False if they
         do not fit into it, or are to be refused."""
-        end = self._page.words[Word.LOG_END]
+        end = self._shared.words[Word.LOG_END]
         if size > self._room(end) or self._refusal(size, size) is not None:
             return False
         file = self._file_of(end)
@@ -203,12 +207,12 @@ class Appender:
 
         ``light`` are further queues that the only record of ``part`` goes to.
         """
-        page = self._page
+        shared = self._shared
         self._check_log_end(end)
-        size = len(part.image)
+        size = len(part.buffer)
         if part.store_timestamps is not None:
             newest = int(max(part.store_timestamps))
-            timestamp = max(newest, page.words[Word.LAST_STORE_TIMESTAMP])
+            timestamp = max(newest, shared.words[Word.LAST_STORE_TIMESTAMP])
         position = end % self._file_size
         file = self._file_of(end)
         if file is not None:
@@ -216,9 +220,9 @@ class Appender:
         else:
             refuse_unwritable_folders(self._root / COMMITLOG, self._root / OURS)
         slots = self._slots(part.queues)
-        light_slots = self._slots(light) if light else []
-        following = [page.slot_word(slot) for slot in slots]
-        words = page.words  # which hold all slots now
+        lmq_slots = self._slots(light) if light else []
+        following = [shared.slot_word(slot) for slot in slots]
+        words = shared.words  # which hold all slots now
         next_offsets = [words[word] for word in following]
         own_offsets = part.place(end, next_offsets, timestamp)
         alone = part.message if type(part) is PreparedOne else None
@@ -230,23 +234,23 @@ class Appender:
         words[Word.STAGE] = STAGE_RECORDS
         if file is None:
             # Not synced before the end of the previous file is: a power loss would leave a hole.
-            self.log.create(end, LOG_WINDOW, 0, part.image, sync_content=False)
+            self.log.create(end, LOG_WINDOW, 0, part.buffer, sync_content=False)
         elif size <= self._copy_limit:
-            file.map[position : position + size] = part.image
+            file.map[position : position + size] = part.buffer
         else:
-            file.write(position, part.image)
+            file.write(position, part.buffer)
         words[Word.STAGE] = STAGE_DISPATCH
         counts = [0] * len(slots)
         for number, count, block in part.units(end, timestamp):
             topic, queue_id = part.queues[number]
             self.queues.put(topic, queue_id, next_offsets[number], block, timestamp)
             counts[number] = count
-            for (topic, queue_id), slot in zip(light, light_slots, strict=True):
-                self.queues.put(topic, queue_id, page.next_offset(slot), block, timestamp)
+            for (topic, queue_id), slot in zip(light, lmq_slots, strict=True):
+                self.queues.put(topic, queue_id, shared.next_offset(slot), block, timestamp)
         for word, first, count in zip(following, next_offsets, counts, strict=True):
             words[word] = first + count
-        for slot in light_slots:
-            page.set_next_offset(slot, page.next_offset(slot) + 1)
+        for slot in lmq_slots:
+            shared.set_next_offset(slot, shared.next_offset(slot) + 1)
         words[Word.LAST_STORE_TIMESTAMP] = timestamp
         words[Word.LOG_END] = end + size
         words[Word.STAGE] = STAGE_NONE
@@ -259,16 +263,16 @@ class Appender:
     def _slots(self, queues: Sequence[Queue]) -> list[int]:
         """The slots of queues whose files are open, or can be made: a queue that this user may not
         write is not found out when a record of it is in the log. Raises StoreNotWritableError."""
-        page = self._page
-        known = [page.slot(topic, queue_id) for topic, queue_id in queues]
+        shared = self._shared
+        known = [shared.slot(topic, queue_id) for topic, queue_id in queues]
         for slot, queue in zip(known, queues, strict=True):
             if slot is not None:
                 self._slot(
                     *queue
                 )  # where the queue ends is looked at before a file is opened there
-        words = page.words
+        words = shared.words
         self.queues.get_ready(
-            queues, [0 if slot is None else words[page.slot_word(slot)] for slot in known]
+            queues, [0 if slot is None else words[shared.slot_word(slot)] for slot in known]
         )
         return [
             self._slot(*queue) if slot is None else slot
@@ -276,9 +280,9 @@ class Appender:
         ]
 
     def _slot(self, topic: str, queue_id: int) -> int:
-        slot = self._page.slot(topic, queue_id)
+        slot = self._shared.slot(topic, queue_id)
         if slot is None:
-            slot = self._page.add_slot(topic, queue_id)
+            slot = self._shared.add_slot(topic, queue_id)
         if slot not in self._known_slots:
             self._check_end(topic, queue_id)
             self._known_slots.add(slot)
@@ -286,20 +290,20 @@ class Appender:
 
     def _check_end(self, topic: str, queue_id: int) -> None:
         """Hold a queue's end against its files before it is appended to; the page may be wrong."""
-        page, maps = self._page, MapBudget(2)
+        shared, maps = self._shared, MapBudget(2)
         folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
         row = ReadOnlyFiles(maps, str(folder), self._config.mapped_file_size_consume_queue)
         try:
-            if queue_agrees(page, topic, queue_id, row):
+            if queue_agrees(shared, topic, queue_id, row):
                 return
             if KeptLinks(self._fs, self._root).restore(folder) and queue_agrees(
-                page, topic, queue_id, row
+                shared, topic, queue_id, row
             ):
                 return
         finally:
             maps.drop()
-        if not mend_queue(page, topic, queue_id, self._config):
-            page.words[Word.FAILED] = 1  # the next first-in makes all anew
+        if not mend_queue(shared, topic, queue_id, self._config):
+            shared.words[Word.FAILED] = 1  # the next first-in makes all anew
             raise StoreContradictionError(
                 f"queue {queue_id} of {topic} lacks places of messages that the log has; end all "
                 f"writers of {self._root}: the next one makes them again"
@@ -307,11 +311,11 @@ class Appender:
 
     def _check_log_end(self, end: int) -> None:
         """Refuse to append at an end of the log that no batch has left."""
-        words = self._page.words
+        words = self._shared.words
         start, to = words[Word.FROM], words[Word.TO]
         if end not in (start, to) and end % self._file_size and start | to:
             raise StoreContradictionError(
-                f"{self._page.path} says that the log ends at {end}, and the last batch at {to}; "
+                f"{self._shared.path} says that the log ends at {end}, and the last batch at {to}; "
                 f"end all writers of {self._root}, the next one makes it right"
             )
 
@@ -322,11 +326,11 @@ class Appender:
 
             times = np.repeat(np.asarray(part.store_timestamps, np.int64), part.key_counts)
         places = part.key_offsets(end)
-        self.keys.put_now(end + len(part.image), part.key_hashes, places, times)
+        self.keys.put_now(end + len(part.buffer), part.key_hashes, places, times)
 
     def _roll(self, end: int) -> None:
         """End the file with the blank record; the next append makes the next file."""
-        words = self._page.words
+        words = self._shared.words
         self._check_log_end(end)
         remaining = self._file_size - end % self._file_size
         file = self._file_of(end)
@@ -372,7 +376,7 @@ class Appender:
                 reason=f"{largest} bytes do not fit into a commit log file of "
                 f"{self._file_size} bytes",
             )
-        end = self._page.words[Word.LOG_END]
+        end = self._shared.words[Word.LOG_END]
         if end + size <= self.one.checked_space_to:
             return None
         free = self._fs.free_bytes(self._root)
@@ -388,7 +392,7 @@ class Appender:
 
     def _refusal_of_times(self, records: PreparedRecords) -> PutMessageResult | None:
         """Refuse records that bring older times than the log has."""
-        newest = self._page.words[Word.LAST_STORE_TIMESTAMP]
+        newest = self._shared.words[Word.LAST_STORE_TIMESTAMP]
         times = records.store_timestamps
         if times is None or records.may_go_back or not len(times) or int(times[0]) >= newest:
             return None
@@ -404,20 +408,20 @@ class Appender:
 
         A death in here leaves the stage as it is, so the next one does the same again.
         """
-        if self._page.words[Word.STAGE]:
+        if self._shared.words[Word.STAGE]:
             from .interrupted_append import Resolver
 
-            Resolver(self._config, self._page, self.log, self.queues, self.keys).run()
+            Resolver(self._config, self._shared, self.log, self.queues, self.keys).run()
             self.keys.put()
 
     def put_keys(self) -> None:
         """Put the keys that are still pending into the index. Raises as :meth:`append` does."""
-        if self._page.words[Word.STAGE]:
+        if self._shared.words[Word.STAGE]:
             self.resolve()
         else:
             self.keys.put()
 
-    def make_file_ahead(self) -> None:
+    def make_next_file(self) -> None:
         """Have the log's next file made before it is needed, by a thread that may wait for the
         device; without the gate. Small files are full before the thread comes by."""
         if self._file_size >= _LEAST_AHEAD and self.one.in_run:

@@ -101,13 +101,13 @@ class FastAppender:
     def __init__(
         self,
         config: StoreConfig,
-        page: SharedState,
+        shared: SharedState,
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
         keys: PendingKeys,
     ) -> None:
-        self._page = page
-        self._words = page.words
+        self._shared = shared
+        self._words = shared.words
         self._log_size = config.mapped_file_size_commit_log
         self._unit_size = config.mapped_file_size_consume_queue
         self._log_files = log.opened
@@ -130,11 +130,11 @@ class FastAppender:
         """Log offset up to which the disk is known to have room."""
         self.compiled: Any = None
         """What the compiled forms know; None where nothing is compiled."""
-        if native.compiled is not None and type(page.words) is memoryview:
+        if native.compiled is not None and type(shared.words) is memoryview:
             self.compiled = native.compiled.appending(
                 PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING
             )
-            self.compiled.use_words(page.words)
+            self.compiled.use_words(shared.words)
         self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
         """What puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
         self.put_sent: Any = None if self.compiled is None else self.compiled.put_sent
@@ -203,7 +203,7 @@ class FastAppender:
             return None
         last_timestamp = words[_LAST_STORE_TIMESTAMP]
         timestamp = now_ms if now_ms > last_timestamp else last_timestamp
-        image = _join(
+        buffer = _join(
             (
                 HEADS[hosts].pack(
                     size,
@@ -235,7 +235,7 @@ class FastAppender:
         words[_FROM] = start
         words[_TO] = end
         words[_STAGE] = STAGE_RECORDS
-        self._map[position : position + size] = image
+        self._map[position : position + size] = buffer
         words[_STAGE] = STAGE_DISPATCH
         tail.map[unit_position : unit_position + CQ_STORE_UNIT_SIZE] = unit
         words[tail.word] = queue_offset + 1
@@ -276,10 +276,10 @@ class FastAppender:
 
     def put_alone(
         self,
-        gate: WriteLock,
+        write_lock: WriteLock,
         clock: Callable[[], int] | None,
         asked: Callable[[], None],
-        ring: Callable[[str], None],
+        notify: Callable[[str], None],
         *,
         exclusive: bool,
     ) -> Callable[[MessageInner], PutMessageResult | None] | None:
@@ -288,18 +288,18 @@ class FastAppender:
         done. None itself where nothing is compiled. To be asked for once.
 
         ``clock`` None: the system's. ``asked`` is called if somebody asks for a gate that is held
-        on to, ``ring`` with the topic if somebody waits for messages, unless each put is synced:
+        on to, ``notify`` with the topic if somebody waits for messages, unless each put is synced:
         then that is the caller's, behind the sync, and an OSError may leave a part of a record.
         """
         if self.compiled is None:
             return None
         self.compiled.guard(
-            gate,
-            gate.turns.locked,
-            gate.lock_file,
+            write_lock,
+            write_lock.thread_mutex.locked,
+            write_lock.lock_file,
             clock,
             asked,
-            ring,
+            notify,
             exclusive,
             self._syncs_each,
         )
@@ -366,14 +366,14 @@ class FastAppender:
 
         Raises OSError if there are no blocks for them.
         """
-        page = self._page
-        slot = page.slot(topic, queue_id)
+        shared = self._shared
+        slot = shared.slot(topic, queue_id)
         files = self._queues.get((topic, queue_id))
         if slot is None or files is None:
             return False
-        word = page.slot_word(slot)
-        self._words = page.words
-        unit_start = page.next_offset(slot) * CQ_STORE_UNIT_SIZE
+        word = shared.slot_word(slot)
+        self._words = shared.words
+        unit_start = shared.next_offset(slot) * CQ_STORE_UNIT_SIZE
         file = files.opened.get(unit_start - unit_start % self._unit_size)
         if file is None:
             return False
@@ -390,7 +390,7 @@ class FastAppender:
             file.take_made_pages(position)
             file.get_ready(position, file.reserved_to)
         if self.compiled is not None and type(tail.map) is mmap:
-            self.compiled.use_words(page.words)
+            self.compiled.use_words(shared.words)
             self.compiled.learn(
                 topic, queue_id, tail.topic_field, word, tail.map, tail.first, tail.last
             )

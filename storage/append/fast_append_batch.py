@@ -38,7 +38,7 @@ class BatchAppender:
     def __init__(
         self,
         config: StoreConfig,
-        page: SharedState,
+        shared: SharedState,
         one: FastAppender,
         index: IndexWriter,
         keys: PendingKeys,
@@ -47,7 +47,7 @@ class BatchAppender:
         """``make_room`` has blocks for so many bytes at the end of the log, or says False."""
         self._config = config
         self._make_room = make_room
-        self._page = page
+        self._shared = shared
         self._one = one
         self._index = index
         self._keys = keys
@@ -68,7 +68,7 @@ class BatchAppender:
             self._seen += len(records)
             if self._seen >= MOST_PENDING:
                 one.begin_run()
-        words = self._page.words
+        words = self._shared.words
         if words[_KEYS_FROM] != words[_LOG_END] or self._keys.has_own:
             self._keys.put()
         unknown = 0
@@ -85,7 +85,7 @@ class BatchAppender:
         """Tell the compiled form what it does not know; False if that can not be."""
         one = self._one
         if unknown == _NO_ROOM:
-            start, size = self._page.words[_LOG_END], len(records.image)
+            start, size = self._shared.words[_LOG_END], len(records.buffer)
             if one.have_room(start, start + size, now_ms):
                 return True
             return self._make_room(size) and one.have_room(start, start + size, now_ms)

@@ -40,12 +40,17 @@ class Retention:
     """Decides and deletes. Methods need the gate."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState, appender: Appender
+        self,
+        fs: FileSystem,
+        root: Path,
+        config: StoreConfig,
+        shared: SharedState,
+        appender: Appender,
     ) -> None:
         self._fs = fs
         self._root = root
         self._config = config
-        self._page = page
+        self._shared = shared
         self._appender = appender
 
     def run(self, now_ms: int, *, manual: bool = False) -> DeletedFiles:
@@ -55,7 +60,7 @@ class Retention:
         """
         self._appender.put_keys()  # while all their records are there
         log_files = self._expired_log_files(now_ms, manual=manual)
-        words = self._page.words
+        words = self._shared.words
         if log_files:
             # Readers stop looking below the new minimum before the files go.
             words[Word.LOG_MIN] = log_files[-1] + self._config.mapped_file_size_commit_log
@@ -77,7 +82,7 @@ class Retention:
         """First offsets of the log files that may go now, oldest first."""
         config = self._config
         rules = rules_by_hand(config) if manual else rules_of(self._root, config)
-        log_end = self._page.words[Word.LOG_END]
+        log_end = self._shared.words[Word.LOG_END]
         files = log_files(self._root, config, rules, log_end, now_ms)
         return [file.first for file in due_now(files, now_ms)[:FILES_PER_RUN]]
 
@@ -85,7 +90,7 @@ class Retention:
         """Leading files whose last unit points below the log, of every queue."""
         deleted = []
         file_size = self._config.mapped_file_size_consume_queue
-        for topic, queue_id in self._page.queues():
+        for topic, queue_id in self._shared.queues():
             files = self._appender.queues.files(topic, queue_id)
             for first in files.offsets()[:-1]:
                 with files.path(first).open("rb") as file:

@@ -49,20 +49,25 @@ class Flusher:
     """Syncs a store's files by name, with descriptors of its own, beside those who append."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState, gate: WriteLock
+        self,
+        fs: FileSystem,
+        root: Path,
+        config: StoreConfig,
+        shared: SharedState,
+        write_lock: WriteLock,
     ) -> None:
         self._fs = fs
         self._root = root
         self._config = config
         self._log_size = config.mapped_file_size_commit_log
-        self._page = page
-        self._gate = gate
+        self._shared = shared
+        self._write_lock = write_lock
         self._checkpoint = StoreCheckpoint(fs, root)
         self.timeout = config.sync_flush_timeout_ms / 1000
         """Seconds that somebody waits for the device (syncFlushTimeout)."""
         self._syncing = threading.Lock()  # one sync at a time; guards the next field
         self._newest: tuple[int, int] | None = None  # of the newest log file: offset, descriptor
-        self._commits = GroupCommit(lambda: page.words[_FLUSHED_TO], self.sync_log)
+        self._commits = GroupCommit(lambda: shared.words[_FLUSHED_TO], self.sync_log)
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -82,11 +87,11 @@ class Flusher:
     def sync_log(self) -> None:
         """Have the device hold the log as far as it goes now. Blocks."""
         with self._syncing:
-            if self._page.words[_FLUSHED_TO] < self._page.words[_LOG_END]:
+            if self._shared.words[_FLUSHED_TO] < self._shared.words[_LOG_END]:
                 self._sync_log()
 
     def _sync_log(self) -> None:
-        words = self._page.words
+        words = self._shared.words
         start, end = words[_FLUSHED_TO], words[_LOG_END]
         newest, size = self._newest, self._log_size
         if words[_FAILED] or newest is None or not newest[0] < start < end <= newest[0] + size:
@@ -99,7 +104,7 @@ class Flusher:
 
     def _sync_files(self, start: int, end: int) -> None:
         """Have the device hold these bytes of the log, whatever files they are in."""
-        words, size = self._page.words, self._log_size
+        words, size = self._shared.words, self._log_size
         self._refuse_after_failure()
         files = range(start - start % size, end, size)
         for first in files[:-1]:
@@ -150,7 +155,7 @@ class Flusher:
         Only queues that grew since their last sync are touched. The index must have all keys: what
         the checkpoint vouches for is not dispatched again by a Java broker. Nothing is left open.
         """
-        words = self._page.words
+        words = self._shared.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
         before = self._checkpoint.read()
         try:
@@ -208,9 +213,9 @@ class Flusher:
     def _sync_queues(self, timestamp: int) -> None:
         size = self._config.mapped_file_size_consume_queue
         folders: set[Path] = set()
-        for slot, (topic, queue_id) in enumerate(self._page.queues()):
-            following = self._page.next_offset(slot)
-            synced = self._page.synced_offset(slot)
+        for slot, (topic, queue_id) in enumerate(self._shared.queues()):
+            following = self._shared.next_offset(slot)
+            synced = self._shared.synced_offset(slot)
             if not 0 <= synced <= following:
                 synced = 0  # a wrong word: sync all once more
             if following <= synced or following > MAX_QUEUE_OFFSET:
@@ -237,7 +242,7 @@ class Flusher:
                 continue  # the topic was deleted meanwhile
             except OSError as error:
                 raise self._failed(newest, error) from error
-            self._page.set_synced_offset(slot, following)
+            self._shared.set_synced_offset(slot, following)
         self._sync_folders(folders)
 
     def _sync_file(self, path: Path) -> None:
@@ -263,14 +268,14 @@ class Flusher:
 
     def _failed(self, path: Path, error: OSError) -> StoreBrokenError:
         """Have all processes refuse to write, since nobody knows what is on the device."""
-        self._page.words[Word.FAILED] = 1
+        self._shared.words[Word.FAILED] = 1
         return StoreBrokenError(
             f"the device did not take {path} ({error.strerror}); what was acknowledged before "
             "is safe, end all writers of the store and open it anew"
         )
 
     def _refuse_after_failure(self) -> None:
-        if self._page.words[Word.FAILED]:
+        if self._shared.words[Word.FAILED]:
             raise StoreBrokenError(
                 f"a sync of {self._root} failed earlier; end all its writers and open it anew"
             )
@@ -285,27 +290,27 @@ class FlushService:
     def __init__(
         self,
         flusher: Flusher,
-        gate: WriteLock,
+        write_lock: WriteLock,
         config: StoreConfig,
         services: TimedServices,
         *,
         sync_all: Callable[[], None],
         pending_keys: Callable[[], int],
         put_keys: Callable[[], None],
-        make_file_ahead: Callable[[], None],
+        make_next_file: Callable[[], None],
         on_error: Callable[[], None],
     ) -> None:
         """``sync_all`` and ``put_keys`` need the gate; ``pending_keys`` changes when keys are put,
         and is 0 while none are pending."""
         self._flusher = flusher
-        self._gate = gate
+        self._write_lock = write_lock
         self._interval = config.flush_interval_commit_log_ms / 1000
         self._thorough = config.flush_consume_queue_thorough_interval_ms / 1000
         self._services = services
         self._sync_all = sync_all
         self._pending_keys = pending_keys
         self._put_keys = put_keys
-        self._make_file_ahead = make_file_ahead
+        self._make_file_ahead = make_next_file
         self._pending_before = 0
         self._on_error = on_error
         self._stop = threading.Event()
@@ -342,11 +347,11 @@ class FlushService:
         self._flusher.sync_log()
         pending = self._pending_keys()
         if pending and pending == self._pending_before:
-            with self._gate.held():
+            with self._write_lock.held():
                 self._put_keys()
         self._pending_before = pending
         if time.monotonic() - self._last_thorough >= self._thorough:
-            with self._gate.held():
+            with self._write_lock.held():
                 self._sync_all()
             self._last_thorough = time.monotonic()
 

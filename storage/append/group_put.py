@@ -86,11 +86,11 @@ class GroupPut:
         at_once: Callable[[MessageInner], PutMessageResult | None] | None,
         alone: Callable[[MessageInner], PutMessageResult],
     ) -> None:
-        self._gate = session.gate
-        self._gate.never_hold_on()  # others use it while we sync
+        self._write_lock = session.write_lock
+        self._write_lock.never_hold_on()  # others use it while we sync
         self._appender = session.appender
         self._append_one = session.appender.one.quick
-        self._page = session.page
+        self._shared = session.shared
         self._clock = clock
         self._recover_from = recover_from
         self._note_full_index = note_full_index
@@ -167,14 +167,14 @@ class GroupPut:
                 result = own.answer()
                 late = PutMessageStatus.FLUSH_DISK_TIMEOUT
                 return _with_status(
-                    result, self._sync(self._page.words[_LOG_END]) if in_time else late
+                    result, self._sync(self._shared.words[_LOG_END]) if in_time else late
                 )
 
     def _lead(self, own: _Put) -> PutMessageResult:
         if not self._left and self._append_at_once(own):  # who comes now is for the next one
-            result = _with_status(own.answer(), self._sync(self._page.words[_LOG_END]))
+            result = _with_status(own.answer(), self._sync(self._shared.words[_LOG_END]))
             if result.status is _PUT_OK and self._ringer.anybody():
-                self._ringer.ring_for(own.message.topic)
+                self._ringer.wake_for(own.message.topic)
             return result
         with self._lock:
             taken = self._left[: _MOST_TOGETHER - 1]
@@ -182,9 +182,9 @@ class GroupPut:
                 put.by = own
             own.group, self._left = taken, self._left[_MOST_TOGETHER - 1 :]
         group = [own, *taken]
-        with self._gate.held():
+        with self._write_lock.held():
             self._append_all(group)
-        self._acknowledge(group, self._sync(self._page.words[_LOG_END]))
+        self._acknowledge(group, self._sync(self._shared.words[_LOG_END]))
         return own.answer()
 
     def _append_at_once(self, put: _Put) -> bool:
@@ -197,7 +197,7 @@ class GroupPut:
         try:
             put.result = self._at_once(put.message)
         except OSError as error:
-            with self._gate.held():
+            with self._write_lock.held():
                 self._recover_from(error)
             raise
         return put.result is not None
@@ -210,7 +210,7 @@ class GroupPut:
             self._note_full_index()
 
     def _append(self, put: _Put) -> None:
-        words, appender = self._page.words, self._appender
+        words, appender = self._shared.words, self._appender
         put.state = _State.APPENDING
         try:
             if words[_FAILED] or words[_STAGE]:
@@ -234,7 +234,7 @@ class GroupPut:
                 if put.result.status is _PUT_OK:
                     topics.add(put.message.topic)
         if topics and self._ringer.anybody():
-            self._ringer.ring(topics)
+            self._ringer.notify(topics)
         for put in group:
             put.state = _State.ANSWERED
 

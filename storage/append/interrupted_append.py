@@ -30,12 +30,12 @@ class Resolver:
     def __init__(
         self,
         config: StoreConfig,
-        page: SharedState,
+        shared: SharedState,
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
         keys: PendingKeys,
     ) -> None:
-        self._page = page
+        self._shared = shared
         self._log = log
         self._queues = queues
         self._keys = keys
@@ -43,7 +43,7 @@ class Resolver:
 
     def run(self) -> None:
         """Do it; a death in here leaves the stage as it is, for the next one."""
-        words = self._page.words
+        words = self._shared.words
         stage, start, end = words[Word.STAGE], words[Word.FROM], words[Word.TO]
         if stage == STAGE_RECORDS:
             self._undo(start, end)
@@ -64,7 +64,7 @@ class Resolver:
 
     def _finish(self, start: int, end: int) -> None:
         """Write the units of the whole records in [start, end) again."""
-        words = self._page.words
+        words = self._shared.words
         file = self._log.find(start)
         if file is None:
             raise StoreBrokenError(
@@ -92,14 +92,14 @@ class Resolver:
 
     def _dispatch(self, request: DispatchRequest) -> None:
         """Write the units of one record, and move the queues' next offsets."""
-        page = self._page
+        shared = self._shared
         unit = request.unit()
         timestamp = request.store_timestamp
         for topic, queue_id, queue_offset in request.units:
-            slot = page.slot(topic, queue_id)
+            slot = shared.slot(topic, queue_id)
             if slot is None:
-                slot = page.add_slot(topic, queue_id)
+                slot = shared.add_slot(topic, queue_id)
             self._queues.put(topic, queue_id, queue_offset, unit, timestamp)
-            page.set_next_offset(slot, max(page.next_offset(slot), queue_offset + 1))
-        words = page.words
+            shared.set_next_offset(slot, max(shared.next_offset(slot), queue_offset + 1))
+        words = shared.words
         words[Word.LAST_STORE_TIMESTAMP] = max(words[Word.LAST_STORE_TIMESTAMP], timestamp)

@@ -31,7 +31,7 @@ class LmqPut(NamedTuple):
         return [(topic, queue_id), *others]
 
 
-def record_for_light_queues(message: MessageInner, offsets: str) -> PreparedRecords:
+def record_for_lmq_queues(message: MessageInner, offsets: str) -> PreparedRecords:
     """Encode the message with the property that tells its offsets in the light queues."""
     from storage.format.encode import prepare
 

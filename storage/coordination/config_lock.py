@@ -14,7 +14,7 @@ _TIMEOUT_MS = 10_000
 
 
 @contextmanager
-def config_gate(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
+def config_lock(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     """Hold the right to replace config files of the store at ``root`` for a block.
 
     Keeps Java out meanwhile. Byte 0 is shared only while the gate is held, so that no opener takes
@@ -22,17 +22,17 @@ def config_gate(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     broker), WriteLockTimeoutError and StoreNotWritableError.
     """
     try:
-        gate = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
+        write_lock = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
     except OSError as error:
         from storage.session import not_writable  # which imports all of the writer
 
         raise not_writable(root, error) from error
     try:
-        with gate.held():
-            gate.share()
+        with write_lock.held():
+            write_lock.share()
             try:
                 yield
             finally:
-                gate.unshare()
+                write_lock.unshare()
     finally:
-        gate.close()
+        write_lock.close()

@@ -15,7 +15,7 @@ from storage.files.fs import FileSystem
 from storage.format.names import LOCK, OURS
 
 from .lock_owners import find_holders
-from .shared_state import PAGE_NAME, SharedState, Word
+from .shared_state import SHARED_STATE_NAME, SharedState, Word
 from .write_lock import WriteLock
 
 _TIMEOUT_MS = 10_000
@@ -29,27 +29,27 @@ def alone(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     WriteLockTimeoutError and StoreNotWritableError.
     """
     try:
-        gate = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
+        write_lock = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
     except OSError as error:
         raise StoreNotWritableError(root / LOCK, error.strerror or str(error)) from error
     try:
-        with gate.held():
-            gate.share()
+        with write_lock.held():
+            write_lock.share()
             try:
-                if not gate.try_alone():
+                if not write_lock.try_alone():
                     raise StoreInUseError(root, find_holders(root).describe() or "rmqctl")
                 yield
             finally:
-                gate.unshare()
+                write_lock.unshare()
     finally:
-        gate.close()
+        write_lock.close()
 
 
-def distrust_page(fs: FileSystem, root: Path) -> None:
+def distrust_shared_state(fs: FileSystem, root: Path) -> None:
     """Have readers look at the files themselves, and the next writer make the page anew."""
-    if (root / OURS / PAGE_NAME).exists():
-        page = SharedState(fs, root, writable=True)
+    if (root / OURS / SHARED_STATE_NAME).exists():
+        shared = SharedState(fs, root, writable=True)
         try:
-            page.words[Word.MAGIC] = 0
+            shared.words[Word.MAGIC] = 0
         finally:
-            page.close()
+            shared.close()

@@ -39,9 +39,9 @@ class FailureDetector:
     what it raises is logged."""
 
     def __init__(
-        self, stations: ProcessEntries, own_name: str, on_death: Callable[[], None]
+        self, processes: ProcessEntries, own_name: str, on_death: Callable[[], None]
     ) -> None:
-        self._stations = stations
+        self._processes = processes
         self._own_name = own_name
         self._on_death = on_death
         self._closed = False
@@ -52,7 +52,7 @@ class FailureDetector:
         if not names:
             return
         following = next((name for name in names if name > self._own_name), names[0])
-        watched = (os.getpid(), self._stations.life_path(following))
+        watched = (os.getpid(), self._processes.life_path(following))
         with _lock:
             if self._closed:
                 return

@@ -25,7 +25,7 @@ _CALL: Final = {
 """The number of the system call. On other machines who sleeps looks again within a second."""
 
 
-def ring_word(mapped: mmap, at: int) -> None:
+def wake_word(mapped: mmap, at: int) -> None:
     """Count one further in the word at a place, and wake whoever sleeps on it."""
     import ctypes
 

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 class JavaInterference:
     """One process's view of such attempts. All methods but ``seen`` need the gate."""
 
-    def __init__(self, fs: FileSystem, root: Path, page: SharedState) -> None:
+    def __init__(self, fs: FileSystem, root: Path, shared: SharedState) -> None:
         self._fs = fs
         self._root = root
-        self._page = page
+        self._shared = shared
         self._names = KeptLinks(fs, root)
         fs.make_dirs(root / OURS / KEPT)
 
     def seen(self) -> bool:
         """Whether there was an attempt since the page was made. One look at a file's name."""
-        words = self._page.words
+        words = self._shared.words
         newest = words[Word.INDEX_FILE]
         return bool(words[Word.RIVALS] or (newest and not exists(self._index_file(newest))))
 
@@ -42,7 +42,7 @@ class JavaInterference:
 
         Then the page must not be trusted.
         """
-        words = self._page.words
+        words = self._shared.words
         newest = words[Word.INDEX_FILE]
         if self.seen():
             self.undo()
@@ -61,7 +61,7 @@ class JavaInterference:
         restored = self._names.restore()
         removed = self._remove_strange_index_files()
         if restored or removed:
-            self._page.words[Word.RIVALS] = 1
+            self._shared.words[Word.RIVALS] = 1
             self._fs.touch(self._root / ABORT)  # which it deletes if it found an empty log
 
     def forget(self) -> None:
@@ -70,7 +70,7 @@ class JavaInterference:
 
     def _remove_strange_index_files(self) -> bool:
         """Delete index files that none of us made."""
-        base = self._page.words[Word.INDEX_BASE]
+        base = self._shared.words[Word.INDEX_BASE]
         removed = False
         for path in (self._root / INDEX).glob("[0-9]*"):
             if not is_index_file_name(path.name) or int(path.name) <= base:

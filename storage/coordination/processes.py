@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _SAYS: Final = ".json"
 _LIFE: Final = ".life"
-_LETTERS: Final = ".in"
+_CONTROL_MESSAGES: Final = ".in"
 _SOCKET: Final = ".sock"
 _NOTES: Final = ".notes"
 _STAGED: Final = "."
@@ -78,7 +78,7 @@ _CLIENT: Final = members(
 """What a client's member must be, where it is there. What a consumer says of itself may be of a
 newer rmqctl, and is read by the broker's rules, one consumer at a time."""
 _SAID: Final = members({}, {"pid": whole(0), "host": text, "clients": rows(anything)})
-_LETTER: Final = table(anything)
+_CONTROL_MESSAGE: Final = table(anything)
 
 ControlMessage = dict[str, Any]
 
@@ -136,28 +136,28 @@ class ProcessEntries:
         finally:
             life.close()
 
-    def send(self, name: str, letter: ControlMessage, *, once: bool = False) -> bool:
+    def send(self, name: str, control_message: ControlMessage, *, once: bool = False) -> bool:
         """Leave a letter with a station and ring it; False if it is not there.
 
         With ``once`` it takes the place of an equal one that was not read yet, and comes before
         other letters: for news of what everybody can look at, so that a station that is stopped
         for a day does not find thousands of them.
         """
-        letters = self.path(name, _LETTERS)
+        control_messages = self.path(name, _CONTROL_MESSAGES)
         file = f"{time.monotonic_ns():020d}-{os.urandom(4).hex()}"
-        content = json.dumps(letter, separators=(",", ":")).encode()
+        content = json.dumps(control_message, separators=(",", ":")).encode()
         if once:
             import hashlib  # 3 ms that a process alone on its store does not need
 
             file = _ONCE + hashlib.sha256(content).hexdigest()
         try:
-            put_whole(letters / file, content)
+            put_whole(control_messages / file, content)
         except FileNotFoundError:
             return False
-        self.ring(name)
+        self.notify(name)
         return True
 
-    def ring(self, name: str) -> None:
+    def notify(self, name: str) -> None:
         """Have a station look for letters; does nothing after :meth:`close`."""
         with self._lock:
             if self._closed:
@@ -187,12 +187,12 @@ class ProcessEntries:
         ):
             path.unlink(missing_ok=True)
         remove_left(self.folder, name + _SAYS)
-        letters = self.path(name, _LETTERS)
+        control_messages = self.path(name, _CONTROL_MESSAGES)
         for _ in range(_TRIES):  # a letter may come in between
             try:
-                for path in letters.iterdir():
+                for path in control_messages.iterdir():
                     path.unlink(missing_ok=True)
-                letters.rmdir()
+                control_messages.rmdir()
             except FileNotFoundError:
                 break
             except OSError:
@@ -247,37 +247,37 @@ class ProcessEntries:
 class ProcessEntry(ForkAware):
     """A station of this process. :meth:`letters` belongs to one thread, the rest to any."""
 
-    __slots__ = ("_inherited", "_life", "_socket", "name", "stations")
+    __slots__ = ("_inherited", "_life", "_socket", "name", "processes")
 
-    def __init__(self, stations: ProcessEntries, content: Mapping[str, Any]) -> None:
+    def __init__(self, processes: ProcessEntries, content: Mapping[str, Any]) -> None:
         """Open a station; it is there for others when this returns.
 
         Raises StoreNotWritableError.
         """
-        self.stations = stations
+        self.processes = processes
         self._inherited = False
         self.name = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = _new_socket()
         self._life: LockFile | None = None
         try:
-            make_folders(stations.folder)
-            self._life = LockFile(stations.life_path(_STAGED + self.name))
+            make_folders(processes.folder)
+            self._life = LockFile(processes.life_path(_STAGED + self.name))
             self._life.lock(0)
-            self._life.path.rename(stations.life_path(self.name))
-            make_folders(stations.path(self.name, _LETTERS))
-            folder_fd = os.open(stations.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._life.path.rename(processes.life_path(self.name))
+            make_folders(processes.path(self.name, _CONTROL_MESSAGES))
+            folder_fd = os.open(processes.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 self._socket.bind(_address(folder_fd, self.name))
             finally:
                 os.close(folder_fd)
-            adopt(stations.path(self.name, _SOCKET))
+            adopt(processes.path(self.name, _SOCKET))
             self.say(content)
         except BaseException as error:
             with suppress(OSError):  # or it would live on with nobody in it
                 self.close()
             if isinstance(error, OSError):
                 reason = error.strerror or str(error)
-                raise StoreNotWritableError(stations.folder, reason) from error
+                raise StoreNotWritableError(processes.folder, reason) from error
             raise
         at_fork(self)
 
@@ -286,7 +286,7 @@ class ProcessEntry(ForkAware):
         if self._inherited:
             return
         data = json.dumps(content, separators=(",", ":")).encode()
-        put_whole(self.stations.path(self.name, _SAYS), data)
+        put_whole(self.processes.path(self.name, _SAYS), data)
 
     def sleep(self) -> None:
         """Sleep until somebody rings."""
@@ -307,15 +307,19 @@ class ProcessEntry(ForkAware):
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RD)
 
-    def letters(self) -> list[ControlMessage]:
+    def control_messages(self) -> list[ControlMessage]:
         """Take the letters that have come, oldest first.
 
         None is removed before all are read: an OSError leaves them for the next time.
         """
-        folder = self.stations.path(self.name, _LETTERS)
+        folder = self.processes.path(self.name, _CONTROL_MESSAGES)
         try:
             paths = sorted(path for path in folder.iterdir() if not path.name.startswith(_STAGED))
-            found = [letter for path in paths if (letter := _letter(path)) is not None]
+            found = [
+                control_message
+                for path in paths
+                if (control_message := _control_message(path)) is not None
+            ]
         except FileNotFoundError:  # somebody has removed the store's folder
             return []
         # An equal letter that comes between the two goes as well. What it tells of has happened
@@ -328,7 +332,7 @@ class ProcessEntry(ForkAware):
         """Go; others see that as a death with nothing left to do."""
         try:
             if not self._inherited:
-                self.stations.remove(self.name)
+                self.processes.remove(self.name)
         finally:
             self._socket.close()
             if self._life is not None:
@@ -348,14 +352,14 @@ def _is_client(value: Any) -> bool:
     return True
 
 
-def _letter(path: Path) -> ControlMessage | None:
+def _control_message(path: Path) -> ControlMessage | None:
     """Read a letter; None for what no station sends."""
     try:
-        letter = loads_strict(read_bounded(path))
-        check(letter, _LETTER)
+        control_message = loads_strict(read_bounded(path))
+        check(control_message, _CONTROL_MESSAGE)
     except (ValueError, CorruptFileError):
         return None
-    found: ControlMessage = letter
+    found: ControlMessage = control_message
     return found
 
 

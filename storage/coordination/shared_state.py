@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
     from storage.files.read_files import ReadOnlyFiles
 
-PAGE_NAME: Final = "shared"
+SHARED_STATE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
-PAGE_VERSION: Final = 3
-PAGE_MAGIC: Final = 0x726D7163_00000000 | PAGE_VERSION
+SHARED_STATE_VERSION: Final = 3
+SHARED_STATE_MAGIC: Final = 0x726D7163_00000000 | SHARED_STATE_VERSION
 WAITER_FLAGS: Final = 4096
 WAITER_TOPICS: Final = 8192
-WAITER_BELLS: Final = 10240
+WAITER_WAKERS: Final = 10240
 MAX_WAITERS: Final = 256
 SLOTS: Final = 16384
 SLOT_SIZE: Final = 16
@@ -88,7 +88,7 @@ class Word:
     UNDO_INDEX_HEADER = 22  # six words: 22..27
     RIVALS = 29  # a Java broker tried to start beside us since the page was made
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
-    GATE_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
+    LOCK_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
     MADE = 34  # when the page was made, ns: tells a page that was made anew from the one before
 
@@ -130,7 +130,7 @@ class SharedState:
         """Map the page; creates it when writable. OSError if it is not there or not readable."""
         self._fs = fs
         self._root = root
-        self.path = root / OURS / PAGE_NAME
+        self.path = root / OURS / SHARED_STATE_NAME
         self._names_path = root / OURS / QUEUES_NAME
         self._writable = writable
         self._lock = threading.Lock()  # guards the names and the mapping while it grows
@@ -167,8 +167,8 @@ class SharedState:
         That of an older one does not count: whoever is first in makes it anew.
         """
         magic = self.words[Word.MAGIC]
-        if magic >> 32 == PAGE_MAGIC >> 32 and magic > PAGE_MAGIC:
-            raise StoreVersionError(self.path, magic & 0xFFFFFFFF, PAGE_VERSION)
+        if magic >> 32 == SHARED_STATE_MAGIC >> 32 and magic > SHARED_STATE_MAGIC:
+            raise StoreVersionError(self.path, magic & 0xFFFFFFFF, SHARED_STATE_VERSION)
 
     def distrust(self, *, log_file_size: int) -> str | None:
         """Why a first-in must not trust this page, or None if it may.
@@ -203,7 +203,7 @@ class SharedState:
         log file must all agree.
         """
         words = self.words
-        if words[Word.MAGIC] != PAGE_MAGIC:
+        if words[Word.MAGIC] != SHARED_STATE_MAGIC:
             return "no page"
         if (words[Word.BOOT_HIGH], words[Word.BOOT_LOW]) != boot_id():
             return "another boot"
@@ -245,7 +245,7 @@ class SharedState:
         words[Word.DEVICE], words[Word.INODE] = info.st_dev, info.st_ino
         words[Word.LOCK_MTIME] = lock_mtime(str(self._root / LOCK))
         words[Word.MADE] = time.time_ns()
-        words[Word.MAGIC] = PAGE_MAGIC
+        words[Word.MAGIC] = SHARED_STATE_MAGIC
 
     # -- slots --------------------------------------------------------------------------------
 
@@ -408,9 +408,9 @@ class SharedStateBounds:
     Implements :class:`storage.read.bounds.Bounds`.
     """
 
-    def __init__(self, page: SharedState) -> None:
-        self.page = page
-        self._lock_time = JavaStart(str(page.path.parent.parent / LOCK))
+    def __init__(self, shared: SharedState) -> None:
+        self.shared = shared
+        self._lock_time = JavaStart(str(shared.path.parent.parent / LOCK))
 
     @classmethod
     def open(cls, root: Path, *, log_file_size: int) -> Self | None:
@@ -419,36 +419,36 @@ class SharedStateBounds:
         Takes no lock and creates nothing.
         """
         try:
-            page = SharedState(FileSystem(), root, writable=False)
+            shared = SharedState(FileSystem(), root, writable=False)
         except OSError:
             return None
         from .shared_state_check import contradiction
 
-        if page.stale(log_file_size=log_file_size) or contradiction(page, root, log_file_size):
-            page.close()
+        if shared.stale(log_file_size=log_file_size) or contradiction(shared, root, log_file_size):
+            shared.close()
             return None
         try:
-            page.queues()
+            shared.queues()
         except CorruptFileError as error:
-            page.close()
+            shared.close()
             go_on_without(error, "the queues are read from their own files")
             return None
-        return cls(page)
+        return cls(shared)
 
     def log_end(self) -> int:
         """End of the last whole record, exclusive."""
-        end: int = self.page.words[_LOG_END]
+        end: int = self.shared.words[_LOG_END]
         return end
 
     def finished_to(self) -> int:
         """Where the log ends when the batch of a dead writer is finished (writing/resolve.py)."""
-        words = self.page.words
+        words = self.shared.words
         end: int = words[Word.TO if words[Word.STAGE] == STAGE_DISPATCH else _LOG_END]
         return end
 
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset."""
-        start: int = self.page.words[_KEYS_FROM]
+        start: int = self.shared.words[_KEYS_FROM]
         return start
 
     def index_is_whole(self) -> bool:
@@ -457,38 +457,40 @@ class SharedStateBounds:
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue's max offset (exclusive), 0 for a queue that has no message."""
-        return self.page.queue_end(topic, queue_id)
+        return self.shared.queue_end(topic, queue_id)
 
     def agrees(self, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
         """Whether a queue can end where the page says, by its files; for who reads it first."""
         from .shared_state_check import queue_agrees
 
         for _ in range(_LOOKS):
-            if queue_agrees(self.page, topic, queue_id, row):
+            if queue_agrees(self.shared, topic, queue_id, row):
                 return True
             time.sleep(0.0005)  # a writer may be between two stores
         return False
 
     def made(self) -> int:
         """When the page was made; another one is made at another time."""
-        return int(self.page.words[Word.MADE])
+        return int(self.shared.words[Word.MADE])
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that ever got a unit; a writer may have died after naming another one."""
-        page = self.page
-        return [queue for slot, queue in enumerate(page.queues()) if page.next_offset(slot)]
+        shared = self.shared
+        return [queue for slot, queue in enumerate(shared.queues()) if shared.next_offset(slot)]
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""
-        generation: int = self.page.words[_FILES_GENERATION]
+        generation: int = self.shared.words[_FILES_GENERATION]
         return generation
 
     def valid(self) -> bool:
         """Whether the page still speaks for the store: no Java broker has run meanwhile."""
-        words = self.page.words
-        return bool(words[_MAGIC] == PAGE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns())
+        words = self.shared.words
+        return bool(
+            words[_MAGIC] == SHARED_STATE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns()
+        )
 
     def close(self) -> None:
         """Let go of the page."""
         self._lock_time.close()
-        self.page.close()
+        self.shared.close()

@@ -54,27 +54,27 @@ class NewestRecord(NamedTuple):
     """All its records were looked at."""
 
 
-def contradiction(page: SharedState, root: Path, log_file_size: int) -> str | None:
+def contradiction(shared: SharedState, root: Path, log_file_size: int) -> str | None:
     """Why the words can not be true, or None. Takes no lock: words that move are looked at again,
     and count as true if they move on and on, because a writer lives then."""
     for _ in range(_LOOKS):
-        before = _copy(page)
-        found = _judge(page, before, root, log_file_size)
+        before = _copy(shared)
+        found = _judge(shared, before, root, log_file_size)
         if found is None:
             return None
-        if _copy(page) == before:
+        if _copy(shared) == before:
             time.sleep(0.0005)  # a writer that is between two stores
-            if _copy(page) == before:
+            if _copy(shared) == before:
                 return found
     return None
 
 
-def _copy(page: SharedState) -> list[int]:
-    words = page.words
+def _copy(shared: SharedState) -> list[int]:
+    words = shared.words
     return [0] * Word.STATE + [int(words[number]) for number in _WORDS]
 
 
-def _judge(page: SharedState, words: list[int], root: Path, size: int) -> str | None:
+def _judge(shared: SharedState, words: list[int], root: Path, size: int) -> str | None:
     stage, start, to = words[Word.STAGE], words[Word.FROM], words[Word.TO]
     end = words[Word.LOG_END]
     if not 0 <= end < _FARTHEST or stage not in _STAGES:
@@ -91,7 +91,7 @@ def _judge(page: SharedState, words: list[int], root: Path, size: int) -> str | 
         return (
             _judge_log(root, words, size)
             or _judge_keys(root, words, size)
-            or _judge_names(page, words, root)
+            or _judge_names(shared, words, root)
         )
     except OSError as error:
         return f"{error.filename or root}: {error.strerror}"
@@ -160,12 +160,12 @@ def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
     return None
 
 
-def _judge_names(page: SharedState, words: list[int], root: Path) -> str | None:
+def _judge_names(shared: SharedState, words: list[int], root: Path) -> str | None:
     count = words[Word.NAMES_BYTES]
-    if count == 0 and not page.mapped_offset(0):
+    if count == 0 and not shared.mapped_offset(0):
         return None
     try:
-        text = read_bounded(page.path.parent / QUEUES_NAME)
+        text = read_bounded(shared.path.parent / QUEUES_NAME)
     except FileNotFoundError:
         text = b""
     except CorruptFileError:
@@ -173,7 +173,7 @@ def _judge_names(page: SharedState, words: list[int], root: Path) -> str | None:
     names = text[:count] if 0 <= count <= len(text) else b""
     if len(names) != count or (names and not names.endswith(b"\n")):
         return "the names of its queues end elsewhere"
-    if page.mapped_offset(names.count(b"\n")):
+    if shared.mapped_offset(names.count(b"\n")):
         return "it has more queues than names"
     return None
 
@@ -208,15 +208,15 @@ def _read(root: Path, offset: int, size: int, count: int) -> bytes:
 # -- queues --------------------------------------------------------------------------------------
 
 
-def queue_agrees(page: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
+def queue_agrees(shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
     """Whether a queue can end where the page says, by its files.
 
     The unit before its end is there, and the one at it is not, or of a record behind the log's end.
     Nothing is locked: the order of looks makes what a writer adds meanwhile no contradiction.
     """
     files = row.relist()
-    log_end = int(page.words[Word.LOG_END])
-    end = page.queue_end(topic, queue_id)
+    log_end = int(shared.words[Word.LOG_END])
+    end = shared.queue_end(topic, queue_id)
     if not files:
         return 0 <= end < _FARTHEST
     first = files[0] // CQ_STORE_UNIT_SIZE
@@ -230,27 +230,27 @@ def queue_agrees(page: SharedState, topic: str, queue_id: int, row: ReadOnlyFile
     if end == first:
         return True
     offset, size = _unit(row, end - 1)
-    return size > 0 and offset >= 0 and offset + size <= _batch_end(page)
+    return size > 0 and offset >= 0 and offset + size <= _batch_end(shared)
 
 
-def mend_queue(page: SharedState, topic: str, queue_id: int, config: StoreConfig) -> bool:
+def mend_queue(shared: SharedState, topic: str, queue_id: int, config: StoreConfig) -> bool:
     """Make a queue end where files and log say; False if they lack units that the log has, which
     is more than a wrong word. Needs the gate; nothing is half done."""
     from storage.files.read_files import StoreFiles
     from storage.read.scan_bounds import ScanBounds
 
-    slot = page.slot(topic, queue_id)
-    bounds = ScanBounds(StoreFiles(page.path.parent.parent, config), config, doubtful=True)
+    slot = shared.slot(topic, queue_id)
+    bounds = ScanBounds(StoreFiles(shared.path.parent.parent, config), config, doubtful=True)
     try:
         end = bounds.next_offset(topic, queue_id)
         whole = not bounds.rebuilt.next_offset(topic, queue_id)
-        whole = whole and bounds.log_end() == page.words[Word.LOG_END]
+        whole = whole and bounds.log_end() == shared.words[Word.LOG_END]
     finally:
         bounds.close()
     if slot is None or not whole:
         return False
-    page.set_next_offset(slot, end)
-    page.set_synced_offset(slot, 0)
+    shared.set_next_offset(slot, end)
+    shared.set_synced_offset(slot, 0)
     return True
 
 
@@ -264,8 +264,8 @@ def _unit(row: ReadOnlyFiles, queue_offset: int) -> tuple[int, int]:
     return offset, size
 
 
-def _batch_end(page: SharedState) -> int:
+def _batch_end(shared: SharedState) -> int:
     """The log's end, or that of the batch whose units are being written."""
-    words = page.words
+    words = shared.words
     to = int(words[Word.TO]) if words[Word.STAGE] == STAGE_DISPATCH else 0
     return max(to, int(words[Word.LOG_END]))

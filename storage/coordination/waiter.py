@@ -21,39 +21,39 @@ _WITHOUT_BELL_MS: Final = 20
 class Waiter:
     """What the thread of one opening that waits does, and whoever wakes it."""
 
-    def __init__(self, page: SharedState, root: Path) -> None:
-        self._page = page
+    def __init__(self, shared: SharedState, root: Path) -> None:
+        self._shared = shared
         self._root = root
-        self._bell: Waker | None = None
+        self._waker: Waker | None = None
         self._woken = False
 
     def wait(self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None) -> int:
         """Wait as ``MessageStore.wait``; raises OSError if no bell can be made."""
-        words = self._page.words
+        words = self._shared.words
         if words[Word.LOG_END] != known_log_end or timeout_ms <= 0:
             return int(words[Word.LOG_END])
-        if self._bell is None:
-            self._bell = Waker.take(FileSystem(), self._page, self._root)
-        if self._bell is None:  # 256 others wait already
+        if self._waker is None:
+            self._waker = Waker.take(FileSystem(), self._shared, self._root)
+        if self._waker is None:  # 256 others wait already
             time.sleep(min(timeout_ms, _WITHOUT_BELL_MS) / 1000)
             return int(words[Word.LOG_END])
-        self._bell.arm(topics)
+        self._waker.arm(topics)
         try:
             if words[Word.LOG_END] == known_log_end and not self._woken:
-                self._bell.sleep(min(timeout_ms, LONGEST_SLEEP_MS))
+                self._waker.sleep(min(timeout_ms, LONGEST_SLEEP_MS))
         finally:
-            self._bell.disarm()
+            self._waker.disarm()
             self._woken = False
         return int(words[Word.LOG_END])
 
     def wake(self) -> None:
         """End the wait of another thread, or its next one."""
         self._woken = True  # before the look at the bell: a waiter makes it, then looks here
-        bell = self._bell
-        if bell is not None:
-            bell.wake()
+        waker = self._waker
+        if waker is not None:
+            waker.wake()
 
     def close(self) -> None:
         """Give the bell back. Closing twice is fine, also where the first time was broken off."""
-        if self._bell is not None:
-            self._bell.close()
+        if self._waker is not None:
+            self._waker.close()

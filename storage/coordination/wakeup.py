@@ -34,16 +34,16 @@ from storage.files.creating import adopt
 from storage.files.fs import WORD
 from storage.format.names import OURS
 
-from .futex import ring_word
+from .futex import wake_word
 from .locks import ForkAware, LockFile, at_fork
-from .shared_state import MAX_WAITERS, WAITER_BELLS, WAITER_FLAGS, WAITER_TOPICS, SharedState
+from .shared_state import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, WAITER_WAKERS, SharedState
 
 if TYPE_CHECKING:
     import socket
 
     from storage.files.fs import FileSystem
 
-BELLS: Final = "bells"
+WAKERS: Final = "bells"
 TOPIC_BITS: Final = 63
 ANY_TOPIC: Final = (1 << TOPIC_BITS) - 1
 LONGEST_SLEEP_MS: Final = 1000
@@ -72,34 +72,34 @@ def _word_of(topic: str) -> int:
 class Waker(ABC):
     """One waiter's slot and what it is rung by. Not for several threads at once."""
 
-    def __init__(self, page: SharedState, slot: int, lock: LockFile) -> None:
-        self._page = page
+    def __init__(self, shared: SharedState, slot: int, lock: LockFile) -> None:
+        self._shared = shared
         self._slot = slot
         self._lock = lock
 
     @classmethod
-    def take(cls, fs: FileSystem, page: SharedState, root: Path) -> Waker | None:
+    def take(cls, fs: FileSystem, shared: SharedState, root: Path) -> Waker | None:
         """Take a free slot, or None when 256 waiters are there already (then poll).
 
         Raises OSError if the bell can not be made, and the slot is free again.
         """
-        lock = LockFile(page.path)
-        bell: Waker | None = None
+        lock = LockFile(shared.path)
+        waker: Waker | None = None
         try:
             for slot in range(MAX_WAITERS):
                 if lock.try_lock(WAITER_FLAGS + slot):
                     compiled = native.compiled
-                    if compiled is not None and compiled.has_word_bells():
-                        bell = FutexWaker(page, slot, lock)
+                    if compiled is not None and compiled.has_futex_wakers():
+                        waker = FutexWaker(shared, slot, lock)
                     else:
-                        directory = root / OURS / BELLS
+                        directory = root / OURS / WAKERS
                         fs.make_dirs(directory)
-                        bell = SocketWaker(page, slot, lock, directory)
+                        waker = SocketWaker(shared, slot, lock, directory)
                     break
         finally:
-            if bell is None:
+            if waker is None:
                 lock.close()
-        return bell
+        return waker
 
     @abstractmethod
     def arm(self, topics: Collection[str] | None) -> None:
@@ -118,7 +118,7 @@ class Waker(ABC):
     def disarm(self) -> None:
         """Stop being rung."""
         at = WAITER_FLAGS + self._slot
-        self._page.map[at : at + 1] = _CLEAR
+        self._shared.map[at : at + 1] = _CLEAR
 
     def close(self) -> None:
         """Give the slot back. Closing twice is fine, also where the first time was broken off."""
@@ -135,19 +135,19 @@ class FutexWaker(Waker):
     def arm(self, topics: Collection[str] | None) -> None:
         """See Bell.arm."""
         assert native.compiled is not None
-        self._seen = native.compiled.arm(self._page.map, self._slot, topics_word(topics))
+        self._seen = native.compiled.arm(self._shared.map, self._slot, topics_word(topics))
 
     def sleep(self, timeout_ms: int) -> bool:
         """See Bell.sleep."""
         assert native.compiled is not None
         limit = max(0, min(timeout_ms, LONGEST_SLEEP_MS))
-        rung: bool = native.compiled.rung(self._page.map, self._slot, self._seen, limit)
-        return rung
+        woken: bool = native.compiled.woken(self._shared.map, self._slot, self._seen, limit)
+        return woken
 
     def wake(self) -> None:
         """See Bell.wake."""
         assert native.compiled is not None
-        native.compiled.wake(self._page.map, self._slot)
+        native.compiled.wake(self._shared.map, self._slot)
 
 
 class SocketWaker(Waker, ForkAware):
@@ -157,8 +157,8 @@ class SocketWaker(Waker, ForkAware):
     as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
     """
 
-    def __init__(self, page: SharedState, slot: int, lock: LockFile, directory: Path) -> None:
-        super().__init__(page, slot, lock)
+    def __init__(self, shared: SharedState, slot: int, lock: LockFile, directory: Path) -> None:
+        super().__init__(shared, slot, lock)
         self._path = directory / str(slot)
         directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         made: socket.socket | None = None
@@ -182,10 +182,10 @@ class SocketWaker(Waker, ForkAware):
         with suppress(BlockingIOError):
             while self._socket.recv(16):
                 pass
-        words = self._page.words
+        words = self._shared.words
         words[WAITER_TOPICS // 8 + self._slot] = topics_word(topics)
         at = WAITER_FLAGS + self._slot
-        self._page.map[at : at + 1] = bytes((BY_SOCKET,))
+        self._shared.map[at : at + 1] = bytes((BY_SOCKET,))
         self._lock.holder(WAITER_FLAGS + self._slot)  # a system call: full barrier
 
     def sleep(self, timeout_ms: int) -> bool:
@@ -218,37 +218,37 @@ class SocketWaker(Waker, ForkAware):
 class Notifier:
     """What an appender rings with."""
 
-    def __init__(self, page: SharedState, root: Path) -> None:
-        self._page = page
-        self._directory = root / OURS / BELLS
+    def __init__(self, shared: SharedState, root: Path) -> None:
+        self._shared = shared
+        self._directory = root / OURS / WAKERS
         self._lock = threading.Lock()  # guards the sockets: one is closed in no other's send
         self._sockets: dict[int, socket.socket] = {}  # by slot, each connected to its bell
 
     def anybody(self) -> bool:
         """Whether somebody waits; to be asked after the gate is released. Costs 0.2 us."""
-        return self._page.map[WAITER_FLAGS:_FLAGS_END] != _NOBODY
+        return self._shared.map[WAITER_FLAGS:_FLAGS_END] != _NOBODY
 
-    def ring(self, topics: set[str] | None) -> None:
+    def notify(self, topics: set[str] | None) -> None:
         """Ring everybody who waits for one of ``topics`` (None = all), after the gate is
         released."""
-        self._ring(topics_word(topics))
+        self._notify(topics_word(topics))
 
-    def ring_for(self, topic: str) -> None:
+    def wake_for(self, topic: str) -> None:
         """Ring everybody who waits for ``topic``, after the gate is released."""
-        self._ring(_word_of(topic))
+        self._notify(_word_of(topic))
 
-    def _ring(self, wanted: int) -> None:
-        mapped, compiled = self._page.map, native.compiled
-        if compiled is not None and not compiled.ring(mapped, wanted):
+    def _notify(self, wanted: int) -> None:
+        mapped, compiled = self._shared.map, native.compiled
+        if compiled is not None and not compiled.notify(mapped, wanted):
             return
         for slot, how in enumerate(mapped[WAITER_FLAGS:_FLAGS_END]):
-            if how and self._page.words[WAITER_TOPICS // 8 + slot] & wanted:
+            if how and self._shared.words[WAITER_TOPICS // 8 + slot] & wanted:
                 at = WAITER_FLAGS + slot
                 mapped[at : at + 1] = _CLEAR
                 if how == BY_SOCKET:
                     self._send(slot)
                 else:
-                    ring_word(mapped, WAITER_BELLS + WORD * slot)
+                    wake_word(mapped, WAITER_WAKERS + WORD * slot)
 
     def _send(self, slot: int) -> None:
         # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.

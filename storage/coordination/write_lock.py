@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .write_lock_progress import WriteLockProgress
 
 JAVA_BYTE: Final = 0
-GATE_BYTE: Final = 1
+WRITE_LOCK_BYTE: Final = 1
 _FIRST_PAUSE: Final = 50e-6
 LONGEST_PAUSE: Final = 2e-3
 """Seconds between two looks of one who has been waiting for a while."""
@@ -74,7 +74,7 @@ _SHORT_PUT: Final = 100e-6
 """The two system calls are next to nothing beside a longer one, and looking for idleness costs."""
 _QUICK_FOR_TURN: Final = 4
 _TURN: Final = 10e-3
-_GREED: Final = 20e-3
+_MOST_CONTENDED_TIME: Final = 20e-3
 """Who has had the gate so long while others asked leaves it free until they have looked."""
 _LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
 _QUIET: Final = 0.2
@@ -105,10 +105,10 @@ class WriteLock:
         self._timeout_ms = timeout_ms
         self.lock_file = LockFile(lock_path)
         """The descriptor, which is the gate's to close."""
-        self.turns = threading.Lock()
+        self.thread_mutex = threading.Lock()
         """What the threads of this process take turns with: held whenever the gate is used."""
         self._pid = os.getpid()
-        self._page: SharedState | None = None
+        self._shared: SharedState | None = None
         self._words: Any = None
         self._watch = IdleWatch(self._look)
         self.may_hold_on = _ORDERED
@@ -120,7 +120,7 @@ class WriteLock:
         self.heard = 0
         """The page's GATE_WANTED when it was last looked at."""
         self._kept = False
-        self.lone_from = float("inf")
+        self.uncontended_after = float("inf")
         """A put from this time on (monotonic, in seconds) may take the gate, if nobody asks for it,
         and give it back without anything being noted here but this: it is no run of puts."""
         self._closing = False
@@ -132,35 +132,38 @@ class WriteLock:
         self._taken_at = 0.0
         self._let_go_at = float("-inf")
         self._held_for = 0.0
-        self._greed = 0.0  # for how long it was had while others asked, without ever waiting
+        self._contended_time = (
+            0.0  # for how long it was had while others asked, without ever waiting
+        )
         self._seen_end = -1
 
     @property
-    def page(self) -> SharedState | None:
+    def shared(self) -> SharedState | None:
         """Where holders and those who wait tell of themselves. Set while the gate is held, once
         the page is mapped; set back to None before the page is closed, and after :meth:`shut`."""
-        return self._page
+        return self._shared
 
-    @page.setter
-    def page(self, page: SharedState | None) -> None:
-        if page is not None:
-            self.heard = page.words[Word.GATE_WANTED]
-            page.words[Word.HOLDER_PID] = self._pid
-        self._page = page
-        self._words = None if page is None else page.words
+    @shared.setter
+    def shared(self, shared: SharedState | None) -> None:
+        if shared is not None:
+            self.heard = shared.words[Word.LOCK_WANTED]
+            shared.words[Word.HOLDER_PID] = self._pid
+        self._shared = shared
+        self._words = None if shared is None else shared.words
 
     # -- byte 1 -------------------------------------------------------------------------------
 
     def wait_turn(self, timeout_ms: int | None = None) -> None:
-        """Wait while other threads of this process use the gate; ``turns`` is free then, or nearly.
+        """Wait while other threads of this process use the gate; ``thread_mutex`` is free then, or
+        nearly.
 
         Raises WriteLockTimeoutError after ``timeout_ms`` (default: the store's).
         """
-        if self.turns.locked():
+        if self.thread_mutex.locked():
             limit = self._timeout_ms if timeout_ms is None else timeout_ms
-            if not self.turns.acquire(timeout=limit / 1000):
+            if not self.thread_mutex.acquire(timeout=limit / 1000):
                 raise WriteLockTimeoutError(self._root, limit, "another thread of this process")
-            self.turns.release()
+            self.thread_mutex.release()
 
     def take(self, timeout_ms: int | None = None) -> None:
         """Lock byte 1 if it is not :attr:`holding`; needs the turn.
@@ -180,7 +183,7 @@ class WriteLock:
         """
         if not self._taken:
             self._unlock()  # who was interrupted in between does not know whether it is locked
-        elif not self.holding or self._words[Word.GATE_WANTED] != self.heard:
+        elif not self.holding or self._words[Word.LOCK_WANTED] != self.heard:
             self._let_go_or_hold_on()
 
     def keep(self) -> None:
@@ -208,11 +211,11 @@ class WriteLock:
         gives the gate back as ever."""
         self._closing = True
         self.may_hold_on = self._kept = self.holding = False
-        self.lone_from = float("inf")
+        self.uncontended_after = float("inf")
         self._watch.stop()
 
     @property
-    def held_on(self) -> bool:
+    def biased(self) -> bool:
         """Whether byte 1 stays locked between two puts now, if it is not kept anyway."""
         return self.holding and not self._kept
 
@@ -220,7 +223,7 @@ class WriteLock:
     def held(self, timeout_ms: int | None = None) -> Iterator[None]:
         """Hold the gate for a block. Raises WriteLockTimeoutError and StoreClosedError."""
         self.wait_turn(timeout_ms)
-        with self.turns:
+        with self.thread_mutex:
             try:
                 self.take(timeout_ms)
                 yield
@@ -246,17 +249,17 @@ class WriteLock:
             self._quick = 0
         else:
             self._quick += 1
-        if self._greed > _GREED:
-            self._greed = 0.0
+        if self._contended_time > _MOST_CONTENDED_TIME:
+            self._contended_time = 0.0
             time.sleep(max(0.0, _LEFT_FREE - gap))
-        if self.lock_file.try_lock(GATE_BYTE):
+        if self.lock_file.try_lock(WRITE_LOCK_BYTE):
             self._taken = True
             self._taken_at = time.monotonic()
         else:
             self._wait(start, limit_ms)
             self._taken = True
             self._taken_at = self._asked_at = time.monotonic()
-            self._greed = 0.0
+            self._contended_time = 0.0
             if self._quick >= _QUICK_FOR_TURN and self.may_hold_on and self._words is not None:
                 self._hold_on(self._taken_at + _TURN)
         if self._words is not None:
@@ -273,7 +276,7 @@ class WriteLock:
         while True:
             self._ask()
             time.sleep(pause)
-            if self.lock_file.try_lock(GATE_BYTE):
+            if self.lock_file.try_lock(WRITE_LOCK_BYTE):
                 return
             now = time.monotonic()
             if self._ends < deadline and not hurries:
@@ -285,7 +288,7 @@ class WriteLock:
                 if progress is None:
                     from .write_lock_progress import WriteLockProgress  # only a long wait needs it
 
-                    progress = WriteLockProgress(self._root, self.lock_file.path, GATE_BYTE)
+                    progress = WriteLockProgress(self._root, self.lock_file.path, WRITE_LOCK_BYTE)
                 made = progress.is_made()
                 looked = time.monotonic()
                 # The time of the look itself does not count: it grows with the processes.
@@ -302,16 +305,16 @@ class WriteLock:
 
     def _ask(self) -> None:
         if self._words is None:
-            change_unmapped(self._root, Word.GATE_WANTED)
+            change_unmapped(self._root, Word.LOCK_WANTED)
         else:
-            self._words[Word.GATE_WANTED] = time.monotonic_ns()
+            self._words[Word.LOCK_WANTED] = time.monotonic_ns()
 
     def _let_go_or_hold_on(self) -> None:
         now = time.monotonic()
         words = self._words
-        if words is not None and words[Word.GATE_WANTED] != self.heard:
-            self.heard = words[Word.GATE_WANTED]
-            self._greed += now - max(self._taken_at, self._asked_at)
+        if words is not None and words[Word.LOCK_WANTED] != self.heard:
+            self.heard = words[Word.LOCK_WANTED]
+            self._contended_time += now - max(self._taken_at, self._asked_at)
             self._asked_at = now
         if self._kept or (self.holding and now < self._turn_end):
             return
@@ -341,22 +344,22 @@ class WriteLock:
             self._words[Word.HOLDER_PID] = 0
         self.holding = self._taken = False
         self._let_go_at = now
-        pauses = self._closing or self._greed > _GREED
-        self.lone_from = float("inf") if pauses else now + self._lone_after
+        pauses = self._closing or self._contended_time > _MOST_CONTENDED_TIME
+        self.uncontended_after = float("inf") if pauses else now + self._lone_after
         self._unlock()
 
     def _unlock(self) -> None:
         if self.lock_file.fd >= 0:
-            self.lock_file.unlock(GATE_BYTE)
+            self.lock_file.unlock(WRITE_LOCK_BYTE)
 
     def _look(self) -> bool:
         """Let go if nothing was put since the last look; whether the gate is still held on to."""
-        if not self.turns.acquire(False):
+        if not self.thread_mutex.acquire(False):
             return True  # it is being used
         try:
             return self._let_go_when_idle()
         finally:
-            self.turns.release()
+            self.thread_mutex.release()
 
     def _let_go_when_idle(self) -> bool:
         if not self.holding or self._kept:
@@ -374,7 +377,7 @@ class WriteLock:
 
         # The page's word is stale when its writer died and another process is opening the store.
         known = 0 if self._words is None else int(self._words[Word.HOLDER_PID])
-        return describe_holder(self.lock_file.path, GATE_BYTE, known)
+        return describe_holder(self.lock_file.path, WRITE_LOCK_BYTE, known)
 
     # -- byte 0 -------------------------------------------------------------------------------
 
@@ -418,8 +421,8 @@ class WriteLock:
         self.shut()
         has_turn = False
         try:
-            has_turn = self.turns.acquire(timeout=self._timeout_ms / 1000)
+            has_turn = self.thread_mutex.acquire(timeout=self._timeout_ms / 1000)
         finally:
             self.lock_file.close()
             if has_turn:
-                self.turns.release()
+                self.thread_mutex.release()

@@ -17,10 +17,10 @@ from typing import Final
 
 from storage.format.names import OURS
 
-from .shared_state import PAGE_MAGIC, PAGE_NAME
+from .shared_state import SHARED_STATE_MAGIC, SHARED_STATE_NAME
 
 _LOOK_SECONDS: Final = 2e-3
-_MAGIC: Final = PAGE_MAGIC.to_bytes(8, sys.byteorder)
+_MAGIC: Final = SHARED_STATE_MAGIC.to_bytes(8, sys.byteorder)
 
 
 def change_unmapped(root: Path, word: int) -> None:
@@ -30,7 +30,7 @@ def change_unmapped(root: Path, word: int) -> None:
     A store without a page of this version has nobody who looks there.
     """
     try:
-        fd = os.open(root / OURS / PAGE_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(root / OURS / SHARED_STATE_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return
     try:

@@ -22,18 +22,18 @@ from storage.files.bounded import read_first
 from storage.format.names import OURS
 
 from .lock_owner import find_holder
-from .shared_state import PAGE_MAGIC, PAGE_NAME, Word
+from .shared_state import SHARED_STATE_MAGIC, SHARED_STATE_NAME, Word
 
 _WORD_SIZE: Final = 8
 _WORDS: Final = (Word.HOLDER_PID, Word.FROM, Word.LOG_END)
-_PAGE_BYTES: Final = _WORD_SIZE * (max(_WORDS) + 1)
+_SHARED_STATE_BYTES: Final = _WORD_SIZE * (max(_WORDS) + 1)
 
 
 class WriteLockProgress:
     """Compares what can be seen of the holders with what was seen at the last look."""
 
     def __init__(self, root: Path, lock_path: Path, byte: int) -> None:
-        self._page_path = root / OURS / PAGE_NAME
+        self._page_path = root / OURS / SHARED_STATE_NAME
         self._lock_path = lock_path
         self._byte = byte
         self._words: tuple[int, ...] | None = None
@@ -57,10 +57,10 @@ class WriteLockProgress:
     def _read_words(self) -> tuple[int, ...] | None:
         """The words that change with progress; None while the page is not valid."""
         try:
-            data = read_first(self._page_path, _PAGE_BYTES)
+            data = read_first(self._page_path, _SHARED_STATE_BYTES)
         except OSError:
             return None
-        if len(data) < _PAGE_BYTES or _word(data, Word.MAGIC) != PAGE_MAGIC:
+        if len(data) < _SHARED_STATE_BYTES or _word(data, Word.MAGIC) != SHARED_STATE_MAGIC:
             return None
         return tuple(_word(data, number) for number in _WORDS)
 

@@ -34,11 +34,11 @@ class ReadMap:
     ``length`` may be below the row's file size if the file was cut short.
     """
 
-    __slots__ = ("inode", "length", "looked_at", "map", "view")
+    __slots__ = ("inode", "length", "map", "observed", "view")
 
-    def __init__(self, mapped: mmap.mmap, inode: int, *, looked_at: bool = False) -> None:
+    def __init__(self, mapped: mmap.mmap, inode: int, *, observed: bool = False) -> None:
         self.map = mapped
-        self.looked_at = looked_at
+        self.observed = observed
         """Nothing of it is read ahead: see :meth:`ReadOnlyFiles.look`."""
         self.inode = inode
         """Which file it is: another one may get its name."""
@@ -108,7 +108,7 @@ class ReadOnlyFiles:
         found = self.opened.get(file_from_offset)
         if found is None:
             return self._open(file_from_offset)
-        if found.looked_at:
+        if found.observed:
             self._read_on(found)
         return found
 
@@ -119,7 +119,7 @@ class ReadOnlyFiles:
         of the page cache. It is read ahead again once the file is asked for by :meth:`at`.
         """
         found = self.opened.get(file_from_offset)
-        return found if found is not None else self._open(file_from_offset, looked_at=True)
+        return found if found is not None else self._open(file_from_offset, observed=True)
 
     def offsets(self) -> list[int]:
         """First offsets of the files, ascending, as they were listed last; names of another form
@@ -165,11 +165,11 @@ class ReadOnlyFiles:
 
     def _read_on(self, found: ReadMap) -> None:
         """Have a file read ahead that was only looked at before."""
-        found.looked_at = False
+        found.observed = False
         if not self._at_random:
             found.map.madvise(mmap.MADV_NORMAL)
 
-    def _open(self, file_from_offset: int, *, looked_at: bool = False) -> ReadMap | None:
+    def _open(self, file_from_offset: int, *, observed: bool = False) -> ReadMap | None:
         if file_from_offset < 0:
             return None
         budget = self._budget
@@ -189,10 +189,10 @@ class ReadOnlyFiles:
                 if length == 0 or not stat.S_ISREG(info.st_mode):
                     return None
                 mapped = mmap.mmap(fd, length, access=mmap.ACCESS_READ)
-                found = ReadMap(mapped, info.st_ino, looked_at=looked_at)
+                found = ReadMap(mapped, info.st_ino, observed=observed)
             finally:
                 os.close(fd)
-            if looked_at or self._at_random:
+            if observed or self._at_random:
                 found.map.madvise(mmap.MADV_RANDOM)
             if length == self.file_size:  # a shorter one may still grow: look again next time
                 self.opened[file_from_offset] = found

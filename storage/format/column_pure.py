@@ -103,13 +103,13 @@ def prepare_column_pure(column: ColumnParts) -> PreparedRecords:
     for start, rows in varying:
         start += len(field) + 2
         tails[:, start : start + rows.shape[1]] = rows
-    image = _image(between, begin, bodies, key_parts)
+    buffer = _image(between, begin, bodies, key_parts)
 
     hashes, key_counts = _no_keys()
     if is_indexed(sys_flag):
         hashes, key_counts = _key_hashes(topic, unique_rows, key_rows, keys)
     return PreparedColumns(
-        image,
+        buffer,
         np.cumsum(sizes) - sizes,
         sizes,
         queues,

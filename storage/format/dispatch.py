@@ -89,7 +89,7 @@ def read_request(
     units: list[tuple[str, int, int]] = []
     if gets_unit(head.sys_flag) and is_possible_topic(topic):
         units.append((topic, head.queue_id, head.queue_offset))
-        units += _light_queues(properties, head.queue_id)
+        units += _lmq_queues(properties, head.queue_id)
     hashes: tuple[int, ...] = ()
     if is_indexed(head.sys_flag):
         unique = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
@@ -122,7 +122,7 @@ def read_keys(buffer: bytes | memoryview, position: int, size: int) -> KeyRow:
     return topic, keys, head.physical_offset, head.store_timestamp
 
 
-def _light_queues(properties: dict[str, str], queue_id: int) -> Iterator[tuple[str, int, int]]:
+def _lmq_queues(properties: dict[str, str], queue_id: int) -> Iterator[tuple[str, int, int]]:
     names = properties.get(PROPERTY_INNER_MULTI_DISPATCH)
     offsets = properties.get(PROPERTY_INNER_MULTI_QUEUE_OFFSET)
     if names and offsets:

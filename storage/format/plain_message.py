@@ -103,5 +103,5 @@ def prepare_sent(
     made = _encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)
     if made is None:
         return None
-    image, table, queues, hashes, msg_ids = made
-    return PreparedTable(image, table, queues, hashes), msg_ids
+    buffer, table, queues, hashes, msg_ids = made
+    return PreparedTable(buffer, table, queues, hashes), msg_ids

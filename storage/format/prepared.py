@@ -32,14 +32,14 @@ _BORN_V6: Final = 0x10
 class PreparedRecords:
     """A run of records of one append, in order.
 
-    ``image`` holds them one behind the other, record i at ``starts[i]`` (the first at 0) with
+    ``buffer`` holds them one behind the other, record i at ``starts[i]`` (the first at 0) with
     ``sizes[i]`` bytes. ``queues`` lists the distinct (topic, queue_id); ``queue_index[i]`` is the
     number of record i's queue in it, None = all are ``queues[0]``. ``has_unit`` None = every
     record gets a consume queue unit. ``delays_ms[i]`` >= 0: the unit's tags code is the store
     timestamp plus that delay; None or -1: it is ``tags_codes[i]``. ``key_hashes`` are the index
     hashes of all records in order, ``key_counts`` how many each has (an int = all the same).
 
-    Not safe to share among threads: ``place`` changes ``image``.
+    Not safe to share among threads: ``place`` changes ``buffer``.
     """
 
     store_timestamps: Ints | None = None
@@ -48,9 +48,9 @@ class PreparedRecords:
     """Whether such times may be older than the log's newest."""
 
     __slots__ = (
+        "buffer",
         "delays_ms",
         "has_unit",
-        "image",
         "key_counts",
         "key_hashes",
         "queue_index",
@@ -62,7 +62,7 @@ class PreparedRecords:
 
     def __init__(
         self,
-        image: bytearray,
+        buffer: bytearray,
         starts: Ints,
         sizes: Ints,
         queues: list[tuple[str, int]],
@@ -73,7 +73,7 @@ class PreparedRecords:
         key_hashes: Ints,
         key_counts: Ints | int,
     ) -> None:
-        self.image = image
+        self.buffer = buffer
         self.starts = starts
         self.sizes = sizes
         self.queues = queues
@@ -123,29 +123,29 @@ class PreparedRecords:
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
     ) -> Ints:
-        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``.
+        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``buffer``.
 
-        ``commitlog_offset`` is where the first byte of ``image`` will lie; ``queue_offsets`` is the
-        next offset of every queue in ``queues``. May be called again with other values. Gives each
-        record's queue offset.
+        ``commitlog_offset`` is where the first byte of ``buffer`` will lie; ``queue_offsets`` is
+        the next offset of every queue in ``queues``. May be called again with other values. Gives
+        each record's queue offset.
         """
-        image = self.image
+        buffer = self.buffer
         if len(self.starts) == 1:
             # One message at a time is the commonest use; the general way takes twice as long.
             number = 0 if self.queue_index is None else self.queue_index[0]
             has_unit = self.has_unit is None or self.has_unit[0]
             queue_offset = queue_offsets[number] if has_unit else 0
-            _OFFSETS.pack_into(image, QUEUE_OFFSET_POSITION, queue_offset, commitlog_offset)
-            position = 68 if image[_SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
-            _TIMESTAMP.pack_into(image, position, store_timestamp)
+            _OFFSETS.pack_into(buffer, QUEUE_OFFSET_POSITION, queue_offset, commitlog_offset)
+            position = 68 if buffer[_SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
+            _TIMESTAMP.pack_into(buffer, position, store_timestamp)
             return (queue_offset,)
         offsets = self.record_queue_offsets(queue_offsets)
         for start, queue_offset in zip(self.starts, offsets, strict=True):
             _OFFSETS.pack_into(
-                image, start + QUEUE_OFFSET_POSITION, queue_offset, commitlog_offset + start
+                buffer, start + QUEUE_OFFSET_POSITION, queue_offset, commitlog_offset + start
             )
-            position = 68 if image[start + _SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
-            _TIMESTAMP.pack_into(image, start + position, store_timestamp)
+            position = 68 if buffer[start + _SYS_FLAG_LOW_BYTE] & _BORN_V6 else 56
+            _TIMESTAMP.pack_into(buffer, start + position, store_timestamp)
         return offsets
 
     def units(self, commitlog_offset: int, store_timestamp: int) -> list[tuple[int, int, bytes]]:
@@ -188,7 +188,7 @@ class PreparedRecords:
 
         Both keep ``queues`` as it is. The first part may be empty.
         """
-        if len(self.image) <= limit:
+        if len(self.buffer) <= limit:
             return self, None
         count = bisect_right(self.starts, limit - 1) if limit > 0 else 0
         if count and self.starts[count - 1] + self.sizes[count - 1] > limit:
@@ -196,8 +196,8 @@ class PreparedRecords:
         return self._part(0, count), self._part(count, len(self.starts))
 
     def _part(self, first: int, end: int) -> PreparedRecords:
-        base = self.starts[first] if first < len(self.starts) else len(self.image)
-        stop = self.starts[end] if end < len(self.starts) else len(self.image)
+        base = self.starts[first] if first < len(self.starts) else len(self.buffer)
+        stop = self.starts[end] if end < len(self.starts) else len(self.buffer)
         counts = self.key_counts
         if isinstance(counts, int):
             keys = slice(first * counts, end * counts)
@@ -206,7 +206,7 @@ class PreparedRecords:
             keys = slice(before, before + sum(counts[first:end]))
             counts = counts[first:end]
         return type(self)(
-            self.image[base:stop],
+            self.buffer[base:stop],
             self._rebased(self.starts[first:end], base),
             self.sizes[first:end],
             self.queues,

@@ -54,7 +54,7 @@ class ExactColumns(PreparedColumns):
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
     ) -> Ints:
-        """Write commit log and queue offsets into ``image``; the store times are there.
+        """Write commit log and queue offsets into ``buffer``; the store times are there.
 
         ValueError where the queue offsets do not ascend from ``queue_offsets`` on.
         """
@@ -67,7 +67,7 @@ class ExactColumns(PreparedColumns):
         place = np.empty(len(self.starts), PLACE)
         place["queue_offset"] = own
         place["physical_offset"] = self.starts + commitlog_offset
-        at_any_byte(self.image, np.dtype("V16"))[self.starts + QUEUE_OFFSET_POSITION] = place.view(
+        at_any_byte(self.buffer, np.dtype("V16"))[self.starts + QUEUE_OFFSET_POSITION] = place.view(
             "V16"
         )
         return own

@@ -23,10 +23,10 @@ _UNIT: Final = np.dtype([("commitlog_offset", ">i8"), ("size", ">i4"), ("tags_co
 _BORN_V6: Final = 0x10
 
 
-def at_any_byte(image: bytearray, item: np.dtype[Any]) -> NDArray[Any]:
+def at_any_byte(buffer: bytearray, item: np.dtype[Any]) -> NDArray[Any]:
     """View a buffer as items that begin at each of its bytes: scatter without byte indexes."""
-    count = max(0, len(image) - item.itemsize + 1)
-    return np.ndarray((count,), item, image, 0, (1,))
+    count = max(0, len(buffer) - item.itemsize + 1)
+    return np.ndarray((count,), item, buffer, 0, (1,))
 
 
 class PreparedColumns(PreparedRecords):
@@ -93,19 +93,21 @@ class PreparedColumns(PreparedRecords):
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
     ) -> Ints:
-        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``."""
+        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``buffer``."""
         starts = self.starts
         place = np.empty(len(starts), PLACE)
         own_offsets = self.record_queue_offsets(queue_offsets)
         place["queue_offset"] = own_offsets
         place["physical_offset"] = starts + commitlog_offset
-        at_any_byte(self.image, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view("V16")
-        sys_flags = np.frombuffer(self.image, np.uint8)[starts + SYS_FLAG_POSITION + 3]
+        at_any_byte(self.buffer, np.dtype("V16"))[starts + QUEUE_OFFSET_POSITION] = place.view(
+            "V16"
+        )
+        sys_flags = np.frombuffer(self.buffer, np.uint8)[starts + SYS_FLAG_POSITION + 3]
         positions = starts + 56
         if (sys_flags & _BORN_V6).any():
             positions += np.where(sys_flags & _BORN_V6, 12, 0)
         timestamp = np.frombuffer(store_timestamp.to_bytes(8, "big"), "V8")
-        at_any_byte(self.image, np.dtype("V8"))[positions] = timestamp
+        at_any_byte(self.buffer, np.dtype("V8"))[positions] = timestamp
         return own_offsets
 
     def units(self, commitlog_offset: int, store_timestamp: int) -> list[tuple[int, int, bytes]]:
@@ -121,13 +123,13 @@ class PreparedColumns(PreparedRecords):
             units = units[self.has_unit]
         if len(self.queues) == 1:
             return [(0, len(units), units.tobytes())] if len(units) else []
-        image = units.view("V20")[self._by_queue].tobytes()
+        buffer = units.view("V20")[self._by_queue].tobytes()
         blocks = []
         start = 0
         for number, count in enumerate(self.queue_counts()):
             end = start + count * CQ_STORE_UNIT_SIZE
             if count:
-                blocks.append((number, count, image[start:end]))
+                blocks.append((number, count, buffer[start:end]))
             start = end
         return blocks
 

@@ -27,10 +27,10 @@ class PreparedTable(PreparedRecords):
     __slots__ = ("_compiled", "_log_offsets", "table")
 
     def __init__(
-        self, image: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: bytes
+        self, buffer: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: bytes
     ) -> None:
         """Take what these functions give."""
-        self.image = image
+        self.buffer = buffer
         self.table = table
         self.queues = queues
         self.key_hashes = memoryview(hashes).cast("q")
@@ -40,7 +40,7 @@ class PreparedTable(PreparedRecords):
     @property
     def parts(self) -> tuple[bytearray, bytes, list[tuple[str, int]], Ints]:
         """What compiled code takes: image, table, queues and key hashes."""
-        return self.image, self.table, self.queues, self.key_hashes
+        return self.buffer, self.table, self.queues, self.key_hashes
 
     def __len__(self) -> int:
         return len(self.table) // _ROW
@@ -64,11 +64,11 @@ class PreparedTable(PreparedRecords):
     def place(
         self, commitlog_offset: int, queue_offsets: Sequence[int], store_timestamp: int
     ) -> Ints:
-        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``image``."""
+        """Write queue offsets, commit log offsets and the store timestamp (ms) into ``buffer``."""
         following = list(queue_offsets)
         own: list[int]
         self._log_offsets, own = self._compiled.place(
-            self.image, self.table, commitlog_offset, following, store_timestamp
+            self.buffer, self.table, commitlog_offset, following, store_timestamp
         )
         return own
 
@@ -89,14 +89,14 @@ class PreparedTable(PreparedRecords):
         return memoryview(places).cast("q")
 
     def _part(self, first: int, end: int) -> PreparedTable:
-        base = self.starts[first] if first < len(self) else len(self.image)
-        stop = self.starts[end] if end < len(self) else len(self.image)
+        base = self.starts[first] if first < len(self) else len(self.buffer)
+        stop = self.starts[end] if end < len(self) else len(self.buffer)
         numbers = array("q", self.table[first * _ROW : end * _ROW])
         numbers[_START::_COLUMNS] = array("q", [n - base for n in numbers[_START::_COLUMNS]])
         before = sum(array("q", self.table[: first * _ROW])[_KEYS::_COLUMNS])
         keys = slice(before, before + sum(numbers[_KEYS::_COLUMNS]))
         return PreparedTable(
-            self.image[base:stop], numbers.tobytes(), self.queues, bytes(self.key_hashes[keys])
+            self.buffer[base:stop], numbers.tobytes(), self.queues, bytes(self.key_hashes[keys])
         )
 
 

@@ -47,10 +47,10 @@ class PendingKeys:
     """What one process knows of the keys that are still to be put. All methods need the gate."""
 
     def __init__(
-        self, config: StoreConfig, page: SharedState, log_folder: Path, index: IndexWriter
+        self, config: StoreConfig, shared: SharedState, log_folder: Path, index: IndexWriter
     ) -> None:
         self._enabled = config.message_index_enable
-        self._page = page
+        self._shared = shared
         self._index = index
         self._maps = MapBudget(8)
         self._log = ReadOnlyFiles(self._maps, str(log_folder), config.mapped_file_size_commit_log)
@@ -81,7 +81,7 @@ class PendingKeys:
 
     def put_first(self) -> None:
         """Put the keys if there is no index file yet."""
-        self.has_file = self._page.words[Word.INDEX_FILE] != 0 or not self._enabled
+        self.has_file = self._shared.words[Word.INDEX_FILE] != 0 or not self._enabled
         if not self.has_file:
             self.put()
 
@@ -102,7 +102,7 @@ class PendingKeys:
 
     def put(self) -> None:
         """Put all keys up to the log's end into the index. Raises OSError; then resolve."""
-        words = self._page.words
+        words = self._shared.words
         start, end = words[Word.KEYS_FROM], words[Word.LOG_END]
         if start < end:
             if self._enabled:
@@ -150,7 +150,7 @@ class PendingKeys:
         """Put the keys of a batch that is in the log up to ``end``; all before it have theirs."""
         if len(hashes) and self._enabled:
             self._put(end, hashes, offsets, timestamps)
-        self._page.words[Word.KEYS_FROM] = end
+        self._shared.words[Word.KEYS_FROM] = end
         self._forget(end)
 
     def _put_rows(self, rows: Sequence[KeyRow], end: int) -> None:
@@ -159,7 +159,7 @@ class PendingKeys:
             self._put(end, hashes, offsets, timestamps)
 
     def _put(self, end: int, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
-        words = self._page.words
+        words = self._shared.words
         words[Word.KEYS_TO] = end
         self._index.begin()
         words[Word.STAGE] = STAGE_KEYS
@@ -172,7 +172,7 @@ class PendingKeys:
 
         The stage itself is the caller's.
         """
-        words = self._page.words
+        words = self._shared.words
         start, end = words[Word.KEYS_FROM], words[Word.KEYS_TO]
         if start < end:
             rows = self._rows_of_stage(start, end)

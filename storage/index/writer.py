@@ -57,14 +57,16 @@ _UNDO_HEADER: Final = Struct("=6q")
 class IndexWriter:
     """The index files of a store; guarded by the gate. The newest one takes the keys."""
 
-    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState) -> None:
+    def __init__(
+        self, fs: FileSystem, root: Path, config: StoreConfig, shared: SharedState
+    ) -> None:
         self._fs = fs
         self._root = root
         self._directory = root / INDEX
         self._slots = config.max_hash_slot_num
         self._entries = config.max_index_num
         self._size = config.index_file_size
-        self._page = page
+        self._shared = shared
         self._file: MappedFile | None = None
         self._windows = Preallocation(
             OF_INDEX, makes_pages=has_pages_made(config), first=slot_position(self._slots)
@@ -75,7 +77,7 @@ class IndexWriter:
 
     def is_whole(self) -> bool:
         """Whether the file that takes the keys has its length; a missing one is another matter."""
-        name = self._page.words[Word.INDEX_FILE]
+        name = self._shared.words[Word.INDEX_FILE]
         path = self._directory / f"{name:017d}"
         try:
             return name == 0 or path.stat().st_size >= self._size
@@ -86,12 +88,12 @@ class IndexWriter:
 
     def begin(self) -> None:
         """Note in the page where the index stands, for :meth:`take_back`. Before stage 3."""
-        page = self._page
+        shared = self._shared
         file = self._current()
-        page.words[Word.UNDO_INDEX_FILE] = 0 if file is None else file.file_from_offset
+        shared.words[Word.UNDO_INDEX_FILE] = 0 if file is None else file.file_from_offset
         if file is not None:
             header = INDEX_HEADER.unpack_from(file.map)
-            page.map[_UNDO : _UNDO + _UNDO_HEADER.size] = _UNDO_HEADER.pack(*header)
+            shared.map[_UNDO : _UNDO + _UNDO_HEADER.size] = _UNDO_HEADER.pack(*header)
 
     def put(self, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
         """Add key ``hashes[i]`` of the record at ``offsets[i]``, stored at ``timestamps[i]`` ms.
@@ -228,7 +230,7 @@ class IndexWriter:
 
         Their entries stay: the same ones come there again at once, and readers may be among them.
         """
-        words = self._page.words
+        words = self._shared.words
         keep = words[Word.UNDO_INDEX_FILE]
         for name in self.names():
             if int(name) > keep:
@@ -273,14 +275,14 @@ class IndexWriter:
         """Find the file that takes the next keys and name it in the page (after recovery)."""
         self._drop()
         names = self.names()
-        self._page.words[Word.INDEX_FILE] = int(names[-1]) if names else 0
+        self._shared.words[Word.INDEX_FILE] = int(names[-1]) if names else 0
 
     def newest_header(self) -> IndexHeader | None:
         """Header of the file that takes the next keys, or None if there is no file.
 
         Zeros if the file has none: somebody died making it, and recovery takes it away.
         """
-        name = self._page.words[Word.INDEX_FILE]
+        name = self._shared.words[Word.INDEX_FILE]
         if name == 0:
             return None
         with (self._directory / f"{name:017d}").open("rb") as file:
@@ -315,7 +317,7 @@ class IndexWriter:
         self._drop()
 
     def _current(self) -> MappedFile | None:
-        name = self._page.words[Word.INDEX_FILE]
+        name = self._shared.words[Word.INDEX_FILE]
         if name == 0:
             return None
         file = self._file
@@ -357,14 +359,14 @@ class IndexWriter:
             finally:
                 self._fs.close(fd)
             if not self._second_names.keep(temporary, path):
-                self._page.words[Word.INDEX_BASE] = name
+                self._shared.words[Word.INDEX_BASE] = name
             self._fs.rename(temporary, path)
         except BaseException:
             with suppress(OSError):
                 self._fs.unlink(temporary)
             raise
         self._fs.sync_dir(self._directory)
-        self._page.words[Word.INDEX_FILE] = name
+        self._shared.words[Word.INDEX_FILE] = name
         file = self._current()
         assert file is not None
         file.expect_nothing_to_read()
@@ -373,7 +375,7 @@ class IndexWriter:
     def _restore(self) -> bool:
         restored = self._second_names.restore(self._directory)
         if restored:
-            self._page.words[Word.RIVALS] = 1
+            self._shared.words[Word.RIVALS] = 1
         return bool(restored)
 
     def _drop(self) -> None:

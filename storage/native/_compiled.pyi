@@ -168,7 +168,7 @@ def encode_column(
     """See storage.format.encode_column.prepare_column; ``unique_ids`` are joined."""
 
 def place(
-    image: bytearray, table: bytes, offset: int, queue_offsets: list[int], store_timestamp: int, /
+    buffer: bytearray, table: bytes, offset: int, queue_offsets: list[int], store_timestamp: int, /
 ) -> tuple[list[int], list[int]]:
     """See PreparedRecords.place; gives the records' log offsets as well, first."""
 
@@ -239,7 +239,7 @@ class Appending:
     def append(self, message: Any, now_ms: int, body_crc: int | None = None, /) -> Any: ...
     def append_batch(
         self,
-        image: bytearray,
+        buffer: bytearray,
         table: bytes,
         queues: list[tuple[str, int]],
         hashes: Any,
@@ -249,12 +249,12 @@ class Appending:
         """See BatchAppender: what Appender.append gives, or a number: what is not known."""
     def guard(
         self,
-        gate: Any,
+        write_lock: Any,
         locked: Callable[[], bool],
         lock_file: Any,
         clock: Callable[[], int] | None,
         asked: Callable[[], None],
-        ring: Callable[[str], None],
+        notify: Callable[[str], None],
         exclusive: bool,
         syncs: bool,
         /,
@@ -264,7 +264,7 @@ class Appending:
         """See MessageStore.put_sent."""
 
     def put_batch(
-        self, image: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: Any, /
+        self, buffer: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: Any, /
     ) -> Any:
         """See MessageStore.put: what it gives, or the time, or None."""
 
@@ -327,11 +327,11 @@ def halve(
 def changed_ns(fd: int, /) -> int:
     """What os.fstat(fd).st_ctime_ns is."""
 
-def ring(mapped: Any, wanted: int, /) -> bool: ...
+def notify(mapped: Any, wanted: int, /) -> bool: ...
 def arm(mapped: Any, slot: int, topics: int, /) -> int: ...
-def rung(mapped: Any, slot: int, seen: int, timeout_ms: int, /) -> bool: ...
+def woken(mapped: Any, slot: int, seen: int, timeout_ms: int, /) -> bool: ...
 def wake(mapped: Any, slot: int, /) -> None: ...
-def has_word_bells() -> bool:
+def has_futex_wakers() -> bool:
     """The other four are for these, see storage.coordination.wakeup."""
 
 def now_ms() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.configs.deleted_topics import note_deleted_topic
-from storage.coordination.exclusive import distrust_page
+from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.files.read_files import is_queue_number
@@ -34,7 +34,7 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
     root = view.root
     try:
         log_end, log_min = view.log_max_offset(), view.log_min_offset()
-        distrust_page(fs, root)
+        distrust_shared_state(fs, root)
         queues = _queue_folders(root / CONSUMEQUEUE / topic)
         for folder in [*queues, *_queue_folders(root / CONSUMEQUEUE_EXT / topic)]:
             # The last one first: what is left is a queue that lacks its end, and that is mended.

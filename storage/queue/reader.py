@@ -36,16 +36,16 @@ class QueueReader:
     """Reads the units of one queue. Thread-safe.
 
     ``scan`` is given where units may have been rebuilt in memory instead of lying in the files,
-    ``page`` where it is a writer of the store that reads: its end is followed then.
+    ``shared`` where it is a writer of the store that reads: its end is followed then.
     """
 
     __slots__ = (
         "_bounds",
         "_file_times",
         "_first_message",
-        "_page",
         "_row",
         "_scan",
+        "_shared",
         "_units_per_file",
         "followed",
         "key",
@@ -57,14 +57,14 @@ class QueueReader:
         row: ReadOnlyFiles,
         bounds: Bounds,
         scan: ScanBounds | None,
-        page: SharedState | None = None,
+        shared: SharedState | None = None,
     ) -> None:
         self.key = key
         self._row = row
         self._file_times = FileTimes(row)
         self._bounds = bounds
         self._scan = scan
-        self._page = page
+        self._shared = shared
         self.followed: TailReader | None = None
         """What reads a few messages at the end, once there was one."""
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
@@ -92,12 +92,12 @@ class QueueReader:
         self, bounds: QueueBounds, log: ReadOnlyFiles, max_count: int, max_bytes: int
     ) -> None:
         """Have :attr:`followed` read what comes behind the end; the two are its limits."""
-        page, known = self._page, self.followed
-        if page is not None and (known is None or not known.holds(bounds.max_offset)):
-            slot = page.slot(self.key.topic, self.key.queue_id)
+        shared, known = self._shared, self.followed
+        if shared is not None and (known is None or not known.holds(bounds.max_offset)):
+            slot = shared.slot(self.key.topic, self.key.queue_id)
             if slot is not None:
                 limits = (bounds.min_offset, max_count, max_bytes)
-                self.followed = TailReader(self.key, self._row, log, page, slot, *limits)
+                self.followed = TailReader(self.key, self._row, log, shared, slot, *limits)
 
     def units(self, queue_offset: int, count: int) -> bytes | None:
         """Up to ``count`` units from ``queue_offset`` on, none from the next file; fewer may come.

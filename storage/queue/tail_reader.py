@@ -41,8 +41,8 @@ class TailReader:
         "_max_bytes",
         "_min_offset",
         "_most",
-        "_page",
         "_row",
+        "_shared",
         "_word",
     )
 
@@ -51,7 +51,7 @@ class TailReader:
         key: QueueKey,
         row: ReadOnlyFiles,
         log: ReadOnlyFiles,
-        page: SharedState,
+        shared: SharedState,
         slot: int,
         min_offset: int,
         max_count: int,
@@ -61,24 +61,24 @@ class TailReader:
         self._key = key
         self._row = row
         self._log = log
-        self._page = page
-        self._word = page.slot_word(slot)
+        self._shared = shared
+        self._word = shared.slot_word(slot)
         self._min_offset = min_offset
         self._most = min(_MOST, max_count)
         self._max_bytes = max_bytes
-        self._generation = self._page.words[_GENERATION]
-        last = self._page.words[self._word] - 1
+        self._generation = self._shared.words[_GENERATION]
+        last = self._shared.words[self._word] - 1
         self._first = last - last % (row.file_size // CQ_STORE_UNIT_SIZE)
 
     def holds(self, offset: int) -> bool:
         """Whether what is remembered is of use for messages from an offset on."""
         within = (offset - self._first) * CQ_STORE_UNIT_SIZE
-        same = bool(self._page.words[_GENERATION] == self._generation)
+        same = bool(self._shared.words[_GENERATION] == self._generation)
         return same and 0 <= within < self._row.file_size
 
     def read(self, offset: int, max_msg_nums: int) -> GetMessageResult | None:
         """Give what MessageReader.get_message would, without a filter; None: it has to be asked."""
-        key, words, compiled = self._key, self._page.words, native.compiled
+        key, words, compiled = self._key, self._shared.words, native.compiled
         end = words[self._word]
         count = end - offset
         if not 0 < count <= self._most or count > max_msg_nums or offset < self._min_offset:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.coordination.lock_owners import is_java_running
-from storage.coordination.shared_state import PAGE_NAME
+from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.errors import IncompleteStoreWarning, RecoveryNeededError
 from storage.files.bounded import read_first
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
@@ -73,7 +73,7 @@ class ScanBounds:
         self._tails: dict[tuple[str, int], QueueTail] | None = None
         self._walk = LogWalk(self._log, 0)
         self._may_lack_keys = all(
-            (files.root / name).exists() for name in (ABORT, f"{OURS}/{PAGE_NAME}")
+            (files.root / name).exists() for name in (ABORT, f"{OURS}/{SHARED_STATE_NAME}")
         )
         self._keys_end = -1
         self._few_pending = False

@@ -35,7 +35,7 @@ class Redispatch:
         self,
         config: StoreConfig,
         appender: Appender,
-        page: SharedState,
+        shared: SharedState,
         queues: QueueRecovery,
         log: MappedFileQueue,
         row: ReadOnlyFiles,
@@ -46,7 +46,7 @@ class Redispatch:
         self._deleted = deleted
         self._config = config
         self._appender = appender
-        self._page = page
+        self._shared = shared
         self._queues = queues
         self._log = log
         self._report = report
@@ -88,7 +88,7 @@ class Redispatch:
 
     def _note_newest_timestamp(self, walked: Runs) -> None:
         """Store times must not go back: remember that of the last record."""
-        words = self._page.words
+        words = self._shared.words
         for offset, sizes in reversed(walked):
             place = offset + sum(sizes[:-1])
             file = self._log.find(place)
@@ -130,8 +130,8 @@ class Redispatch:
 
     def _following(self, key: QueueKey) -> int:
         """Queue offset behind the last unit of a queue, 0 if it has none."""
-        slot = self._page.slot(*key)
-        return 0 if slot is None else self._page.next_offset(slot)
+        slot = self._shared.slot(*key)
+        return 0 if slot is None else self._shared.next_offset(slot)
 
     def _put_piece(self, key: QueueKey, piece: OffsetRun) -> int:
         """Put units, behind fillers where messages are missing; gives how many these are."""
@@ -143,12 +143,12 @@ class Redispatch:
         return lost
 
     def _put(self, key: QueueKey, first: int, units: bytes, store_timestamp: int) -> None:
-        page = self._page
-        slot = page.slot(*key)
+        shared = self._shared
+        slot = shared.slot(*key)
         if slot is None:
-            slot = page.add_slot(*key)
+            slot = shared.add_slot(*key)
         self._appender.queues.put(*key, first, units, store_timestamp)
-        page.set_next_offset(slot, first + len(units) // CQ_STORE_UNIT_SIZE)
+        shared.set_next_offset(slot, first + len(units) // CQ_STORE_UNIT_SIZE)
 
     def _put_keys(self, request: DispatchRequest, place: int) -> None:
         """Add the keys of one record; the one that the kept index ends with is there already."""

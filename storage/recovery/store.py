@@ -54,12 +54,17 @@ class Recovery:
     """One recovery of one store. Needs the gate, with no other writer there."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, config: StoreConfig, page: SharedState, appender: Appender
+        self,
+        fs: FileSystem,
+        root: Path,
+        config: StoreConfig,
+        shared: SharedState,
+        appender: Appender,
     ) -> None:
         self._fs = fs
         self._root = root
         self._config = config
-        self._page = page
+        self._shared = shared
         self._appender = appender
         self._log = appender.log
         self._report = RecoveryReport(not (root / ABORT).exists())
@@ -72,8 +77,8 @@ class Recovery:
         """
         self._check_log_is_here()
         report = self._report
-        page = self._page
-        page.invalidate()
+        shared = self._shared
+        shared.invalidate()
         log = LogRecovery(self._fs, self._root, self._log, clean_shutdown=report.clean_shutdown)
         files = log.files
         if report.clean_shutdown:
@@ -91,15 +96,15 @@ class Recovery:
         report.records = log.records
         report.notes += queues.notes + log.notes
         queues.truncate(report.log_end)
-        words = page.words
+        words = shared.words
         words[Word.LOG_END] = words[Word.FROM] = words[Word.TO] = report.log_end
         words[Word.LOG_MIN] = report.log_min
         words[Word.FLUSHED_TO] = report.log_end if report.clean_shutdown else report.log_min
         for topic, queue_id, following in queues.next_offsets():
-            slot = page.add_slot(topic, queue_id)
-            page.set_next_offset(slot, following)
+            slot = shared.add_slot(topic, queue_id)
+            shared.set_next_offset(slot, following)
             if report.clean_shutdown:
-                page.set_synced_offset(slot, following)
+                shared.set_synced_offset(slot, following)
         index = self._appender.index
         keys_from = None
         index.use_newest()
@@ -113,7 +118,7 @@ class Recovery:
         redispatch = Redispatch(
             self._config,
             self._appender,
-            page,
+            shared,
             queues,
             self._log,
             log.row,

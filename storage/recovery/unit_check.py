@@ -63,11 +63,11 @@ def read_heads(log: ReadOnlyFiles, start: int, sizes: Sequence[int]) -> Heads:
         size.astype(np.int32),
         heads["queue_id"].astype(np.int32),
         heads["queue_offset"].astype(np.int64),
-        _name_light_queues(file, place, size, ipv6=bool((heads["sys_flag"] & _IPV6).any())),
+        _name_lmq_queues(file, place, size, ipv6=bool((heads["sys_flag"] & _IPV6).any())),
     )
 
 
-def _name_light_queues(
+def _name_lmq_queues(
     file: ReadMap, place: NDArray[Any], size: NDArray[Any], *, ipv6: bool
 ) -> NDArray[Any]:
     """Which records of a run may name light queues; few others do."""

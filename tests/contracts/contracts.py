@@ -119,11 +119,11 @@ def own_files(root: Path) -> dict[str, Any]:
 
     words = sorted(number for name, number in vars(shared_state.Word).items() if name.isupper())
     numbers = {
-        "magic": shared_state.PAGE_MAGIC,
+        "magic": shared_state.SHARED_STATE_MAGIC,
         "waiters at": [
             shared_state.WAITER_FLAGS,
             shared_state.WAITER_TOPICS,
-            shared_state.WAITER_BELLS,
+            shared_state.WAITER_WAKERS,
         ],
         "waiters": shared_state.MAX_WAITERS,
         "slots at, bytes, at first": [
@@ -140,7 +140,7 @@ def own_files(root: Path) -> dict[str, Any]:
                 shared_state.STAGE_KEYS,
             ),
         ],
-        "locked bytes": [write_lock.JAVA_BYTE, write_lock.GATE_BYTE],
+        "locked bytes": [write_lock.JAVA_BYTE, write_lock.WRITE_LOCK_BYTE],
         "any topic": wakeup.ANY_TOPIC,
         "ways to wake": [wakeup.BY_SOCKET, wakeup.BY_WORD],
     }

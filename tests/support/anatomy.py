@@ -212,14 +212,14 @@ def _points_at(record: Record, key: Key, queue_offset: int, size: int) -> bool:
 
 def _log_file(path: Path) -> LogFile:
     with path.open("rb") as file:
-        image = file.read(MOST_BYTES)
+        buffer = file.read(MOST_BYTES)
     records: list[Record] = []
     position = 0
     while True:
-        found = check_record(image, position, len(image))
+        found = check_record(buffer, position, len(buffer))
         if found.kind is not CheckKind.MESSAGE:
             break
-        records.append(Record(path, position, found.size, decode_record(image, position)))
+        records.append(Record(path, position, found.size, decode_record(buffer, position)))
         position += found.size
     length = path.stat().st_size
     blank = found.kind is CheckKind.BLANK and found.size == length - position

@@ -85,7 +85,7 @@ class _Writer:
         number, told = 0, False
         while not select.select([stop], [], [], 0)[0]:
             result = store.put(prepared(self._samples(number)))
-            if not told and store._gate.held_on:
+            if not told and store._write_lock.biased:
                 told = True
                 acknowledge(HELD_ON, result)
             acknowledge(number, result)

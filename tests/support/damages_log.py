@@ -177,7 +177,7 @@ def other_log(anatomy: Anatomy, knife: Knife) -> Damaged:
         raise NotHere(Lack.NO_QUEUE)
     size = anatomy.config.mapped_file_size_commit_log
     time = file.records[0].message.store_timestamp
-    image, number = b"", 0
+    buffer, number = b"", 0
     while True:
         record = encode_record(
             topic="OfAnotherStore",
@@ -185,18 +185,18 @@ def other_log(anatomy: Anatomy, knife: Knife) -> Damaged:
             body=b"another store's body",
             properties=b"KEYS\x01another-key",
             queue_offset=5000 + number // 2,
-            physical_offset=file.first + len(image),
+            physical_offset=file.first + len(buffer),
             store_timestamp=time,
             born_timestamp=time,
             born_host=_HOST,
             store_host=_HOST,
         )
-        if len(image) + len(record) + 8 > size:
+        if len(buffer) + len(record) + 8 > size:
             break
-        image += record
+        buffer += record
         number += 1
-    image += blank_record(size - len(image))
-    knife.patch(file.path, 0, image.ljust(size, b"\0"))
+    buffer += blank_record(size - len(buffer))
+    knife.patch(file.path, 0, buffer.ljust(size, b"\0"))
     says = Said(Code.LOG_FILE_FOREIGN, anatomy.name(file.path), 0)
     return Damaged("", frozenset((says,)), _offsets(file.records))
 
@@ -303,8 +303,8 @@ def flipped_head(field: str, anatomy: Anatomy, knife: Knife) -> Damaged:
     if field.startswith("bodyLength"):
         with record.path.open("rb") as file:
             file.seek(record.position)
-            image = file.read(record.size)
-        if check_record(image, 0, record.size).kind is CheckKind.MESSAGE:
+            buffer = file.read(record.size)
+        if check_record(buffer, 0, record.size).kind is CheckKind.MESSAGE:
             code = _PLACE  # its bytes make a record of another topic
     harmless = code in (Code.STORE_TIME_BACK, Code.BODY_UNREADABLE)
     lost = frozenset() if harmless else _offsets((record,))

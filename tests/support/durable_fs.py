@@ -107,7 +107,7 @@ class DurableFileSystem(FileSystem):
 
     # -- power loss ---------------------------------------------------------------------------
 
-    def image(self, target: Path, chance: random.Random | None = None, share: float = 0) -> Path:
+    def buffer(self, target: Path, chance: random.Random | None = None, share: float = 0) -> Path:
         """The folder after a power loss now. Of the unsynced sectors, ``share`` are there."""
         self._build(target, self._root.stat().st_ino, chance, share)
         return target

@@ -28,7 +28,7 @@ def use_after_fork(root: str) -> list[str]:
     rival.close()
     store.put(prepared([Sample("parent-2", "A")]))
 
-    with store.gate():  # also with the gate held, which the child must not take along
+    with store.write_lock():  # also with the gate held, which the child must not take along
         problems += _in_child(lambda: _child_beside_the_gate(store, place))
         problems += _in_child(lambda: _child_closes(store))
         rival = LockFile(place / "lock")
@@ -46,7 +46,7 @@ def fork_while_held_on(root: str) -> list[str]:
     place = Path(root)
     store = open_store(place, ROOMY)
     number = 0
-    while not store._gate.held_on:
+    while not store._write_lock.biased:
         store.put(prepared([Sample(f"parent-{number}", "A")]))
         number += 1
     problems = _in_child(lambda: _child(store, place))
@@ -66,7 +66,7 @@ def _child(store: object, place: Path) -> list[str]:
             elif use == "flush":
                 store.flush()  # type: ignore[attr-defined]
             else:
-                with store.gate():  # type: ignore[attr-defined]
+                with store.write_lock():  # type: ignore[attr-defined]
                     pass
         except StoreClosedError as error:
             if "fork" not in str(error):

@@ -14,7 +14,7 @@ class Found(NamedTuple):
     """A record of a golden commit log: where it lies, its bytes, and what they say."""
 
     offset: int
-    image: bytes
+    buffer: bytes
     message: MessageExt
 
 
@@ -33,14 +33,14 @@ def walk(path: Path) -> tuple[list[Found], int]:
     """All records from the start of a log file, and where the first thing lies that is none."""
     start = parse_file_name(path.name)
     assert start is not None
-    image = head_of(path)
+    buffer = head_of(path)
     found: list[Found] = []
     position = 0
     while True:
-        result = check_record(image, position, len(image), check_crc=False)
+        result = check_record(buffer, position, len(buffer), check_crc=False)
         if result.kind is not CheckKind.MESSAGE:
             return found, position
-        record = image[position : position + result.size]
+        record = buffer[position : position + result.size]
         found.append(Found(start + position, record, decode_record(record)))
         position += result.size
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from storage.coordination.locks import LockFile
-from storage.coordination.write_lock import GATE_BYTE
+from storage.coordination.write_lock import WRITE_LOCK_BYTE
 from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY
 from tests.support.crash import inspect
@@ -64,7 +64,7 @@ def interrupt_puts(
             problems.append(repr(error))
             break
     store.close()
-    if not rival.try_lock(GATE_BYTE) or not rival.try_lock(0):
+    if not rival.try_lock(WRITE_LOCK_BYTE) or not rival.try_lock(0):
         problems.append("a lock is left")
     rival.close()
     with MessageStore.open(root, ROOMY) as again:

@@ -64,7 +64,7 @@ def die_in_last_put(
         "was_killed": was_killed,
         "acknowledged": sorted(answers),
         "log_end_before": int(max(answers[len(puts) - 1][0])),
-        **page(root),
+        **shared(root),
     }
 
 
@@ -82,11 +82,11 @@ def die_while_resolving(root: str) -> dict[str, object]:
 
     while Child(run).wait()[0]:
         deaths += 1
-        stages.add(page(Path(root))["stage"])
+        stages.add(shared(Path(root))["stage"])
     return {"deaths": deaths, "stages": sorted(stages)}
 
 
-def page(root: Path) -> dict[str, int]:
+def shared(root: Path) -> dict[str, int]:
     words = struct.unpack_from("<64q", (root / "rmqctl" / "shared").read_bytes())
     return {
         "stage": words[STAGE],

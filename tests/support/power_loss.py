@@ -34,7 +34,7 @@ from tests.support.samples import (
     sync_flush,
 )
 from tests.support.watched_fs import Instant, WatchedFileSystem
-from tests.support.workloads import SINGLES, make_file_ahead, run_puts
+from tests.support.workloads import SINGLES, make_next_file, run_puts
 
 CONFIG = sync_flush(TINY.with_(mapped_file_size_commit_log=8 << 10))
 PUTS = [
@@ -66,14 +66,14 @@ def cut_at_every_sync(folder: str, shard: int, shards: int, seed: int) -> dict[s
         if cuts % shards != shard or len(failures) > 20:
             return
         for share in (None, 0.0, 0.5, 0.9, 1.0):
-            image = Path(folder) / f"image-{shard}"
-            fs.image(image, None if share is None else chance, share or 0)
+            buffer = Path(folder) / f"image-{shard}"
+            fs.buffer(buffer, None if share is None else chance, share or 0)
             try:
-                problems = judge(image, CONFIG, acknowledged, torn=bool(share))
+                problems = judge(buffer, CONFIG, acknowledged, torn=bool(share))
             except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
                 problems = [format_exc(limit=-4)]
             failures.extend(f"cut {cuts}, {what}, {share} kept: {bad}" for bad in problems)
-            shutil.rmtree(image)
+            shutil.rmtree(buffer)
 
     def acknowledge(number: int, result: PutMessageResult) -> None:
         _note(acknowledged, PUTS[number], result)
@@ -97,7 +97,7 @@ def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, obje
         cuts += 1
         if cuts % shards != shard or len(failures) > 20:
             return
-        first = fs.image(Path(folder) / f"first-{shard}", chance, chance.choice((0.3, 0.7, 0.95)))
+        first = fs.buffer(Path(folder) / f"first-{shard}", chance, chance.choice((0.3, 0.7, 0.95)))
         lose_page(first)
         known = list(acknowledged)
 
@@ -107,14 +107,14 @@ def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, obje
                 return
             seconds += 1
             for share in (None, 0.5):
-                image = Path(folder) / f"second-{shard}"
-                second.image(image, None if share is None else chance, share or 0)
+                buffer = Path(folder) / f"second-{shard}"
+                second.buffer(buffer, None if share is None else chance, share or 0)
                 try:
-                    problems = judge(image, CONFIG, known, torn=True)
+                    problems = judge(buffer, CONFIG, known, torn=True)
                 except Exception:  # noqa: BLE001 - a store that can not be opened is a finding
                     problems = [format_exc(limit=-4)]
                 failures.extend(f"cut {cuts}, {what}, then {again}: {bad}" for bad in problems)
-                shutil.rmtree(image)
+                shutil.rmtree(buffer)
 
         second = DurableFileSystem(first, cut_again)
         store = open_store(first, CONFIG, fs=second, clock=Ticking(LATER - 1_000_000))
@@ -148,12 +148,12 @@ def read_first(folder: str, shard: int, shards: int, seed: int) -> dict[str, obj
         if cuts % shards != shard or len(failures) > 20:
             return
         losses += 1
-        image = Path(folder) / f"image-{shard}"
-        fs.image(image, chance, chance.choice((0.3, 0.5, 0.8, 0.95)))
-        lose_page(image)
+        buffer = Path(folder) / f"image-{shard}"
+        fs.buffer(buffer, chance, chance.choice((0.3, 0.5, 0.8, 0.95)))
+        lose_page(buffer)
         try:
-            problems = unread_before_recovery(image, OF_SECTORS, acknowledged)
-            problems += judge(image, OF_SECTORS, acknowledged, torn=True)
+            problems = unread_before_recovery(buffer, OF_SECTORS, acknowledged)
+            problems += judge(buffer, OF_SECTORS, acknowledged, torn=True)
         except CorruptFileError as error:
             # The name of a new log file was lost, and units of its records were not.
             refused += 1
@@ -161,7 +161,7 @@ def read_first(folder: str, shard: int, shards: int, seed: int) -> dict[str, obj
         except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
             problems = [format_exc(limit=-4)]
         failures.extend(f"cut {cuts}, {what}: {bad}" for bad in problems)
-        shutil.rmtree(image)
+        shutil.rmtree(buffer)
 
     def acknowledge(number: int, result: PutMessageResult) -> None:
         _note(acknowledged, LONG_QUEUES[number], result)
@@ -185,20 +185,20 @@ def cut_at_any_instant(folder: str, shard: int, shards: int, seed: int) -> dict[
         if instant.number % shards != shard or len(failures) > 20:
             return
         for share in (None, 0.5, 0.9):
-            image = Path(folder) / f"image-{shard}"
-            fs.image(image, None if share is None else chance, share or 0)
+            buffer = Path(folder) / f"image-{shard}"
+            fs.buffer(buffer, None if share is None else chance, share or 0)
             try:
-                problems = judge(image, config, safe, torn=True)
+                problems = judge(buffer, config, safe, torn=True)
             except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
                 problems = [format_exc(limit=-4)]
             failures.extend(f"cut at {instant}, {share} kept: {bad}" for bad in problems)
-            shutil.rmtree(image)
+            shutil.rmtree(buffer)
 
     fs = _DurableWatched(root, watch)
     clock = Ticking()
     store = open_store(root, config, fs=fs, clock=clock)
     for number, put in enumerate(PUTS):
-        make_file_ahead(store, number)
+        make_next_file(store, number)
         _note(acknowledged, put, store.put(prepared(put.samples), whole=put.whole))
         if number % 4 == 2:
             store.flush()
@@ -241,16 +241,16 @@ def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]
             store = open_store(root, CONFIG, fs=fs, clock=Ticking(LATER - 1_000_000))
             for put in AFTER_DEATH:
                 _note(acknowledged, put, store.put(prepared(put.samples)))
-            image = fs.image(root.with_name(f"image-{shard}-{number}"))
+            buffer = fs.buffer(root.with_name(f"image-{shard}-{number}"))
             store.close()
-            problems = judge(image, CONFIG, acknowledged, torn=False)
-            shutil.rmtree(image)
+            problems = judge(buffer, CONFIG, acknowledged, torn=False)
+            shutil.rmtree(buffer)
             if number % 3 == 0:
-                image = fs.image(root.with_name(f"image-{shard}-{number}"))
+                buffer = fs.buffer(root.with_name(f"image-{shard}-{number}"))
                 problems += [
-                    f"closed: {bad}" for bad in judge(image, CONFIG, acknowledged, torn=False)
+                    f"closed: {bad}" for bad in judge(buffer, CONFIG, acknowledged, torn=False)
                 ]
-                shutil.rmtree(image)
+                shutil.rmtree(buffer)
         except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
             problems = [format_exc(limit=-4)]
         failures += [f"killed at {number}: {bad}" for bad in problems]
@@ -312,28 +312,28 @@ def _note(acknowledged: list[Acknowledged], put: Put, result: PutMessageResult) 
 
 
 def judge(
-    image: Path, config: StoreConfig, acknowledged: list[Acknowledged], *, torn: bool
+    buffer: Path, config: StoreConfig, acknowledged: list[Acknowledged], *, torn: bool
 ) -> list[str]:
     """After the reboot: a reader has all, recovery runs, all is there, and the store goes on."""
-    lose_page(image)
-    unread = unread_before_recovery(image, config, acknowledged)
-    store = open_store(image, config, clock=Ticking(LATER))
+    lose_page(buffer)
+    unread = unread_before_recovery(buffer, config, acknowledged)
+    store = open_store(buffer, config, clock=Ticking(LATER))
     problems = [] if store.recovery is not None else ["no recovery after a power loss"]
     more = []
     for probe in PROBES:
         result = store.put(prepared([probe]))
         more.append(Acknowledged(probe, result.commitlog_offsets[0], result.queue_offsets[0]))
     store.close()
-    found = inspect(image, config, torn=torn, with_fsck=not len(acknowledged) % 4)
+    found = inspect(buffer, config, torn=torn, with_fsck=not len(acknowledged) % 4)
     return unread + problems + found.problems + missing(found, acknowledged + more)
 
 
 def unread_before_recovery(
-    image: Path, config: StoreConfig, acknowledged: list[Acknowledged]
+    buffer: Path, config: StoreConfig, acknowledged: list[Acknowledged]
 ) -> list[str]:
     """What was acknowledged and is not shown to a reader that comes before any writer: each message
     of its queue one after the other, and those of one tag."""
-    with StoreView.open(image, config) as view:
+    with StoreView.open(buffer, config) as view:
         whole = {queue: _drain(view, *queue, None) for queue in view.queues()}
         by_tag = {
             (sample.topic, sample.queue_id, sample.tags): _drain(

@@ -98,7 +98,7 @@ class _Commands:
     """The puppet's end. Each method is a command."""
 
     def __init__(self) -> None:
-        self._gate = ExitStack()
+        self._write_lock = ExitStack()
 
     def open(self, root: str, gate_timeout_ms: int = 5_000, exclusive: bool = False) -> bool:
         """Open the store; whether that took a recovery."""
@@ -115,10 +115,10 @@ class _Commands:
         self._store.close()
 
     def take_gate(self) -> None:
-        self._gate.enter_context(self._store.gate())
+        self._write_lock.enter_context(self._store.write_lock())
 
     def release_gate(self) -> None:
-        self._gate.close()
+        self._write_lock.close()
 
     def work(self, milliseconds: int) -> None:
         """Use the processor for so long."""

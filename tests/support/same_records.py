@@ -28,7 +28,7 @@ class Taken:
         assert isinstance(records, PreparedRecords)
         records.place(0, [0] * len(records.queues), 0)
         for start, size in zip(records.starts, records.sizes, strict=True):
-            self.records.append(decode_record(bytes(records.image[start : start + size])))
+            self.records.append(decode_record(bytes(records.buffer[start : start + size])))
         return PutMessageResult(PutMessageStatus.PUT_OK, list(records.starts), [0] * len(records))
 
 

@@ -62,7 +62,7 @@ ROOMY = SMALL.with_(
 )
 
 
-def make_file_ahead(store: MessageStore, number: int) -> None:
+def make_next_file(store: MessageStore, number: int) -> None:
     """Have the next log file made before most puts, so that files are made in both ways.
 
     A store's own thread does so for larger files than these.
@@ -87,7 +87,7 @@ def run_puts(
         if number == reopen_before:
             store.close()
             store = open_store(root, config, fs=fs, clock=clock)
-        make_file_ahead(store, number)
+        make_next_file(store, number)
         alone = put.samples[0]
         if number % 2 and len(put.samples) == 1 and not alone.light:
             acknowledge(number, store.put_message(alone.inner()))

@@ -61,17 +61,17 @@ class Choice(NamedTuple):
         """Whether any filter was given."""
         return any(part is not None for part in self.wanted)
 
-    def take(self, letters: DeadLetters, *, handled: bool = False) -> Iterator["MessageExt"]:
+    def take(self, dead_letters: DeadLetters, *, handled: bool = False) -> Iterator["MessageExt"]:
         """The dead letters; those named by id are taken whether they were handled or not.
 
         With ``handled`` those that filters choose, too.
         """
         if not self.ids:
-            yield from letters.messages(self.wanted, unhandled=not handled)
+            yield from dead_letters.messages(self.wanted, unhandled=not handled)
             return
         found = {}
         for message_id in self.ids:
-            message = with_id(letters, letters.view, message_id)
+            message = with_id(dead_letters, dead_letters.view, message_id)
             found[message.queue_id, message.queue_offset] = message
         yield from found.values()
 
@@ -85,7 +85,7 @@ class Planner:
     def __init__(
         self,
         broker: "EmbeddedBroker",
-        letters: DeadLetters,
+        dead_letters: DeadLetters,
         target: str,
         rewriting: "Rewrite",
         max_redrives: int,
@@ -96,7 +96,7 @@ class Planner:
     ) -> None:
         """``allow_empty``: dead letters without a body are sent, too."""
         self._broker = broker
-        self._letters = letters
+        self._letters = dead_letters
         self._target = target
         self._rewriting = rewriting
         self._max_redrives = max_redrives

@@ -30,7 +30,7 @@ from .run import (
     RedriveRun,
     Sent,
     Task,
-    letter_at,
+    dead_letter_at,
     new_run_id,
     progress_of,
     sent_before,
@@ -83,8 +83,8 @@ def redrive(
     shown; a dry run opens none.
     """
     with open_for_reading(cli) as broker:
-        letters = DeadLetters(broker, group)
-        messages = list(choice.take(letters))
+        dead_letters = DeadLetters(broker, group)
+        messages = list(choice.take(dead_letters))
         if limits.most is not None:
             messages = messages[: limits.most]
         task = Task(
@@ -102,7 +102,7 @@ def redrive(
             task = task._replace(rewriting=Rewrite(edited=edited(messages[0], cli.environ)))
         planner = Planner(
             broker,
-            letters,
+            dead_letters,
             target,
             task.rewriting,
             limits.max_redrives,
@@ -111,11 +111,11 @@ def redrive(
             allow_empty=limits.allow_empty,
         )
         planned = planner.plan(messages)
-        tell_unreadable(cli.left_out, letters.unreadable, letters.bodies)
+        tell_unreadable(cli.left_out, dead_letters.unreadable, dead_letters.bodies)
         for killed, _ in unsettled(broker.view.root, group):
             cli.warn(f"run {killed.run} was broken off; go on with it with --resume {killed.run}")
         question = _question(cli, broker, group, planned)
-    handled = {place for place in task.places if _is_handled(letters, place)}
+    handled = {place for place in task.places if _is_handled(dead_letters, place)}
     attempt = _Attempt(task, planned, resumes=False)
     _carry_out(cli, attempt, limits, receipts_file, question, handled)
 
@@ -123,11 +123,11 @@ def redrive(
 def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path | None) -> None:
     """Go on with a run: what it was to do and has not done. NotFound for an unknown run."""
     with open_for_reading(cli) as broker:
-        letters = DeadLetters(broker, group)
+        dead_letters = DeadLetters(broker, group)
         task, progress = _read_run(broker.view, group, run)
         planner = Planner(
             broker,
-            letters,
+            dead_letters,
             task.target,
             task.rewriting,
             task.max_redrives,
@@ -138,15 +138,15 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
         left = [place for place in task.places if place not in sent]
         if limits.most is not None:
             left = left[: limits.most]
-        dead = [letter_at(broker.view, letters.topic, place) for place in left]
+        dead = [dead_letter_at(broker.view, dead_letters.topic, place) for place in left]
         planned = [
-            *(_late(broker, letters, place) for place in progress.late),
+            *(_late(broker, dead_letters, place) for place in progress.late),
             *planner.plan(message for message in dead if message is not None),
         ]
         question = _question(cli, broker, group, planned)
     cli.say(f"run {task.run}: {len(sent)} of {len(task.places)} were sent before")
     # Marks that were set meanwhile were set by somebody else: then it is theirs.
-    handled = {place for place in task.places if _is_handled(letters, place)}
+    handled = {place for place in task.places if _is_handled(dead_letters, place)}
     theirs = handled - sent
     if theirs:
         cli.say(f"{len(theirs)} were handled otherwise since, and are left alone")
@@ -213,9 +213,9 @@ def _attempt(
     if attempt.resumes:
         stored = _read_run(broker.view, task.group, task.run)[1].late
     settle(broker.view, task.group)
-    letters = DeadLetters(broker, task.group)
+    dead_letters = DeadLetters(broker, task.group)
     places = {planned.place for planned in attempt.planned}
-    news = {place for place in places - handled - set(stored) if _is_handled(letters, place)}
+    news = {place for place in places - handled - set(stored) if _is_handled(dead_letters, place)}
     if news:
         raise CliError(
             f"{len(news)} of these dead letters were handled by somebody else meanwhile; nothing "
@@ -267,16 +267,16 @@ def _read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
     raise NotFound(f"group {group} has no redrive run {run!r} in {view.root}")
 
 
-def _late(broker: "EmbeddedBroker", letters: DeadLetters, place: Place) -> Planned:
+def _late(broker: "EmbeddedBroker", dead_letters: DeadLetters, place: Place) -> Planned:
     """A dead letter that was sent, and whose receipt a kill has prevented."""
-    dead = letter_at(broker.view, letters.topic, place)
+    dead = dead_letter_at(broker.view, dead_letters.topic, place)
     msg_id = "" if dead is None else dead.msg_id
     return Planned(place, None, RedriveRow(place[1], msg_id, None, None, 0, None, ALREADY))
 
 
-def _is_handled(letters: DeadLetters, place: Place) -> bool:
+def _is_handled(dead_letters: DeadLetters, place: Place) -> bool:
     queue_id, offset = place
-    return offset in letters.handled_in(queue_id)
+    return offset in dead_letters.handled_in(queue_id)
 
 
 def _now(broker: "EmbeddedBroker") -> int:
@@ -292,8 +292,8 @@ def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequenc
         cli.say(f"these groups read there, too, and get it as well: {names}")
     count = sum(one.target is not None for one in planned)
     where = escape_controls(", ".join(targets)) or "nowhere"
-    letters = "dead letter" if count == 1 else "dead letters"
-    return f"Send {count} {letters} of {group} to {where}?"
+    dead_letters = "dead letter" if count == 1 else "dead letters"
+    return f"Send {count} {dead_letters} of {group} to {where}?"
 
 
 @contextmanager

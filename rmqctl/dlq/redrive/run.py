@@ -97,7 +97,7 @@ def stored_by(view: "StoreView", task: Task) -> dict[Place, Sent]:
     topic = dlq_topic(task.group)
     by_id: dict[str, Place] = {}
     for known in task.places:
-        dead = letter_at(view, topic, known)
+        dead = dead_letter_at(view, topic, known)
         if dead is not None:
             by_id[dead.offset_msg_id] = known
     found: dict[Place, Sent] = {}
@@ -124,7 +124,7 @@ def _sent(message: "MessageExt") -> Sent:
     )
 
 
-def letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":
+def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":
     """The dead letter at a place; None if it has expired or is damaged."""
     queue_id, offset = place
     unit = view.unit(topic, queue_id, offset)
@@ -182,7 +182,7 @@ def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]
     done = done_places(receipts)
     if view.log_min_offset() <= task.log_offset:
         topic = dlq_topic(task.group)
-        done = {p for p in done if p in stored or letter_at(view, topic, p) is None}
+        done = {p for p in done if p in stored or dead_letter_at(view, topic, p) is None}
     return Progress(done, {p: sent for p, sent in stored.items() if p not in done})
 
 
@@ -265,7 +265,7 @@ class RedriveRun:
         if planned.target is None:
             return self._of(planned, None, planned.row.note)
         self._pace.portion(1)
-        dead = letter_at(self._broker.view, self._topic, planned.place)
+        dead = dead_letter_at(self._broker.view, self._topic, planned.place)
         if dead is None:
             return self._of(planned, None, "not sent: the dead letter can not be read any more")
         try:

@@ -26,12 +26,12 @@ NONE: Final = "(none)"
 OTHER: Final = "(other)"
 
 
-def parts_of(standings: Iterable[GroupLag]) -> list[Part]:
+def parts_of(group_lags: Iterable[GroupLag]) -> list[Part]:
     """The queues that a group reads."""
     return [
-        Part(standing.topic, queue.queue_id, queue.unread)
-        for standing in standings
-        for queue in standing.queues
+        Part(group_lag.topic, queue.queue_id, queue.unread)
+        for group_lag in group_lags
+        for queue in group_lag.queues
     ]
 
 
@@ -134,31 +134,31 @@ def risk_rows(
     """Groups that have lost unread messages or may lose some within a time, by name."""
     files = log_files(view.root, view.config, rules, view.log_max_offset(), seen.as_of)
     safe = safe_from(files, seen.as_of + within_ms)
-    for standing in seen.standings:
-        row = _risk(view, standing, files, safe, seen.as_of)
+    for group_lag in seen.group_lags:
+        row = _risk(view, group_lag, files, safe, seen.as_of)
         if row.lost or row.at_risk:
             yield row
 
 
 def _risk(
-    view: "StoreView", standing: GroupLag, files: Sequence[LogFile], safe: int, as_of: int
+    view: "StoreView", group_lag: GroupLag, files: Sequence[LogFile], safe: int, as_of: int
 ) -> RiskRow:
     messages = total_bytes = 0
-    for queue in standing.queues:
+    for queue in group_lag.queues:
         what = queue.unread
         first = what.first_unread
         if first is None or what.lag is None:
             continue
-        kept = first_at(view, standing.topic, queue.queue_id, safe, first, what.max_offset)
+        kept = first_at(view, group_lag.topic, queue.queue_id, safe, first, what.max_offset)
         messages += kept - first
         cuts = {first, kept} - {what.max_offset}
-        behind = bytes_behind(view, standing.topic, queue.queue_id, cuts, what.max_offset)
+        behind = bytes_behind(view, group_lag.topic, queue.queue_id, cuts, what.max_offset)
         total_bytes += (behind[first] or 0) - (behind.get(kept) or 0)
-    total = add_up(standing.queues)
+    total = add_up(group_lag.queues)
     first_due = total.risk_timestamp if messages else None
     return RiskRow(
-        standing.group,
-        standing.topic,
+        group_lag.group,
+        group_lag.topic,
         total.lost,
         None if total.lag is None else messages,
         None if total.lag is None else total_bytes,

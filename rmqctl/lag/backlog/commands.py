@@ -67,7 +67,7 @@ def histogram(
         from . import backlog
 
         seen = look(broker, cli.now_ms, Choice([group], topic, include_retry))
-        parts = backlog.parts_of(seen.standings)
+        parts = backlog.parts_of(seen.group_lags)
         match of:
             case Of.AGE:
                 ages = Ages(broker.view, parts, seen.as_of)

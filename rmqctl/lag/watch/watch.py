@@ -76,20 +76,20 @@ class Watcher:
         """A row for each group and topic; call it once a look."""
         before, self._before = self._before, {}
         found: list[WatchedRow | WatchedRateRow] = []
-        for standing in seen.standings:
-            key = standing.group, standing.topic
-            total = add_up(standing.queues)
+        for group_lag in seen.group_lags:
+            key = group_lag.group, group_lag.topic
+            total = add_up(group_lag.queues)
             self._before[key] = total.lag
             earlier = before.get(key)
             change = None if total.lag is None or earlier is None else total.lag - earlier
             oldest = total.oldest_unread_timestamp
             age = None if oldest is None else max(0, seen.as_of - oldest)
             head = (seen.as_of, *key, total.lag, change, age)
-            tail = (total.status, standing.retry, standing.dlq)
+            tail = (total.status, group_lag.retry, group_lag.dlq)
             if not with_rates:
                 found.append(WatchedRow(*head, *tail))
                 continue
-            members = standing.members, needed(standing.members, total.rate_in, total.rate_out)
+            members = group_lag.members, needed(group_lag.members, total.rate_in, total.rate_out)
             rates = (total.rate_in, total.rate_out, total.drain_ms, *members)
             found.append(WatchedRateRow(*head, *rates, *tail))
         return found
@@ -108,7 +108,7 @@ class Left(Enum):
 def left(seen: LagSnapshot) -> Left:
     """What is left to read. Progress beyond the end, progress that can not be relied on, and no
     group at all are unknown, not nothing."""
-    unread = [queue.unread for standing in seen.standings for queue in standing.queues]
+    unread = [queue.unread for group_lag in seen.group_lags for queue in group_lag.queues]
     if any(what.lag or (what.lag is None and not what.ahead and _holds(what)) for what in unread):
         return Left.SOME
     if not unread or seen.doubt is not None or any(what.ahead for what in unread):
@@ -145,10 +145,10 @@ def needed(members: int, rate_in: float | None, rate_out: float | None) -> int |
 def _as_sample(seen: LagSnapshot) -> dict[str, Any]:
     committed: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
-    for standing in seen.standings:
-        offsets = committed.setdefault(topic_at_group(standing.topic, standing.group), {})
-        highs = ends.setdefault(standing.topic, {})
-        for queue in standing.queues:
+    for group_lag in seen.group_lags:
+        offsets = committed.setdefault(topic_at_group(group_lag.topic, group_lag.group), {})
+        highs = ends.setdefault(group_lag.topic, {})
+        for queue in group_lag.queues:
             highs[str(queue.queue_id)] = queue.unread.max_offset
             if queue.unread.committed_offset is not None:
                 offsets[str(queue.queue_id)] = queue.unread.committed_offset

@@ -10,7 +10,7 @@ from rmqctl.errors import CliError, Refused
 from storage.configs.progress import ProgressFile
 
 from .plan import Step, targets_of
-from .plan_summary import foot
+from .plan_summary import plan_summary
 from .queues import committed, group_names
 from .write import Check, members_of, progress_now, unchanged, write_moves
 
@@ -78,7 +78,7 @@ class ChangeRun:
         plan = [form.planned(step) for step in steps]
         targets = targets_of(steps)
         sentences = [
-            *foot(self._broker.view, steps, cli.now_ms, full=full),
+            *plan_summary(self._broker.view, steps, cli.now_ms, full=full),
             *(
                 f"group {group} runs ({', '.join(clients)}): it is told, and goes on from its new "
                 "offsets within a second"
@@ -109,7 +109,7 @@ class ChangeRun:
             found = ProgressFile(self._root).read()
             rows = []
             for step, row in zip(steps, plan, strict=True):
-                if step.wish.stays:
+                if step.reset_target.stays:
                     rows.append(form.done(step, row, step.stand.offset, None))
                     continue
                 key = step.stand.place.key
@@ -124,7 +124,7 @@ class ChangeRun:
             plan,
             apply,
             question=_question(targets),
-            foot=sentences,
+            plan_summary=sentences,
             refusal=refusal,
             result_type=form.result_type,
             execute_by_default=self._by_default,

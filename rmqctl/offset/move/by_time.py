@@ -51,15 +51,15 @@ class ResetByTime(NamedTuple):
 
     def carry_out(self, cli: "Cli", broker: "EmbeddedBroker") -> None:
         """Plan it, show it, ask, do it."""
-        carrier = ChangeRun(cli, broker, execute_by_default=True)
-        if self.group not in carrier.groups:
+        change_run = ChangeRun(cli, broker, execute_by_default=True)
+        if self.group not in change_run.groups:
             cli.warn(f"group {self.group} has no progress anywhere yet: it gets its first")
         describe = Describer(broker.view, broker.name, cli.now_ms, full=False)
 
         def planned(step: Step) -> ResetByTimeRow:
             lower = describe.lower(step)
-            notes = [note for note in (step.wish.note, step.stand.note) if note]
-            if not step.wish.stays and lower is not None and lower != step.target:
+            notes = [note for note in (step.reset_target.note, step.stand.note) if note]
+            if not step.reset_target.stays and lower is not None and lower != step.target:
                 notes.append(f"lower bound is {lower}")
             return ResetByTimeRow(
                 broker.name,
@@ -73,8 +73,8 @@ class ResetByTime(NamedTuple):
         def done(_: Step, row: Any, old: int | None, applied: bool | None) -> Any:
             return row._replace(old_offset=old, note="not done" if applied is False else row.note)
 
-        steps = self.steps(broker, carrier.progress, cli.now_ms)
-        carrier.carry_out(steps, ChangeForm(ResetByTimeRow, planned, ResetByTimeRow, done))
+        steps = self.steps(broker, change_run.progress, cli.now_ms)
+        change_run.carry_out(steps, ChangeForm(ResetByTimeRow, planned, ResetByTimeRow, done))
 
     def steps(
         self, broker: "EmbeddedBroker", progress: "ProgressTable", now_ms: int | None = None
@@ -95,7 +95,7 @@ class ResetByTime(NamedTuple):
         if self.force or (old is not None and target is not None and target <= old):
             return step
         why = "kept: it has no progress" if old is None else f"kept: {target} is ahead"
-        return step._replace(wish=step.wish._replace(note=why, stays=True))
+        return step._replace(reset_target=step.reset_target._replace(note=why, stays=True))
 
 
 def _time(cli: "Cli", text: str) -> int | None:

@@ -150,7 +150,7 @@ def reset(
         raise UsageProblem(f"{said}: exactly one of {', '.join(places)}")
     if preview not in {None, "full", "short"}:
         raise UsageProblem(f"--preview: {preview!r} is not one of full, short")
-    whose = GroupSelection.parse(
+    selection = GroupSelection.parse(
         cli,
         group,
         topic,
@@ -170,7 +170,7 @@ def reset(
     )
     rule = parse_rule(cli, boundary)
     with open_for_reading(cli) as broker:
-        carry_out_reset(cli, broker, whose, given[0], places[given[0]], rule, how)
+        carry_out_reset(cli, broker, selection, given[0], places[given[0]], rule, how)
 
 
 @prints(DoneMove)
@@ -224,14 +224,14 @@ def import_offsets(
     cli = context_of(ctx)
     from .reset import GroupSelection, ResetGuards, carry_out_reset, parse_rule
 
-    whose = GroupSelection.parse(
+    selection = GroupSelection.parse(
         cli, group, topic, all_groups=False, all_topics=False, from_file=True
     )
     how = ResetGuards(clamp=clamp, no_live=no_live, expect=expect)
     rule = parse_rule(cli, "lower")
     with open_for_reading(cli) as broker:
         carry_out_reset(
-            cli, broker, whose, "--from-file", str(file), rule, how, execute_by_default=True
+            cli, broker, selection, "--from-file", str(file), rule, how, execute_by_default=True
         )
 
 

@@ -37,16 +37,16 @@ def carry_out_delete(
         check_group(group)
     wanted = None if queues is None else cli.parsed("--queue", parse_queues, queues)
     choices = [cli.parsed("--topic", parse_topic_choice, topic) for topic in topics or ()]
-    carrier = ChangeRun(cli, broker, execute_by_default=True)
+    change_run = ChangeRun(cli, broker, execute_by_default=True)
     places = [
         place
-        for place in with_progress(carrier.progress, groups, choices or None)
+        for place in with_progress(change_run.progress, groups, choices or None)
         if wanted is None or place.queue_id in wanted
     ]
     if not places:
         where = f" in {', '.join(topics)}" if topics else ""
         raise NotFound(f"group {', '.join(groups)} has no such progress{where}")
-    steps = steps_of(stands(broker, carrier.progress, places), to_nothing, clamp=False)
+    steps = steps_of(stands(broker, change_run.progress, places), to_nothing, clamp=False)
     describe = Describer(broker.view, broker.name, cli.now_ms, full=True)
     form = ChangeForm(PlannedMove, describe.planned, DoneMove, describe.done)
-    carrier.carry_out(steps, form, no_live=no_live)
+    change_run.carry_out(steps, form, no_live=no_live)

@@ -26,8 +26,8 @@ class Found(NamedTuple):
 
 def orphans(cli: "Cli", broker: "EmbeddedBroker", *, fix: bool) -> None:
     """Print what was left behind; with ``fix`` put the progress among it right."""
-    carrier = ChangeRun(cli, broker, execute_by_default=fix)
-    found = [*_of_progress(broker, carrier), *_of_topics(broker, carrier)]
+    change_run = ChangeRun(cli, broker, execute_by_default=fix)
+    found = [*_of_progress(broker, change_run), *_of_topics(broker, change_run)]
     if not fix:
         cli.rows(Orphan, [item.row for item in found])
         return
@@ -42,14 +42,14 @@ def orphans(cli: "Cli", broker: "EmbeddedBroker", *, fix: bool) -> None:
         DoneOrphan,
         lambda _, row, old, applied: DoneOrphan(*row._replace(committed_offset=old), applied),
     )
-    carrier.carry_out(steps, form)
+    change_run.carry_out(steps, form)
 
 
-def _of_progress(broker: "EmbeddedBroker", carrier: ChangeRun) -> Iterator[Found]:
-    places = with_progress(carrier.progress, carrier.groups, None)
+def _of_progress(broker: "EmbeddedBroker", change_run: ChangeRun) -> Iterator[Found]:
+    places = with_progress(change_run.progress, change_run.groups, None)
     known, stored = broker.topics(), set(broker.view.queues())
     topics = {topic for topic, _ in stored}
-    for stand in stands(broker, carrier.progress, places):
+    for stand in stands(broker, change_run.progress, places):
         place, offset = stand.place, stand.offset
         if offset is None:
             continue
@@ -82,9 +82,9 @@ def _found(stand: GroupPosition, problem: Problem, target: int | None) -> Found:
     return Found(row, Step(stand, ResetTarget(target)))
 
 
-def _of_topics(broker: "EmbeddedBroker", carrier: ChangeRun) -> Iterator[Found]:
+def _of_topics(broker: "EmbeddedBroker", change_run: ChangeRun) -> Iterator[Found]:
     """Retry topics of groups that nobody knows, and queues of topics that are not set up."""
-    known, groups = broker.topics(), {*carrier.groups, *broker.groups()}
+    known, groups = broker.topics(), {*change_run.groups, *broker.groups()}
     for topic in sorted(known):
         group = topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
         if topic == retry_topic(group) and group not in groups:

@@ -22,12 +22,12 @@ class Step(NamedTuple):
     """One queue of a plan: how it stands and where it goes."""
 
     stand: GroupPosition
-    wish: ResetTarget
+    reset_target: ResetTarget
 
     @property
     def target(self) -> int | None:
         """The offset afterwards, None for no progress."""
-        return self.stand.offset if self.wish.stays else self.wish.offset
+        return self.stand.offset if self.reset_target.stays else self.reset_target.offset
 
     @property
     def distance(self) -> int | None:
@@ -51,14 +51,14 @@ def steps_of(stands: Iterable[GroupPosition], scope: Scope, *, clamp: bool) -> l
     """Where each queue goes; with ``clamp`` never beyond what it has."""
     steps = []
     for stand in stands:
-        wish = scope(stand)
-        steps.append(Step(stand, clamped(wish, stand) if clamp else wish))
+        reset_target = scope(stand)
+        steps.append(Step(stand, clamped(reset_target, stand) if clamp else reset_target))
     return steps
 
 
 def targets_of(steps: Iterable[Step]) -> dict[QueueId, int | None]:
     """What is to be written: queues that are left alone are not part of it."""
-    return {step.stand.place: step.target for step in steps if not step.wish.stays}
+    return {step.stand.place: step.target for step in steps if not step.reset_target.stays}
 
 
 class Describer:
@@ -88,7 +88,7 @@ class Describer:
             QueuePosition(low, offset, high).lag,
             QueuePosition(low, target, high).lag,
             self._age(step),
-            "; ".join(note for note in (step.wish.note, step.stand.note) if note) or None,
+            "; ".join(note for note in (step.reset_target.note, step.stand.note) if note) or None,
             self._bytes(step) if self._full else None,
             message.keys[0] if message and message.keys else None,
             message.msg_id if message else None,
@@ -122,7 +122,7 @@ class Describer:
     def _by_time(
         self, step: Step, boundaries: tuple[Boundary, ...] = _ORDER
     ) -> tuple[int | None, ...]:
-        timestamp = step.wish.timestamp
+        timestamp = step.reset_target.timestamp
         if timestamp is None:
             return (None,) * len(boundaries)
         _, topic, queue_id = step.stand.place

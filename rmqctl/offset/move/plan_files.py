@@ -129,7 +129,7 @@ def expectation(text: str, steps: Sequence[Step]) -> Mapping[QueueId, int | None
     UsageProblem for a number with several queues. OffsetChangedError (6) if the plan has a queue
     that the file does not name.
     """
-    places = [step.stand.place for step in steps if not step.wish.stays]
+    places = [step.stand.place for step in steps if not step.reset_target.stays]
     if text.isascii() and text.isdigit():
         if len(places) != 1:
             raise UsageProblem(

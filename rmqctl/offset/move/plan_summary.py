@@ -22,7 +22,7 @@ _CODE_AT: Final = 4
 """Which of a unit's five ints is the tag's hash; the one before it is only its sign."""
 
 
-def foot(
+def plan_summary(
     view: "StoreView", steps: Sequence[Step], now_ms: int, *, full: bool | None
 ) -> Iterator[str]:
     """Sentences about a plan, none about an empty one. Without ``full`` no message is looked at;

@@ -89,7 +89,7 @@ class ResetGuards(NamedTuple):
 def carry_out_reset(
     cli: "Cli",
     broker: "EmbeddedBroker",
-    whose: GroupSelection,
+    selection: GroupSelection,
     scope_name: str,
     scope_value: str | None,
     boundary: "Boundary",
@@ -100,16 +100,16 @@ def carry_out_reset(
     """Plan, show, ask, do. Raises what the exit codes of the contract stand for."""
     if how.export is not None:
         check_ending(how.export)
-    carrier = ChangeRun(cli, broker, execute_by_default=execute_by_default)
-    for group in whose.groups or ():
-        if group not in carrier.groups:
+    change_run = ChangeRun(cli, broker, execute_by_default=execute_by_default)
+    for group in selection.groups or ():
+        if group not in change_run.groups:
             cli.warn(f"group {group} has no progress anywhere yet: it gets its first")
-    places, scope = _planned(cli, broker, carrier, whose, scope_name, scope_value, boundary)
+    places, scope = _planned(cli, broker, change_run, selection, scope_name, scope_value, boundary)
     if not places:
-        raise NotFound(f"{_whose(whose)} of {broker.view.root}")
-    if whose.queues is not None:
-        places = _in_queues(places, whose.queues)
-    steps = steps_of(stands(broker, carrier.progress, places), scope, clamp=how.clamp)
+        raise NotFound(f"{_whose(selection)} of {broker.view.root}")
+    if selection.queues is not None:
+        places = _in_queues(places, selection.queues)
+    steps = steps_of(stands(broker, change_run.progress, places), scope, clamp=how.clamp)
     expected: Mapping[QueueId, int | None] = {}
     if how.expect is not None:
         expected = expectation(how.expect, steps)
@@ -117,7 +117,7 @@ def carry_out_reset(
     describe = Describer(broker.view, broker.name, cli.now_ms, full=how.full is not False)
     form = ChangeForm(PlannedMove, describe.planned, DoneMove, describe.done)
     refusal = _refusal(steps, how)
-    carrier.carry_out(
+    change_run.carry_out(
         steps,
         form,
         no_live=how.no_live,
@@ -128,10 +128,14 @@ def carry_out_reset(
     )
 
 
-def _whose(whose: GroupSelection) -> str:
+def _whose(selection: GroupSelection) -> str:
     """What there is none of."""
-    groups = "no group has" if whose.groups is None else f"group {', '.join(whose.groups)} has no"
-    topics = [choice.topic for choice in whose.topics or ()]
+    groups = (
+        "no group has"
+        if selection.groups is None
+        else f"group {', '.join(selection.groups)} has no"
+    )
+    topics = [choice.topic for choice in selection.topics or ()]
     where = f"topic {', '.join(topics)}" if topics else "any topic"
     return f"{groups} progress in {where}"
 
@@ -164,24 +168,24 @@ def _saver(path: Path) -> "Callable[[Sequence[PlannedMove]], str]":
 def _planned(
     cli: "Cli",
     broker: "EmbeddedBroker",
-    carrier: ChangeRun,
-    whose: GroupSelection,
+    change_run: ChangeRun,
+    selection: GroupSelection,
     name: str,
     value: str | None,
     boundary: "Boundary",
 ) -> tuple[list[QueueId], Scope]:
     """The queues that are meant, and where they go."""
-    progress, view = carrier.progress, broker.view
+    progress, view = change_run.progress, broker.view
     if name == "--from-file":
-        wishes = read_wishes(Path(value or ""), whose.groups, whose.topics)
+        wishes = read_wishes(Path(value or ""), selection.groups, selection.topics)
         _check_queues(broker, progress, wishes)
         return sorted(wishes), reset_targets.as_planned(wishes)
     messages: Sequence[MessageExt] = ()
     if name == "--to-message":
-        messages = _messages(cli, broker, value or "", whose.topics)
-        if whose.topics is None:
-            whose = whose._replace(topics=[TopicChoice(m.topic) for m in messages])
-    places = chosen_places(broker, progress, whose.groups, whose.topics)
+        messages = _messages(cli, broker, value or "", selection.topics)
+        if selection.topics is None:
+            selection = selection._replace(topics=[TopicChoice(m.topic) for m in messages])
+    places = chosen_places(broker, progress, selection.groups, selection.topics)
     match name:
         case "--to-datetime":
             moment = cli.time(name, value or "")
@@ -203,7 +207,7 @@ def _planned(
         case "--to-group":
             other = value or ""
             check_group(other)
-            if other not in carrier.groups:
+            if other not in change_run.groups:
                 raise NotFound(f"group {other} has no progress in {view.root}")
             scope = reset_targets.to_group(progress, other)
         case _:
@@ -253,7 +257,7 @@ def _refusal(steps: Sequence[Step], how: ResetGuards) -> CliError | None:
         if how.no_backward and distance < 0:
             return Refused(f"{place} would go back by {-distance}, and --no-backward was given")
         outside = target is not None and not low <= target <= high
-        if not how.clamp and outside and not step.wish.stays:
+        if not how.clamp and outside and not step.reset_target.stays:
             return Refused(
                 f"{place} has messages {low} to {high - 1}, so {target} is outside of it, and "
                 "--no-clamp was given"

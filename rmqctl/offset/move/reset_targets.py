@@ -37,12 +37,12 @@ def to_time(
     lies after ``now_ms``."""
     note = FUTURE if now_ms is not None and timestamp > now_ms else None
 
-    def wish(stand: GroupPosition) -> ResetTarget:
+    def reset_target(stand: GroupPosition) -> ResetTarget:
         _, topic, queue_id = stand.place
         offset = view.offset_in_queue_by_time(topic, queue_id, timestamp, boundary)
         return ResetTarget(offset, note, timestamp=timestamp)
 
-    return wish
+    return reset_target
 
 
 def to_earliest(stand: GroupPosition) -> ResetTarget:
@@ -73,57 +73,59 @@ def to_offset(offset: int) -> Scope:
 def shift_by(count: int) -> Scope:
     """Forward by so many messages, or, below 0, back."""
 
-    def wish(stand: GroupPosition) -> ResetTarget:
+    def reset_target(stand: GroupPosition) -> ResetTarget:
         if stand.offset is None:
             return _stays("it has no progress to shift")
         return ResetTarget(stand.offset + count)
 
-    return wish
+    return reset_target
 
 
 def to_group(progress: "ProgressTable", other: str) -> Scope:
     """To where another group is in the same queue."""
 
-    def wish(stand: GroupPosition) -> ResetTarget:
+    def reset_target(stand: GroupPosition) -> ResetTarget:
         offset = committed(progress.get(*stand.place._replace(group=other).key))
         return _stays(f"{other} has no progress") if offset is None else ResetTarget(offset)
 
-    return wish
+    return reset_target
 
 
 def as_planned(offsets: Mapping[QueueId, int | None]) -> Scope:
     """To what a plan says."""
 
-    def wish(stand: GroupPosition) -> ResetTarget:
+    def reset_target(stand: GroupPosition) -> ResetTarget:
         offset = offsets[stand.place]
         if offset is None and stand.offset is None:
             return _stays("it has no progress")
         return ResetTarget(offset)
 
-    return wish
+    return reset_target
 
 
 def to_messages(view: "StoreView", messages: "Sequence[MessageExt]", boundary: Boundary) -> Scope:
     """To messages, one a topic: its own queue lands on it, the others at its store time."""
     by_topic = {message.topic: message for message in messages}
 
-    def wish(stand: GroupPosition) -> ResetTarget:
+    def reset_target(stand: GroupPosition) -> ResetTarget:
         message = by_topic[stand.place.topic]
         if message.queue_id == stand.place.queue_id:
             return ResetTarget(message.queue_offset)
         return to_time(view, message.store_timestamp, boundary)(stand)
 
-    return wish
+    return reset_target
 
 
-def clamped(wish: ResetTarget, stand: GroupPosition) -> ResetTarget:
+def clamped(reset_target: ResetTarget, stand: GroupPosition) -> ResetTarget:
     """The wish cut to what the queue has."""
-    offset = wish.offset
-    if offset is None or wish.stays or stand.low <= offset <= stand.high:
-        return wish
+    offset = reset_target.offset
+    if offset is None or reset_target.stays or stand.low <= offset <= stand.high:
+        return reset_target
     if offset < stand.low:
-        return wish._replace(offset=stand.low, note=f"{offset} is before the first; cut to it")
-    return wish._replace(offset=stand.high, note=f"{offset} is beyond the end; cut to it")
+        return reset_target._replace(
+            offset=stand.low, note=f"{offset} is before the first; cut to it"
+        )
+    return reset_target._replace(offset=stand.high, note=f"{offset} is beyond the end; cut to it")
 
 
 def _stays(note: str) -> ResetTarget:

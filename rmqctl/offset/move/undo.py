@@ -29,9 +29,9 @@ def undo(
     What consumers have done since is no obstacle, and the plan shows it; another move is:
     OffsetChangedError (6). NotFound if there is no such change.
     """
-    carrier = ChangeRun(cli, broker)
+    change_run = ChangeRun(cli, broker)
     entries = list(Journal(broker.view.root).entries())
-    done = done_moves(entries, carrier.progress.change_id)
+    done = done_moves(entries, change_run.progress.change_id)
     entry = _chosen(entries, done, change_id, broker)
     number = entry[CHANGE_ID]
     later = undone_by(entries, done).get(number)
@@ -39,10 +39,10 @@ def undo(
         raise OffsetChangedError(
             f"change {number} has been undone by change {later}; undo that one to have it again"
         )
-    steps = _steps(broker, carrier, entry, entries)
+    steps = _steps(broker, change_run, entry, entries)
     describe = Describer(broker.view, broker.name, cli.now_ms, full=True)
     form = ChangeForm(PlannedMove, describe.planned, DoneMove, describe.done)
-    carrier.carry_out(steps, form, no_live=no_live, note={UNDO_OF: number})
+    change_run.carry_out(steps, form, no_live=no_live, note={UNDO_OF: number})
 
 
 def _chosen(
@@ -72,13 +72,13 @@ def _chosen(
 
 def _steps(
     broker: "EmbeddedBroker",
-    carrier: ChangeRun,
+    change_run: ChangeRun,
     entry: Mapping[str, Any],
     entries: list[dict[str, Any]],
 ) -> list[Step]:
     moves = {QueueId(move["group"], move["topic"], move["queue_id"]): move for move in entry[MOVES]}
     steps = []
-    for stand in stands(broker, carrier.progress, sorted(moves)):
+    for stand in stands(broker, change_run.progress, sorted(moves)):
         move = moves[stand.place]
         if stand.generation != move[_GENERATION]:
             raise OffsetChangedError(

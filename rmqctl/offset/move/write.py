@@ -30,7 +30,7 @@ Check = Callable[["Moves"], None]
 
 def progress_now(root: Path) -> ProgressTable:
     """What holds now, with what consumers have done and not yet written there. Changes nothing."""
-    shown = [note for path in notes_in(_stations(root)) for note in read_notes(path)]
+    shown = [note for path in notes_in(_processes(root)) for note in read_notes(path)]
     table = ProgressTable.from_entry(ProgressFile(root).read().entry())
     for (key, queue_id), progress in shown:
         table.commit(key, queue_id, progress)
@@ -39,11 +39,11 @@ def progress_now(root: Path) -> ProgressTable:
 
 def _take_over_notes(root: Path, file: ProgressFile) -> None:
     """Commit what consumers have done, so that what is noted as old is what it was."""
-    for path in notes_in(_stations(root)):
+    for path in notes_in(_processes(root)):
         file.commit(dict(read_notes(path)))
 
 
-def _stations(root: Path) -> Path:
+def _processes(root: Path) -> Path:
     return root / OURS / MEMBERS_FOLDER
 
 
@@ -59,10 +59,10 @@ def write_moves(
     Java's consumerOffset.json is moved with it, and whoever runs in the groups is told. Raises
     OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has changed then.
     """
-    from storage.coordination.config_lock import config_gate  # a plan needs no gate
+    from storage.coordination.config_lock import config_lock  # a plan needs no gate
 
     file = ProgressFile(root)
-    with config_gate(root):
+    with config_lock(root):
         java_check()
         _take_over_notes(root, file)
         keys = {place.key: offset for place, offset in targets.items()}
@@ -90,7 +90,7 @@ def unchanged(steps: "Collection[Step]", live: Collection[str]) -> Check:
     def check(moves: "Moves") -> None:
         for step in steps:
             stand = step.stand
-            if step.wish.stays:
+            if step.reset_target.stays:
                 continue
             now, _ = moves[stand.place.key]
             offset = committed(now)
@@ -113,10 +113,10 @@ def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
     """The ids of the clients that run in some groups, without asking them."""
     from storage.coordination.processes import ProcessEntries
 
-    stations = ProcessEntries(root)
+    processes = ProcessEntries(root)
     found: dict[str, list[str]] = {}
     try:
-        living = stations.living()
+        living = processes.living()
         if not living:
             return found
         # Most stores that are looked at have no members: those do without loading this.
@@ -128,7 +128,7 @@ def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
                 ids = [client["id"] for client in clients if group in client["consumers"]]
                 found.setdefault(group, []).extend(ids)
     finally:
-        stations.close()
+        processes.close()
     return found
 
 

@@ -93,16 +93,16 @@ def carve(
             keeps_offsets=keeps,
             config=SMALL_STORE if small else view.config,
         )
-        foot = [*progress_sentences(plan)]
+        plan_summary = [*progress_sentences(plan)]
         if not keeps:
-            foot.append("the filters leave gaps, so queue offsets will count from 0")
+            plan_summary.append("the filters leave gaps, so queue offsets will count from 0")
         done = carry_out(
             cli,
             CarvePlanRow,
             carving.plan_rows(),
             lambda: carving.run(target),
             question=f"Make the store {target}?",
-            foot=foot,
+            plan_summary=plan_summary,
             result_type=CarvedRow,
         )
     if not done:

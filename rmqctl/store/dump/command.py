@@ -173,9 +173,9 @@ def _print_index(cli: Cli, file: DumpFile, mapped: "ReadMap") -> None:
 
 
 def _print_page(cli: Cli, file: DumpFile) -> None:
-    from .small_files import shared_page
+    from .small_files import shared_state
 
-    page = shared_page(file.path.parent.parent)
+    page = shared_state(file.path.parent.parent)
     if cli.view.format in _OBJECTS:
         cli.one(page)
         return

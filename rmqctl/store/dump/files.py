@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.errors import CliError, NotFound
-from storage.coordination.shared_state import PAGE_NAME
+from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.files.read_files import ReadMap
 from storage.format.names import (
     ABORT,
@@ -123,7 +123,7 @@ def _kind(path: Path) -> FileKind | None:
         return _by_content(path)
     if name == CHECKPOINT:
         return FileKind.CHECKPOINT
-    if name == PAGE_NAME and OURS in above:
+    if name == SHARED_STATE_NAME and OURS in above:
         return FileKind.PAGE
     if ".json" in name:
         return FileKind.LINES if name.endswith(".jsonl") else FileKind.JSON

@@ -10,7 +10,7 @@ from rmqctl.exit_codes import DAMAGED
 from storage.configs.checksummed_json import unseal
 from storage.coordination.shared_state import (
     MAX_WAITERS,
-    PAGE_MAGIC,
+    SHARED_STATE_MAGIC,
     SLOT_SIZE,
     SLOTS,
     WAITER_FLAGS,
@@ -75,7 +75,7 @@ def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield {"line": number, "problem": "the check sum is wrong", "text": text}
 
 
-def shared_page(root: Path) -> PageDump:
+def shared_state(root: Path) -> PageDump:
     """The page of the store at ``root``, and the names of its slots."""
     path = root / "rmqctl" / "shared"
     try:
@@ -107,7 +107,7 @@ def _page_problem(page: SharedState) -> str | None:
     from storage.coordination.shared_state import Word
 
     magic = page.words[Word.MAGIC]
-    if magic == PAGE_MAGIC:
+    if magic == SHARED_STATE_MAGIC:
         return None
     try:
         page.check_version()

@@ -73,7 +73,7 @@ def rebuild(cli: "Cli", view: StoreView, part: _Part) -> None:
         rows,
         lambda: _apply(cli, root, part, rows, check),
         question=f"Replace {len(rows)} {part.name} of {root}?",
-        foot=[_same(part), *_left_out(part), *_quarantine(root, rows)],
+        plan_summary=[_same(part), *_left_out(part), *_quarantine(root, rows)],
     )
 
 

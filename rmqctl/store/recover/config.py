@@ -9,7 +9,7 @@ from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
 from storage.configs.config_file import ConfigFile
 from storage.configs.journal import Journal
-from storage.coordination.config_lock import config_gate
+from storage.coordination.config_lock import config_lock
 from storage.tools.config_recovery.configs import (
     SalvagedFile,
     files_to_keep,
@@ -55,7 +55,7 @@ def carry_out_config_recovery(cli: "Cli", view: "StoreView") -> None:
         plan,
         apply,
         question=f"Write {' and '.join(names)} anew?",
-        foot=[f"{file.path.relative_to(root)} {_flaw(file)}" for file in files],
+        plan_summary=[f"{file.path.relative_to(root)} {_flaw(file)}" for file in files],
         result_type=RecoveredSettingDone,
     )
 
@@ -70,7 +70,7 @@ def write_salvaged(
     cli: "Cli", root: "Path", file: SalvagedFile, java_check: Callable[[], None]
 ) -> None:
     """Keep the damaged file, note the change, replace it; on the device when this returns."""
-    with config_gate(root):
+    with config_lock(root):
         java_check()
         quarantine = Quarantine(root, _now_ms())
         for path in files_to_keep(file):

@@ -15,7 +15,7 @@ from rmqctl.offset.move.queues import QueueId
 from rmqctl.offset.move.write import members_of, tell
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile
-from storage.coordination.config_lock import config_gate
+from storage.coordination.config_lock import config_lock
 from storage.errors import CorruptFileError
 from storage.format.names import OURS
 from storage.tools.config_recovery.progress_files import FileState
@@ -86,7 +86,7 @@ def carry_out_recovery(
         apply,
         question=f"Write the progress of {len(groups)} group{'s' if len(groups) != 1 else ''} "
         f"in {len(wanted)} queue{'s' if len(wanted) != 1 else ''}?",
-        foot=[*_foot(found), *_told(live)],
+        plan_summary=[*_foot(found), *_told(live)],
         refusal=refusal,
         result_type=RecoveredOffsetDone,
     )
@@ -113,7 +113,7 @@ def _write(
                     f"({old.offset}); nothing was changed, look at the plan again"
                 )
 
-    with config_gate(root):
+    with config_lock(root):
         java_check()
         _keep(root, lost, _now_ms())
         moved = move_progress(
@@ -149,17 +149,17 @@ def _nothing_to_move(
     """Nothing was lost, or nothing tells of it; Java's file may have to be written anew."""
     files = lost.files
     stale = files.ours.state is FileState.WHOLE and files.java.lost
-    hopeless = files.ours.lost and files.ours.path.exists() and not plan
-    if hopeless:
+    refused_rows = files.ours.lost and files.ours.path.exists() and not plan
+    if refused_rows:
         cli.say(f"nothing tells of what {_OFFSETS} held: without it groups begin as new ones")
     if not will_execute(cli):
         cli.rows(RecoveredOffset, plan)
-        cli.say(_LATER if stale or hopeless else _NOTHING)
+        cli.say(_LATER if stale or refused_rows else _NOTHING)
         return
-    if hopeless:
+    if refused_rows:
         cli.confirm(f"Put {_OFFSETS} into the quarantine and go on without it?")
         root = files.ours.path.parents[1]
-        with config_gate(root):
+        with config_lock(root):
             java_check()
             now_ms = _now_ms()
             note = change_note(cli, what=_OFFSETS)
@@ -171,7 +171,7 @@ def _nothing_to_move(
     if stale:
         cli.confirm(f"Write {files.java.path.name} from rmqctl/offsets.json?")
         root = files.ours.path.parents[1]
-        with config_gate(root):
+        with config_lock(root):
             java_check()
             _keep(root, lost, _now_ms())
             ProgressFile(root).export()

@@ -66,9 +66,9 @@ def repair(
         rows,
         lambda: _apply(cli, view, plan, progress, check, jobs),
         question=f"Repair {root} in {len(plan.executable)} steps?",
-        foot=_foot(plan),
+        plan_summary=_foot(plan),
         refusal=CliError(_HOPELESS, DAMAGED) if nothing and execute else None,
-        hopeless=_HOPELESS if nothing else "",
+        refused_rows=_HOPELESS if nothing else "",
     )
 
 

@@ -50,7 +50,7 @@ def restore(cli: Cli, snapshot: Path, confirm: str | None) -> None:
         list(_rows(source, target, aside, applied=None)),
         lambda: _apply(cli, source, target, aside, run),
         question=f"Restore {snapshot} to {target}?",
-        foot=_foot(target, needs_name=occupied and confirm is None),
+        plan_summary=_foot(target, needs_name=occupied and confirm is None),
         confirm_name=target.name if occupied else None,
         confirmed=confirm,
     )

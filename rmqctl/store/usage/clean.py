@@ -22,9 +22,9 @@ def carry_out_clean(cli: "Cli", broker: "EmbeddedBroker", progress: Progress) ->
     plan = _plan(broker, progress, cli.now_ms)
     root = broker.view.root
     unread = sorted({group for row in plan for group in row.unread_by})
-    foot = [f"not read by {', '.join(unread)}: that is lost to them"] if unread else []
+    plan_summary = [f"not read by {', '.join(unread)}: that is lost to them"] if unread else []
     if plan:
-        foot.append("queue and index files that point nowhere else follow")
+        plan_summary.append("queue and index files that point nowhere else follow")
 
     def apply() -> Iterator[Any]:
         left = {row.file: row for row in plan}
@@ -55,7 +55,7 @@ def carry_out_clean(cli: "Cli", broker: "EmbeddedBroker", progress: Progress) ->
         plan,
         apply,
         question=f"Delete {len(plan)} file{'s' if len(plan) != 1 else ''} of the log?",
-        foot=foot,
+        plan_summary=plan_summary,
         result_type=CleanedFileDone,
     )
 

@@ -21,7 +21,7 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
     PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending,
                               a->rows,        a->topics, a->log_map,   a->index.map,
                               a->gate,        a->locked, a->lock_file, a->clock,
-                              a->asked,       a->ring,   a->pages};
+                              a->asked,       a->notify,   a->pages};
     Py_VISIT(Py_TYPE(object));
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
         Py_VISIT(held[i]);
@@ -31,7 +31,7 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
 static void let_go(Appending *a)
 {
     PyObject **const held[] = {&a->log_map,   &a->index.map, &a->gate,  &a->locked,
-                               &a->lock_file, &a->clock,     &a->asked, &a->ring,
+                               &a->lock_file, &a->clock,     &a->asked, &a->notify,
                                &a->pages};
     a->limit = a->now = a->log_fd = -1;
     if (a->topics != NULL)
@@ -226,9 +226,9 @@ static PyObject *appending_numbers(PyObject *module, PyObject *nothing)
     return Py_BuildValue(
         "{sisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
         NUMBER(STAGE_RECORDS), NUMBER(STAGE_DISPATCH), NUMBER(STAGE_KEYS), NUMBER(FROM), NUMBER(TO),
-        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(HOLDER_PID), NUMBER(GATE_BYTE), NUMBER(QUICK_GAP_US), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
+        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(HOLDER_PID), NUMBER(WRITE_LOCK_BYTE), NUMBER(QUICK_GAP_US), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
         NUMBER(LAST_STORE_TIMESTAMP), NUMBER(INDEX_FILE), NUMBER(UNDO_INDEX_FILE),
-        NUMBER(UNDO_INDEX_HEADER), NUMBER(GATE_WANTED), NUMBER(CONFIGS), NUMBER(WAITER_FLAGS), NUMBER(WAITER_TOPICS), NUMBER(WAITER_BELLS), NUMBER(BY_SOCKET), NUMBER(BY_WORD), NUMBER(TOPIC_BITS), NUMBER(MAX_WAITERS),
+        NUMBER(UNDO_INDEX_HEADER), NUMBER(LOCK_WANTED), NUMBER(CONFIGS), NUMBER(WAITER_FLAGS), NUMBER(WAITER_TOPICS), NUMBER(WAITER_WAKERS), NUMBER(BY_SOCKET), NUMBER(BY_WORD), NUMBER(TOPIC_BITS), NUMBER(MAX_WAITERS),
         NUMBER(SLOTS), NUMBER(LARGE_BODY), NUMBER(BATCH_NO_ROOM), NUMBER(BATCH_NO_QUEUE),
         NUMBER(BATCH_NO_INDEX));
 }

@@ -11,11 +11,11 @@ enum {
     FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, HOLDER_PID = 13, KEYS_FROM = 14,
     KEYS_TO = 17,
     LAST_STORE_TIMESTAMP = 19, INDEX_FILE = 20, UNDO_INDEX_FILE = 21, UNDO_INDEX_HEADER = 22,
-    GATE_WANTED = 32, CONFIGS = 33
+    LOCK_WANTED = 32, CONFIGS = 33
 };
-enum { GATE_BYTE = 1, QUICK_GAP_US = 1000 }; /* of storage/coordination/write_lock.py */
-/* Places in the page, in bytes; and how a waiter is rung, see storage/coordination/wakeup.py. */
-enum { WAITER_FLAGS = 4096, WAITER_TOPICS = 8192, WAITER_BELLS = 10240, SLOTS = 16384 };
+enum { WRITE_LOCK_BYTE = 1, QUICK_GAP_US = 1000 }; /* of storage/coordination/write_lock.py */
+/* Places in the page, in bytes; and how a waiter is woken, see storage/coordination/wakeup.py. */
+enum { WAITER_FLAGS = 4096, WAITER_TOPICS = 8192, WAITER_WAKERS = 10240, SLOTS = 16384 };
 enum { MAX_WAITERS = 256, TOPIC_BITS = 63, BY_SOCKET = 1, BY_WORD = 2 };
 enum { LARGE_BODY = 16 << 10 }; /* of storage/store.py */
 
@@ -43,7 +43,7 @@ typedef struct {
     PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
     PyObject *log_map;
     PyObject *pages; /* what makes its pages ahead, or NULL */
-    PyObject *gate, *locked, *lock_file, *clock, *asked, *ring; /* of put, see guard */
+    PyObject *gate, *locked, *lock_file, *clock, *asked, *notify; /* of put, see guard */
     Py_buffer words;
     int has_words, has_file, exclusive, syncs, log_fd, in_run;
     int64_t first, limit, reserved, now, heard, largest;

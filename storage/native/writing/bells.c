@@ -15,11 +15,11 @@ enum { FUTEX_WAIT, FUTEX_WAKE }; /* the kernel's headers are not everywhere */
 /* The half of the word that counts, in which the system looks. */
 static uint32_t *bell_of(unsigned char *page, int64_t slot)
 {
-    uint32_t *word = (uint32_t *)(page + WAITER_BELLS + slot * WORD);
+    uint32_t *word = (uint32_t *)(page + WAITER_WAKERS + slot * WORD);
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? word + 1 : word;
 }
 
-static void ring_word(unsigned char *page, int64_t slot)
+static void wake_word(unsigned char *page, int64_t slot)
 {
     uint32_t *bell = bell_of(page, slot);
     __atomic_add_fetch(bell, 1, __ATOMIC_SEQ_CST);
@@ -37,9 +37,9 @@ static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t ti
 #define HAS_WORD_BELLS 0
 static uint32_t *bell_of(unsigned char *page, int64_t slot)
 {
-    return (uint32_t *)(page + WAITER_BELLS + slot * WORD);
+    return (uint32_t *)(page + WAITER_WAKERS + slot * WORD);
 }
-static void ring_word(unsigned char *page, int64_t slot)
+static void wake_word(unsigned char *page, int64_t slot)
 {
     (void)page;
     (void)slot;
@@ -75,7 +75,7 @@ int ring_bells(unsigned char *page, uint64_t wanted)
             continue;
         if (how == BY_WORD) {
             __atomic_store_n(flag, 0, __ATOMIC_SEQ_CST);
-            ring_word(page, slot);
+            wake_word(page, slot);
         } else {
             by_socket = 1;
         }
@@ -126,10 +126,10 @@ static unsigned char *page_of_slot(PyObject *const *args, Py_ssize_t count, Py_s
     return NULL;
 }
 
-PyDoc_STRVAR(ring_doc, "ring(map, wanted)\n\n"
+PyDoc_STRVAR(ring_doc, "notify(map, wanted)\n\n"
                        "Ring the words of all who wait for one of the topics, and clear their flags;"
                        " whether others, who have sockets, wait for one, too.");
-static PyObject *ring(PyObject *module, PyObject *const *args, Py_ssize_t count)
+static PyObject *notify(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
     int64_t wanted;
@@ -143,7 +143,7 @@ static PyObject *ring(PyObject *module, PyObject *const *args, Py_ssize_t count)
 }
 
 PyDoc_STRVAR(arm_doc, "arm(map, slot, topics)\n\n"
-                      "Have the slot's word rung for the topics from now on; gives what it is now. A"
+                      "Have the slot's word woken for the topics from now on; gives what it is now. A"
                       " full memory barrier.");
 static PyObject *arm(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -161,10 +161,10 @@ static PyObject *arm(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return PyLong_FromUnsignedLong(seen);
 }
 
-PyDoc_STRVAR(rung_doc, "rung(map, slot, seen, timeout_ms)\n\n"
+PyDoc_STRVAR(rung_doc, "woken(map, slot, seen, timeout_ms)\n\n"
                        "Sleep until the slot's word is not ``seen``; whether that is so before the"
                        " time is over. A signal ends it, too.");
-static PyObject *rung(PyObject *module, PyObject *const *args, Py_ssize_t count)
+static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
     int64_t numbers[3];
@@ -189,13 +189,13 @@ static PyObject *wake(PyObject *module, PyObject *const *args, Py_ssize_t count)
     (void)module;
     if (page == NULL)
         return NULL;
-    ring_word(page, slot);
+    wake_word(page, slot);
     PyBuffer_Release(&view);
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(has_doc, "has_word_bells()\n\nWhether the system can sleep on a word.");
-static PyObject *has_word_bells(PyObject *module, PyObject *nothing)
+PyDoc_STRVAR(has_doc, "has_futex_wakers()\n\nWhether the system can sleep on a word.");
+static PyObject *has_futex_wakers(PyObject *module, PyObject *nothing)
 {
     (void)module;
     (void)nothing;
@@ -203,10 +203,10 @@ static PyObject *has_word_bells(PyObject *module, PyObject *nothing)
 }
 
 PyMethodDef bell_functions[] = {
-    {"ring", (PyCFunction)(void (*)(void))ring, METH_FASTCALL, ring_doc},
+    {"notify", (PyCFunction)(void (*)(void))notify, METH_FASTCALL, ring_doc},
     {"arm", (PyCFunction)(void (*)(void))arm, METH_FASTCALL, arm_doc},
-    {"rung", (PyCFunction)(void (*)(void))rung, METH_FASTCALL, rung_doc},
+    {"woken", (PyCFunction)(void (*)(void))woken, METH_FASTCALL, rung_doc},
     {"wake", (PyCFunction)(void (*)(void))wake, METH_FASTCALL, wake_doc},
-    {"has_word_bells", has_word_bells, METH_NOARGS, has_doc},
+    {"has_futex_wakers", has_futex_wakers, METH_NOARGS, has_doc},
     {NULL, NULL, 0, NULL},
 };

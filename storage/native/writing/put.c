@@ -1,5 +1,5 @@
 /* Putting one record: what MessageStore.put_message of storage/store.py does while this process holds
- * on to the gate, or takes it for a lone put (Gate.lone_from); and what put_batch has in common with
+ * on to the gate, or takes it for a lone put (Gate.uncontended_after); and what put_batch has in common with
  * it. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the gate's turn is
  * taken nor a signal comes between.
  */
@@ -15,7 +15,7 @@
 
 static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;
 
-const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, ring, exclusive, syncs)\n\n"
+const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, notify, exclusive, syncs)\n\n"
                          "Have put work: the gate, whether its turns are taken, its file, a clock or"
                          " None, what to call if somebody asks for a gate that is held on to, and"
                          " what with the topic if somebody waits for messages. ``syncs``: each put is"
@@ -23,9 +23,9 @@ const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, ring, exc
 PyObject *guard(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
-    PyObject *gate, *locked, *lock_file, *clock, *asked, *ring;
+    PyObject *gate, *locked, *lock_file, *clock, *asked, *notify;
     if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOOOpp", &gate, &locked, &lock_file, &clock,
-                                             &asked, &ring, &a->exclusive, &a->syncs)) {
+                                             &asked, &notify, &a->exclusive, &a->syncs)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "it is guarded");
         return NULL;
@@ -35,7 +35,7 @@ PyObject *guard(PyObject *self, PyObject *args)
     a->lock_file = owned(lock_file);
     a->clock = clock == Py_None ? NULL : owned(clock);
     a->asked = owned(asked);
-    a->ring = owned(ring);
+    a->notify = owned(notify);
     Py_RETURN_NONE;
 }
 
@@ -49,7 +49,7 @@ static int is_true(PyObject *found, int otherwise)
 
 static int is_asked_for(Appending *a)
 {
-    return a->heard != ((volatile int64_t *)a->words.buf)[GATE_WANTED];
+    return a->heard != ((volatile int64_t *)a->words.buf)[LOCK_WANTED];
 }
 
 /* Whether nobody has asked for the gate since Gate.heard was set. */
@@ -85,7 +85,7 @@ static double monotonic(void)
 /* Locks the gate's byte, or unlocks it; whether it did. */
 static int set_lock(Appending *a, short kind)
 {
-    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = GATE_BYTE, .l_len = 1};
+    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = WRITE_LOCK_BYTE, .l_len = 1};
     int64_t fd;
     PyObject *number = PyObject_GetAttr(a->lock_file, fd_name);
     int done = number != NULL && number_of(number, &fd) == 0
@@ -156,7 +156,7 @@ int ring_for(Appending *a, PyObject *topic)
         return 0;
     if (topic_word(topic, &wanted) < 0)
         return -1;
-    return ring_bells(a->words.buf, wanted) ? call(a->ring, topic) : 0;
+    return ring_bells(a->words.buf, wanted) ? call(a->notify, topic) : 0;
 }
 
 int time_of(Appending *a, int64_t *now)
@@ -227,7 +227,7 @@ int prepare_put(void)
 {
     holding_name = PyUnicode_InternFromString("holding");
     heard_name = PyUnicode_InternFromString("heard");
-    lone_from_name = PyUnicode_InternFromString("lone_from");
+    lone_from_name = PyUnicode_InternFromString("uncontended_after");
     fd_name = PyUnicode_InternFromString("fd");
     return holding_name && heard_name && lone_from_name && fd_name ? 0 : -1;
 }

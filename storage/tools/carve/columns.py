@@ -32,14 +32,14 @@ class ExactEncoder:
 
         ``queue_offsets`` None: they get new ones.
         """
-        image = bytearray().join(records)
+        buffer = bytearray().join(records)
         size = np.fromiter(map(len, records), np.int64, len(records))
         start = np.cumsum(size) - size
-        block = read_records(memoryview(image), 0, start, size, self._topics)
+        block = read_records(memoryview(buffer), 0, start, size, self._topics)
         owner, hashes = block.index_keys()
         present, numbers = np.unique(queue_numbers, return_inverse=True)
         return ExactColumns(
-            image,
+            buffer,
             start,
             size,
             [self._queues[number] for number in present.tolist()],

@@ -112,22 +112,22 @@ class ExactWriter:
         self._root = root
         self._session = Session(self._fs, root, config, gate_timeout_ms=_TIMEOUT_MS)
         session = self._session
-        self._flusher = Flusher(self._fs, root, config, session.page, session.gate)
+        self._flusher = Flusher(self._fs, root, config, session.shared, session.write_lock)
         if begins:
-            with session.gate.held():
-                words = session.page.words
+            with session.write_lock.held():
+                words = session.shared.words
                 start = config.mapped_file_size_commit_log
                 for word in (Word.KEYS_FROM, Word.LOG_END, Word.LOG_MIN, Word.FLUSHED_TO):
                     words[word] = start
                 for (topic, queue_id), offset in begins.items():
-                    session.page.set_next_offset(session.page.add_slot(topic, queue_id), offset)
+                    session.shared.set_next_offset(session.shared.add_slot(topic, queue_id), offset)
 
     def put(self, columns: ExactColumns) -> None:
         """Append a batch. Raises StoreNotWritableError (no space, or a record that fits into no
         file of the log)."""
         session = self._session
         try:
-            with session.gate.held():
+            with session.write_lock.held():
                 result = session.appender.append(columns, 0)
                 index = session.appender.index
                 for path in index.full_files() if index.full else ():
@@ -140,8 +140,8 @@ class ExactWriter:
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue offset behind a queue's last message."""
-        slot = self._session.page.slot(topic, queue_id)
-        return 0 if slot is None else self._session.page.next_offset(slot)
+        slot = self._session.shared.slot(topic, queue_id)
+        return 0 if slot is None else self._session.shared.next_offset(slot)
 
     def __enter__(self) -> Self:
         return self

@@ -38,7 +38,7 @@ from storage.configs.store_settings import (
     settings_entry,
     settings_error,
 )
-from storage.coordination.shared_state import PAGE_MAGIC, SharedState, Word
+from storage.coordination.shared_state import SHARED_STATE_MAGIC, SharedState, Word
 from storage.detect import recorded_config
 from storage.errors import CorruptFileError, StoreVersionError
 from storage.files.bounded import read_bounded
@@ -267,14 +267,14 @@ def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:
 def _read_names(root: Path) -> None:
     """Read the names of the page's slots, where the page counts at all."""
     try:
-        page = SharedState(FileSystem(), root, writable=False)
+        shared = SharedState(FileSystem(), root, writable=False)
     except OSError:
         return
     try:
-        if page.words[Word.MAGIC] == PAGE_MAGIC:
-            page.queues()
+        if shared.words[Word.MAGIC] == SHARED_STATE_MAGIC:
+            shared.queues()
     finally:
-        page.close()
+        shared.close()
 
 
 def _names(view: StoreView, error: CorruptFileError) -> OwnDamage:

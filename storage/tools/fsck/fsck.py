@@ -90,16 +90,20 @@ def fsck(
     while True:
         # Without the page a record is seen before its unit is there. If rmqctl's writers came
         # while the store was looked at like that, it has a page now: look again.
-        has_page = view.has_page
+        has_shared_state = view.has_shared_state
         told: list[Finding] = []
-        tell = on_finding if on_finding is None or has_page else told.append
+        tell = on_finding if on_finding is None or has_shared_state else told.append
         run = _Run(view, parts, wanted, max_findings, tell)
         run.check_broker = check_broker
         try:
             run.check(start, check_crc, jobs, progress, fast=fast)
         finally:
             run.let_go()
-        if has_page or not run.report.findings or not (view.has_page or view.joins_writers()):
+        if (
+            has_shared_state
+            or not run.report.findings
+            or not (view.has_shared_state or view.joins_writers())
+        ):
             break
     if on_finding is not None:
         for finding in told:

@@ -150,7 +150,7 @@ class QueueComparison:
                 expected,
             )
         for row in block.marked(MARK_LIGHT):
-            self._compare_light_queues(block, row, has_code=not unsure[row])
+            self._compare_lmq_queues(block, row, has_code=not unsure[row])
 
     def _all_match(
         self, key: QueueKey, rows: Longs, block: RecordBatch, offset: Longs, codes: Longs
@@ -211,7 +211,7 @@ class QueueComparison:
         queue.runs.present.add_all(queue_offsets[usable])
         queue.runs.wrong.add_all(queue_offsets[usable & filled])
 
-    def _compare_light_queues(self, block: RecordBatch, row: int, *, has_code: bool) -> None:
+    def _compare_lmq_queues(self, block: RecordBatch, row: int, *, has_code: bool) -> None:
         file = self._files.log.at(block.first)
         if file is None:
             return

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.coordination.exclusive import distrust_page
+from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, COMMITLOG, INDEX, OURS
@@ -60,7 +60,7 @@ def unclean(root: Path, fs: FileSystem) -> Iterator[None]:
     if was_clean:
         fs.touch(abort)
         fs.sync_dir(root)
-    distrust_page(fs, root)
+    distrust_shared_state(fs, root)
     yield
     # Readers that have old files mapped look anew (Bounds.files_generation).
     fs.set_modified(root / COMMITLOG, time.time_ns() // 1_000_000)

@@ -75,7 +75,7 @@ def units_of(
     gets_unit &= names.possible()[queue]
     gets_unit &= (block.queue_offset >= 0) & (block.queue_offset < MAX_QUEUE_OFFSET)
     light = block.marked(MARK_LIGHT)
-    more = _light_units(block, file, names, units.tags_code, light) if light else None
+    more = _lmq_units(block, file, names, units.tags_code, light) if light else None
     if not gets_unit.all():
         units = units.rows(np.flatnonzero(gets_unit))
     if more is None:
@@ -100,7 +100,7 @@ def _codes(block: RecordBatch, names: QueueNames, delays: DelayTimes) -> Longs:
     return codes
 
 
-def _light_units(
+def _lmq_units(
     block: RecordBatch, file: ReadMap, names: QueueNames, codes: Longs, light: list[int]
 ) -> UnitColumns:
     found: list[tuple[int, ...]] = []

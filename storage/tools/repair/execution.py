@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from storage.configs.config_file import give_up, replace_file
-from storage.coordination.exclusive import distrust_page
+from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreChangedError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
@@ -68,7 +68,7 @@ class _Execution:
         self._moved: dict[str, Path] = {}
 
     def run(self) -> Iterator[Step]:
-        distrust_page(self._fs, self._root)
+        distrust_shared_state(self._fs, self._root)
         derived = [step for step in self._plan.steps if step.action in _DERIVED]
         late = [step for step in self._plan.steps if step.action is Action.CHECKPOINT]
         do = {

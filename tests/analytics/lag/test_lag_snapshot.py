@@ -72,13 +72,13 @@ def test_every_number_is_what_counting_one_by_one_gives(tmp_path, seed):
     with StoreView.open(root, TINY) as view:
         topics = {topic: TopicConfig(topic, QUEUES, QUEUES) for topic in TOPICS}
         seen = look_at(view, topics, Readers(table, {}, table), as_of)
-    assert [(s.group, s.topic) for s in seen.standings] == list(table)
-    for standing in seen.standings:
+    assert [(s.group, s.topic) for s in seen.group_lags] == list(table)
+    for group_lag in seen.group_lags:
         known = dict.fromkeys(("lag", "bytes", "lost"), 0)
         stored, unknown, lags = [], 0, {}
-        for queue in standing.queues:
-            place = standing.topic, queue.queue_id
-            committed = table[standing.group, standing.topic].get(queue.queue_id)
+        for queue in group_lag.queues:
+            place = group_lag.topic, queue.queue_id
+            committed = table[group_lag.group, group_lag.topic].get(queue.queue_id)
             if committed is None or committed > ends[place]:
                 assert queue.unread.lag is queue.lag_bytes is queue.oldest_unread_timestamp is None
                 unknown += 1
@@ -101,9 +101,9 @@ def test_every_number_is_what_counting_one_by_one_gives(tmp_path, seed):
             known["bytes"] += sum(message.size for message in there)
             known["lost"] += len(unread) - len(there)
             stored += times
-        total = add_up(standing.queues)
+        total = add_up(group_lag.queues)
         assert (total.queues, total.unknown_queues) == (QUEUES, unknown)
-        in_part = any(is_unknown(queue.unread) for queue in standing.queues)
+        in_part = any(is_unknown(queue.unread) for queue in group_lag.queues)
         if lags and not known["lag"] and in_part:
             assert total.lag is total.lag_bytes is None
         elif lags:
@@ -126,12 +126,12 @@ def test_rates_in_are_those_of_the_last_five_minutes(tmp_path):
     as_of = store.timestamp + 7
     with StoreView.open(root, TINY) as view:
         seen = look_at(view, {}, Readers(table, {}, table), as_of)
-    for standing in seen.standings:
-        for queue in standing.queues:
+    for group_lag in seen.group_lags:
+        for queue in group_lag.queues:
             recent = [
                 message
                 for message in store.messages
-                if (message.topic, message.queue_id) == (standing.topic, queue.queue_id)
+                if (message.topic, message.queue_id) == (group_lag.topic, queue.queue_id)
                 and message.store_timestamp >= as_of - 300_000
             ]
             assert queue.rate_in == len(recent) / 300

@@ -177,7 +177,7 @@ def test_what_is_done_about_a_death_blocks(broker, blocking):
         other.kill()
     assert blocking.begun.wait(20)
     assert seconds_of(lambda: notices.close(lambda: None)) < CLOSE_S + BUSY_S
-    assert notices.stations.living() == []
+    assert notices.processes.living() == []
 
 
 @pytest.mark.parametrize("orderly", [False, True])

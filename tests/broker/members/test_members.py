@@ -65,7 +65,7 @@ def test_a_member_that_says_what_is_not_known_here_counts_and_breaks_nothing(
     join(broker, "a", consumer("g", subscription("T", "A", 7)))
     join(other, f"newer {said}", consumer("g", "T", "U"))
     notices = other.members.notices
-    path = notices.stations.path(notices.name, ".json")
+    path = notices.processes.path(notices.name, ".json")
     content = json.loads(path.read_bytes())
     newer = content["clients"][0]["consumers"]
     newer["g"] = {**newer["g"], **said} if said else said
@@ -309,11 +309,11 @@ def test_a_question_to_a_process_that_dies_is_over_at_once(broker):
 
         asking = threading.Thread(target=ask)
         asking.start()
-        letters = next((broker.view.root / "rmqctl" / "members").glob(f"{other.pid}-*.in"))
+        control_messages = next((broker.view.root / "rmqctl" / "members").glob(f"{other.pid}-*.in"))
         # Notices that the group has changed lie there, too.
         while not any(
             b"running_info" in path.read_bytes()
-            for path in letters.iterdir()
+            for path in control_messages.iterdir()
             if path.name[0] != "."
         ):
             os.sched_yield()

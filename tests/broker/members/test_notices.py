@@ -54,32 +54,34 @@ def test_a_reset_is_told_to_members_of_its_group_only(broker, open_broker):
 
 
 def test_letters_come_whole_in_order_and_to_living_stations_only(tmp_path):
-    stations = ProcessEntries(tmp_path)
-    station = ProcessEntry(stations, {"says": 1})
-    assert [said.content for said in stations.living()] == [{"says": 1}]
+    processes = ProcessEntries(tmp_path)
+    process_entry = ProcessEntry(processes, {"says": 1})
+    assert [said.content for said in processes.living()] == [{"says": 1}]
     for number in range(30):  # more than a socket holds
-        assert stations.send(station.name, {"number": number, "text": "x" * 300_000})
-    station.sleep()
-    assert [letter["number"] for letter in station.letters()] == list(range(30))
-    assert station.letters() == []
-    station.say({"says": 2})
-    assert [said.content for said in stations.living()] == [{"says": 2}]
-    station.close()
-    assert not stations.send(station.name, {})
-    assert stations.living() == stations.dead() == []
-    assert list(stations.folder.iterdir()) == []
-    stations.close()
+        assert processes.send(process_entry.name, {"number": number, "text": "x" * 300_000})
+    process_entry.sleep()
+    assert [
+        control_message["number"] for control_message in process_entry.control_messages()
+    ] == list(range(30))
+    assert process_entry.control_messages() == []
+    process_entry.say({"says": 2})
+    assert [said.content for said in processes.living()] == [{"says": 2}]
+    process_entry.close()
+    assert not processes.send(process_entry.name, {})
+    assert processes.living() == processes.dead() == []
+    assert list(processes.folder.iterdir()) == []
+    processes.close()
 
 
 def test_a_folder_with_a_long_name_has_stations(tmp_path):
     folder = tmp_path / ("x" * 120) / ("y" * 120)
-    stations = ProcessEntries(folder)
-    station = ProcessEntry(stations, {})
-    stations.send(station.name, {"a": 1})
-    station.sleep()
-    assert station.letters() == [{"a": 1}]
-    station.close()
-    stations.close()
+    processes = ProcessEntries(folder)
+    process_entry = ProcessEntry(processes, {})
+    processes.send(process_entry.name, {"a": 1})
+    process_entry.sleep()
+    assert process_entry.control_messages() == [{"a": 1}]
+    process_entry.close()
+    processes.close()
 
 
 DIE_EARLY = """
@@ -109,21 +111,21 @@ os.kill(os.getpid(), 9)
 @pytest.mark.parametrize("steps", range(6))
 def test_who_dies_while_opening_leaves_nothing_that_counts(tmp_path, steps):
     subprocess.run([sys.executable, "-c", DIE_EARLY, str(tmp_path), str(steps)], cwd=PROJECT)
-    stations = ProcessEntries(tmp_path)
-    assert stations.living() == []
-    for said in stations.dead():
-        stations.remove(said.name)
-    assert stations.dead() == []
-    left = [path.name for path in stations.folder.glob("[!.]*")] if steps else []
+    processes = ProcessEntries(tmp_path)
+    assert processes.living() == []
+    for said in processes.dead():
+        processes.remove(said.name)
+    assert processes.dead() == []
+    left = [path.name for path in processes.folder.glob("[!.]*")] if steps else []
     assert left == []
 
 
 def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
-    stations = ProcessEntries(tmp_path)
-    opened = sorted((ProcessEntry(stations, {}) for _ in range(3)), key=lambda each: each.name)
+    processes = ProcessEntries(tmp_path)
+    opened = sorted((ProcessEntry(processes, {}) for _ in range(3)), key=lambda each: each.name)
     first, second, third = opened
     deaths = threading.Semaphore(0)
-    watch = FailureDetector(stations, first.name, deaths.release)
+    watch = FailureDetector(processes, first.name, deaths.release)
     before = threading.active_count()
     watch.follow([first.name])  # nobody to watch
     assert threading.active_count() == before
@@ -139,12 +141,12 @@ def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
     assert deaths.acquire(timeout=10)
     watch.close()
     first.close()
-    stations.close()
+    processes.close()
 
 
 def test_each_station_is_watched_by_the_one_before_it(tmp_path):
-    stations = ProcessEntries(tmp_path)
-    opened = sorted((ProcessEntry(stations, {}) for _ in range(3)), key=lambda each: each.name)
+    processes = ProcessEntries(tmp_path)
+    opened = sorted((ProcessEntry(processes, {}) for _ in range(3)), key=lambda each: each.name)
     names = [each.name for each in opened]
     noticed: list[str] = []
     told = threading.Semaphore(0)
@@ -153,7 +155,7 @@ def test_each_station_is_watched_by_the_one_before_it(tmp_path):
         noticed.append(name)
         told.release()
 
-    watches = [FailureDetector(stations, name, partial(notice, name)) for name in names]
+    watches = [FailureDetector(processes, name, partial(notice, name)) for name in names]
     for watch in watches:
         watch.follow(names)
     for gone, watcher in ((2, 1), (1, 0), (0, 2)):
@@ -163,7 +165,7 @@ def test_each_station_is_watched_by_the_one_before_it(tmp_path):
         noticed.clear()
     for watch in watches:
         watch.close()
-    stations.close()
+    processes.close()
 
 
 @pytest.mark.crash
@@ -172,38 +174,41 @@ def test_a_forked_child_leaves_the_station_to_its_parent(tmp_path):
 import os, sys
 from pathlib import Path
 from storage.coordination.processes import ProcessEntry, ProcessEntries
-stations = ProcessEntries(Path(sys.argv[1]))
-station = ProcessEntry(stations, {"says": 1})
+processes = ProcessEntries(Path(sys.argv[1]))
+process_entry = ProcessEntry(processes, {"says": 1})
 pid = os.fork()
 if pid == 0:
-    station.say({"says": 2})
-    station.close()
+    process_entry.say({"says": 2})
+    process_entry.close()
     os._exit(0)
 os.waitpid(pid, 0)
-(said,) = stations.living()
+(said,) = processes.living()
 assert said.content == {"says": 1}, said
-stations.send(station.name, {"a": 1})
-station.sleep()
-assert station.letters() == [{"a": 1}]
+processes.send(process_entry.name, {"a": 1})
+process_entry.sleep()
+assert process_entry.control_messages() == [{"a": 1}]
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=PROJECT, check=True)
     assert ProcessEntries(tmp_path).living() == []
 
 
 def test_a_stopped_station_has_one_letter_of_those_that_say_the_same(tmp_path):
-    stations = ProcessEntries(tmp_path)
-    station = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    process_entry = ProcessEntry(processes, {})
     for number in range(50):
-        stations.send(station.name, {"kind": "members", "groups": {"g": True}}, once=True)
-        stations.send(station.name, {"kind": "members", "groups": {"h": True}}, once=True)
-        stations.send(station.name, {"number": number % 2})
-    letters = station.letters()
-    assert [letter["number"] for letter in letters[2:]] == [0, 1] * 25
-    assert sorted(min(letter["groups"]) for letter in letters[:2]) == ["g", "h"]
-    stations.send(station.name, {"kind": "members", "groups": {"g": True}}, once=True)
-    assert len(station.letters()) == 1, "what comes after the reading is told again"
-    station.close()
-    stations.close()
+        processes.send(process_entry.name, {"kind": "members", "groups": {"g": True}}, once=True)
+        processes.send(process_entry.name, {"kind": "members", "groups": {"h": True}}, once=True)
+        processes.send(process_entry.name, {"number": number % 2})
+    control_messages = process_entry.control_messages()
+    assert [control_message["number"] for control_message in control_messages[2:]] == [0, 1] * 25
+    assert sorted(min(control_message["groups"]) for control_message in control_messages[:2]) == [
+        "g",
+        "h",
+    ]
+    processes.send(process_entry.name, {"kind": "members", "groups": {"g": True}}, once=True)
+    assert len(process_entry.control_messages()) == 1, "what comes after the reading is told again"
+    process_entry.close()
+    processes.close()
 
 
 def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(broker):
@@ -215,17 +220,17 @@ def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(brok
             for _ in range(20):
                 broker.heartbeat(heartbeat("a", consumer("g", "T")))
                 broker.unregister_client("a", None, "g")
-            (letters,) = ProcessEntries(broker.view.root).folder.glob(f"{other.pid}-*.in")
-            assert len(list(letters.iterdir())) <= 2, "of members, and of stations"
+            (control_messages,) = ProcessEntries(broker.view.root).folder.glob(f"{other.pid}-*.in")
+            assert len(list(control_messages.iterdir())) <= 2, "of members, and of stations"
         finally:
             other.go_on()
 
 
 def test_letters_that_can_not_be_read_now_are_read_later(tmp_path, monkeypatch):
-    stations = ProcessEntries(tmp_path)
-    station = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    process_entry = ProcessEntry(processes, {})
     for number in range(3):
-        stations.send(station.name, {"number": number})
+        processes.send(process_entry.name, {"number": number})
     read, reads = read_bounded, iter(range(100))
 
     def fails_once(path: Path) -> bytes:
@@ -235,25 +240,29 @@ def test_letters_that_can_not_be_read_now_are_read_later(tmp_path, monkeypatch):
 
     monkeypatch.setattr("storage.coordination.processes.read_bounded", fails_once)
     with pytest.raises(OSError, match="Too many open files"):
-        station.letters()
-    assert [letter["number"] for letter in station.letters()] == [0, 1, 2]
-    station.close()
-    stations.close()
+        process_entry.control_messages()
+    assert [control_message["number"] for control_message in process_entry.control_messages()] == [
+        0,
+        1,
+        2,
+    ]
+    process_entry.close()
+    processes.close()
 
 
 def test_the_thread_for_notices_survives_what_it_can_not_read(broker, open_broker, monkeypatch):
     client = RecordingClient()
     broker.connect("a", client)
     broker.heartbeat(heartbeat("a", consumer("g", "T")))
-    letters, calls = ProcessEntry.letters, iter(range(100))
+    control_messages, calls = ProcessEntry.control_messages, iter(range(100))
 
-    def fails_once(station: ProcessEntry):
+    def fails_once(process_entry: ProcessEntry):
         if next(calls) == 0:
             raise OSError(24, "Too many open files")
-        return letters(station)
+        return control_messages(process_entry)
 
     monkeypatch.setattr(notices, "AFTER_FAILURE_S", 0.01)
-    monkeypatch.setattr(ProcessEntry, "letters", fails_once)
+    monkeypatch.setattr(ProcessEntry, "control_messages", fails_once)
     open_broker().progress.move("g", {("T", 0): 3})
     assert client.wait_for("reset", "g", "T", {0: 3})
 
@@ -272,15 +281,15 @@ def test_what_died_before_it_had_a_name_is_removed_in_the_end(broker):
 
 def test_stations_that_come_and_go_leave_no_threads_behind(tmp_path):
     """They all watch the one that stays, and a blocked thread can not be called back."""
-    stations = ProcessEntries(tmp_path)
-    staying = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    staying = ProcessEntry(processes, {})
     deaths = threading.Semaphore(0)
     before = threading.active_count()
     for number in range(20):
-        watch = FailureDetector(stations, f"{number}", deaths.release)
+        watch = FailureDetector(processes, f"{number}", deaths.release)
         watch.follow([staying.name])
         watch.close()
-    last = [FailureDetector(stations, f"last-{number}", deaths.release) for number in range(2)]
+    last = [FailureDetector(processes, f"last-{number}", deaths.release) for number in range(2)]
     for watch in last:
         watch.follow([staying.name])
         watch.follow([staying.name])
@@ -290,19 +299,19 @@ def test_stations_that_come_and_go_leave_no_threads_behind(tmp_path):
     assert deaths.acquire(timeout=10)
     eventually(lambda: threading.active_count() == before)
     assert not deaths.acquire(blocking=False), "the closed ones are not told"
-    stations.close()
+    processes.close()
 
 
 def test_a_watcher_that_fails_does_not_keep_another_from_being_told(tmp_path):
-    stations = ProcessEntries(tmp_path)
-    watched = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    watched = ProcessEntry(processes, {})
     told = threading.Event()
 
     def fail() -> None:
         raise OSError(28, "No space left on device")
 
-    FailureDetector(stations, "a", fail).follow([watched.name])
-    FailureDetector(stations, "b", told.set).follow([watched.name])
+    FailureDetector(processes, "a", fail).follow([watched.name])
+    FailureDetector(processes, "b", told.set).follow([watched.name])
     watched.close()
     assert told.wait(10)
-    stations.close()
+    processes.close()

@@ -61,12 +61,12 @@ def test_what_a_killed_process_had_in_memory_is_not_lost_with_its_station(open_b
         member(broker)
         puppet.call("pull_with_progress", group="g", topic="T", queue_id=0, offset=6)
         puppet.kill()
-    stations = root / "rmqctl" / "members"
+    processes = root / "rmqctl" / "members"
     deadline = time.monotonic() + PATIENCE_S
-    while len(list(stations.glob("*.life"))) > 1:
+    while len(list(processes.glob("*.life"))) > 1:
         assert time.monotonic() < deadline, "nobody has noticed the death"
         assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(6)
-    assert notes_in(stations) == []
+    assert notes_in(processes) == []
     assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(6)
     assert broker.consumer_offsets() == {("g", "T"): {0: 6}}
 

@@ -15,7 +15,7 @@ class Store:
         self.end = 0
         self.slept_for: list[set[str] | None] = []
         self.asleep = threading.Semaphore(0)
-        self._bell = threading.Semaphore(0)
+        self._waker = threading.Semaphore(0)
         self._only_one = threading.Lock()
 
     def wait(
@@ -24,16 +24,16 @@ class Store:
         assert self._only_one.acquire(blocking=False), "two threads sleep on the store"
         self.slept_for.append(None if topics is None else set(topics))
         self.asleep.release()
-        self._bell.acquire(timeout=timeout_ms / 1000)
+        self._waker.acquire(timeout=timeout_ms / 1000)
         self._only_one.release()
         return self.end
 
     def grow(self) -> None:
         self.end += 1
-        self._bell.release()
+        self._waker.release()
 
     def wake(self) -> None:
-        self._bell.release()
+        self._waker.release()
 
 
 def waiting(arrivals: MessageArrivals, *topics: str) -> tuple[threading.Thread, list[int]]:

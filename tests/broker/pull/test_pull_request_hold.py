@@ -224,7 +224,7 @@ def test_units_that_were_looked_at_are_not_looked_at_again(topic, table):
     table.pulls.notify()
     assert table.released == []
     ((_, (pull,)),) = table.pulls._snapshot()
-    assert pull.looked_at == 2_500
+    assert pull.observed == 2_500
     topic.send(Message("T", b"x", tags="A"), 0)
     table.pulls.notify()
     assert table.released == [held(0, expression="A")]

@@ -242,7 +242,7 @@ def test_each_retry_and_dead_letter_is_what_the_real_broker_stored(retries, chai
             handler = SendBackHandler(
                 config,
                 topics(root, config),
-                GroupManager(root, config, gate=None, now=lambda: 0),
+                GroupManager(root, config, write_lock=None, now=lambda: 0),
                 MessageBuilder(config, delays, 4 << 20),
                 put=put,
                 look=lambda offset: retries.look_message_by_offset(offset),
@@ -258,7 +258,7 @@ def test_each_retry_and_dead_letter_is_what_the_real_broker_stored(retries, chai
 
 
 def topics(root, config):
-    return TopicManager(root, config, gate=None, queues=list, now=lambda: 0)
+    return TopicManager(root, config, write_lock=None, queues=list, now=lambda: 0)
 
 
 @pytest.mark.conformance("H3")

@@ -183,8 +183,8 @@ class Refusing(Taken):
 def handler_over(root: Path, put: Taken, look) -> SendBackHandler:
     config = BrokerConfig()
     with MessageStore.open(root) as store:
-        topics = TopicManager(root, config, gate=store.gate, queues=list, now=clock)
-        groups = GroupManager(root, config, gate=store.gate, now=clock)
+        topics = TopicManager(root, config, write_lock=store.write_lock, queues=list, now=clock)
+        groups = GroupManager(root, config, write_lock=store.write_lock, now=clock)
         topics.for_own_use("%RETRY%g", 1)
         groups.for_use("g")
     builder = MessageBuilder(config, parse_delay_levels(), 4 << 20)

@@ -106,7 +106,7 @@ def columns(records: PreparedRecords) -> dict[str, Any]:
     """Everything that appending looks at."""
     several = len(records.queues) > 1
     return {
-        "image": bytes(records.image),
+        "image": bytes(records.buffer),
         "queues": records.queues,
         "queue_index": list(records.queue_index or []) if several else [],
         "has_unit": None if records.has_unit is None else list(records.has_unit),

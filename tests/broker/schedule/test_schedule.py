@@ -355,7 +355,7 @@ def test_what_the_store_does_not_take_is_tried_again_and_holds_up_its_level_only
     busy = True
 
     def put(records):
-        if busy and b"poison" in bytes(records.image):
+        if busy and b"poison" in bytes(records.buffer):
             return PutMessageResult(PutMessageStatus.OS_PAGECACHE_BUSY)
         return broker.store.put(records)
 

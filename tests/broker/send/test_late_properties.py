@@ -31,9 +31,9 @@ IDS = st.sampled_from([b"0123456789ABCDEF" * 2, b"A", b"B" * 56, b"C" * 57, b"od
 
 def both_kinds(tags: str | None, keys: str | None) -> tuple[Message, Message]:
     """The same message twice; somebody has looked at the properties of the second one."""
-    late, looked_at = (Message("T", b"body", tags=tags, keys=keys) for _ in range(2))
-    assert type(looked_at.properties) is dict
-    return late, looked_at
+    late, observed = (Message("T", b"body", tags=tags, keys=keys) for _ in range(2))
+    assert type(observed.properties) is dict
+    return late, observed
 
 
 def all_that_is_made(message: Message, unique_id: str) -> tuple[object, ...]:
@@ -51,28 +51,28 @@ def all_that_is_made(message: Message, unique_id: str) -> tuple[object, ...]:
 def test_what_is_made_of_a_message_is_the_same_before_and_after_a_look(
     tags: str | None, keys: str | None, given_id: bytes | None
 ) -> None:
-    late, looked_at = both_kinds(tags, keys)
+    late, observed = both_kinds(tags, keys)
     if given_id is not None:
-        compiled.give_ids([late, looked_at], given_id * 2, len(given_id))
+        compiled.give_ids([late, observed], given_id * 2, len(given_id))
     for _ in range(2):  # what the first look found may be remembered
-        assert all_that_is_made(late, "ID") == all_that_is_made(looked_at, "ID")
-    assert list(late.properties.items()) == list(looked_at.properties.items())
-    assert all_that_is_made(late, "ID") == all_that_is_made(looked_at, "ID")
+        assert all_that_is_made(late, "ID") == all_that_is_made(observed, "ID")
+    assert list(late.properties.items()) == list(observed.properties.items())
+    assert all_that_is_made(late, "ID") == all_that_is_made(observed, "ID")
 
 
 @given(TEXTS, TEXTS, st.sampled_from(["ID", "x\x01", ""]), st.none() | IDS)
 def test_an_id_is_put_into_a_message_as_its_property(
     tags: str | None, keys: str | None, unique_id: str, had: bytes | None
 ) -> None:
-    late, looked_at = both_kinds(tags, keys)
+    late, observed = both_kinds(tags, keys)
     if had is not None:
-        compiled.give_ids((late, looked_at), had * 2, len(had))
-    assert compiled.has_unique_id(late) == (UNIQ_KEY in looked_at.properties)
+        compiled.give_ids((late, observed), had * 2, len(had))
+    assert compiled.has_unique_id(late) == (UNIQ_KEY in observed.properties)
     compiled.give_id(late, unique_id)
-    looked_at.properties[UNIQ_KEY] = unique_id
+    observed.properties[UNIQ_KEY] = unique_id
     assert compiled.has_unique_id(late)
-    assert all_that_is_made(late, "ID") == all_that_is_made(looked_at, "ID")
-    assert list(late.properties.items()) == list(looked_at.properties.items())
+    assert all_that_is_made(late, "ID") == all_that_is_made(observed, "ID")
+    assert list(late.properties.items()) == list(observed.properties.items())
 
 
 def test_ids_are_seen_in_any_kind_of_message() -> None:
@@ -130,14 +130,14 @@ def test_nothing_is_left_of_messages_that_are_dropped() -> None:
     tags, keys, unique_id = (str(object()) for _ in range(3))
 
     def make_one() -> None:
-        late, looked_at = both_kinds(tags, keys)
+        late, observed = both_kinds(tags, keys)
         compiled.give_id(late, unique_id)
         compiled.give_id(late, unique_id)
         late.__init__("T", b"", keys=keys)  # type: ignore[misc]
         compiled.give_id(late, "")
         late.__init__("T", b"", tags=tags)  # type: ignore[misc]
         assert late.properties == {"TAGS": tags}
-        assert looked_at.properties == {"TAGS": tags, "KEYS": keys}
+        assert observed.properties == {"TAGS": tags, "KEYS": keys}
 
     before = [sys.getrefcount(text) for text in (tags, keys, unique_id)]
     for _ in range(100):

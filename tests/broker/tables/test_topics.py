@@ -22,7 +22,7 @@ from broker.tables.shared_table import Gate, Update
 from broker.tables.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig, system_topics, topics_file
-from storage.coordination.config_lock import config_gate
+from storage.coordination.config_lock import config_lock
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.message import Message
@@ -74,7 +74,7 @@ def forbid_writing(root: Path) -> None:
 def test_what_is_changed_without_opening_the_store_holds_for_the_very_next_send(open_broker, root):
     broker = open_broker()
     broker.send(Message("T", BODY))
-    with config_gate(root):
+    with config_lock(root):
         forbid_writing(root)
     with pytest.raises(NoPermissionError):
         broker.send(Message("T", BODY))
@@ -251,8 +251,10 @@ class FullDisk(FileSystem):
         raise OSError(28, "No space left on device")
 
 
-def manager(root: Path, gate: Gate, fs: FileSystem | None = None) -> TopicManager:
-    return TopicManager(root, BrokerConfig(), gate=gate, queues=list, now=lambda: 5, fs=fs)
+def manager(root: Path, write_lock: Gate, fs: FileSystem | None = None) -> TopicManager:
+    return TopicManager(
+        root, BrokerConfig(), write_lock=write_lock, queues=list, now=lambda: 5, fs=fs
+    )
 
 
 def test_a_topic_that_could_not_be_written_does_not_exist(root):

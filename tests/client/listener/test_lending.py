@@ -46,7 +46,7 @@ def pool() -> Iterator[WorkerPool]:
     made.shutdown(0)
 
 
-def lent(pool: WorkerPool, do: Callable[[], object]) -> BorrowedWorker:
+def borrowed(pool: WorkerPool, do: Callable[[], object]) -> BorrowedWorker:
     found = pool.lend(One(do))
     assert found is not None
     return found
@@ -61,7 +61,7 @@ def test_the_caller_does_it_and_the_thread_sleeps_on(pool: WorkerPool) -> None:
         names.append(threading.current_thread().name)
 
     own_name = threading.current_thread().name
-    lent(pool, work).work()
+    borrowed(pool, work).work()
     assert threads == [threading.get_ident()]
     assert (names, threading.current_thread().name) == (["pool_1"], own_name)
     assert not pool.waiting
@@ -72,21 +72,21 @@ def test_the_caller_does_it_and_the_thread_sleeps_on(pool: WorkerPool) -> None:
 
 def test_what_is_left_is_done_by_the_thread(pool: WorkerPool) -> None:
     threads: list[int] = []
-    lent(pool, lambda: threads.append(threading.get_ident())).leave()
+    borrowed(pool, lambda: threads.append(threading.get_ident())).leave()
     eventually(lambda: threads)
     assert threads != [threading.get_ident()]
 
 
 def test_nothing_is_lent_where_no_thread_sleeps_or_jobs_take_long(pool: WorkerPool) -> None:
     assert WorkerPool("new", 1).lend(One(lambda: None)) is None
-    first = lent(pool, lambda: None)
+    first = borrowed(pool, lambda: None)
     assert pool.lend(One(lambda: None)) is None
     first.work()
     pool._was_quick = True  # whatever this machine took for it
-    lent(pool, lambda: time.sleep(2 * _QUICK_S)).work()  # not to wait for anything: it lasts
+    borrowed(pool, lambda: time.sleep(2 * _QUICK_S)).work()  # not to wait for anything: it lasts
     assert pool.lend(One(lambda: None)) is None, "the next one may take as long"
     pool._was_quick = True
-    lent(pool, lambda: None).work()
+    borrowed(pool, lambda: None).work()
     pool._was_quick = True
     pool.shutdown(0)
     assert pool.lend(One(lambda: None)) is None
@@ -113,7 +113,7 @@ def test_nothing_is_lent_beside_a_job_that_lasts() -> None:
         go_on.set()
         eventually(lambda: len(pool._idle) == 2)
         pool._was_quick = True
-        lent(pool, lambda: None).work()
+        borrowed(pool, lambda: None).work()
     finally:
         go_on.set()
         pool.shutdown(0)
@@ -127,7 +127,7 @@ def test_never_more_run_than_there_are_threads(pool: WorkerPool) -> None:
         pool.submit(One(done.set))
         beside.append(done.wait(0.05))
 
-    lent(pool, work).work()
+    borrowed(pool, work).work()
     assert beside == [False], "the pool has one thread"
     assert done.wait(PATIENCE_S)
 
@@ -136,7 +136,7 @@ def test_a_job_that_fails_gives_the_thread_back(pool: WorkerPool) -> None:
     def fail() -> None:
         raise ValueError("no")
 
-    lent(pool, fail).work()
+    borrowed(pool, fail).work()
     done = threading.Event()
     pool.submit(One(done.set))
     assert done.wait(PATIENCE_S)
@@ -149,7 +149,7 @@ def test_the_end_waits_for_who_works_in_a_thread_s_place(pool: WorkerPool) -> No
         begun.set()
         go_on.wait(PATIENCE_S)
 
-    guest = threading.Thread(target=lent(pool, work).work)
+    guest = threading.Thread(target=borrowed(pool, work).work)
     guest.start()
     assert begun.wait(PATIENCE_S)
     assert not pool.shutdown(20), "it still runs"
@@ -166,7 +166,7 @@ def test_who_works_in_a_thread_s_place_may_end_the_pool(pool: WorkerPool) -> Non
         pool.shutdown(60_000)
         took.append(time.monotonic() - start)
 
-    lent(pool, work).work()
+    borrowed(pool, work).work()
     assert took[0] < PATIENCE_S
     eventually(lambda: not any(thread.is_alive() for thread in pool._threads))
 

@@ -179,7 +179,7 @@ def test_what_was_done_before_a_failure_is_shown(streams):
 
 
 def test_the_foot_stands_below_the_plan(streams):
-    streams.carry_out(given={"output": "plain"}, foot=["2 of them"])
+    streams.carry_out(given={"output": "plain"}, plan_summary=["2 of them"])
     assert streams.err.getvalue().splitlines()[:2] == [store_sentence(), "2 of them"]
 
 

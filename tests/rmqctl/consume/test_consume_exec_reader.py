@@ -56,9 +56,9 @@ def test_nothing_is_begun_that_nobody_reads(ten, options):
 @pytest.mark.parametrize("options", [[], ["-e"], ["--orderly", "-e"]])
 def test_what_a_program_could_not_print_is_not_answered(ten, tmp_path, options):
     """The third program is begun while somebody reads, and prints when nobody does any more."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    script = f"sh -c 'test $RMQ_QUEUE_OFFSET = 2 && echo ready && read x < {gate}; cat'"
+    write_lock = tmp_path / "gate"
+    os.mkfifo(write_lock)
+    script = f"sh -c 'test $RMQ_QUEUE_OFFSET = 2 && echo ready && read x < {write_lock}; cat'"
     reading, writing = os.pipe()
     options = [*options, *NO_SECOND_TRY, "--exec", script]
     with start("consume", "t", "-g", "g", *options, stdout=writing) as process:
@@ -69,7 +69,7 @@ def test_what_a_program_could_not_print_is_not_answered(ten, tmp_path, options):
                 text += os.read(reading, 1 << 16)
             assert text == b"01ready\n"
             os.close(reading)
-            gate.write_text("go\n")
+            write_lock.write_text("go\n")
             assert process.wait(MEANWHILE) == 141
             assert process.stderr.read() == b""
         finally:

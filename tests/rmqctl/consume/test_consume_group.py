@@ -374,21 +374,21 @@ class TestEnding:
         assert consume("-e") == []
 
     def test_a_message_in_work_is_finished_first(self, one_queue, tmp_path):
-        gate = tmp_path / "gate"
-        os.mkfifo(gate)
-        script = f"sh -c 'echo $RMQ_QUEUE_OFFSET; read x < {gate}'"
+        write_lock = tmp_path / "gate"
+        os.mkfifo(write_lock)
+        script = f"sh -c 'echo $RMQ_QUEUE_OFFSET; read x < {write_lock}'"
         with running("--exec", script) as process:
             assert read_lines(process, 1) == ["0"]
             process.send_signal(signal.SIGINT)
-            gate.write_text("go\n")
+            write_lock.write_text("go\n")
             process.wait(MEANWHILE)
         assert process.returncode == 130
         assert committed(one_queue) == {0: 1}
 
     def test_a_second_ctrl_c_does_not_wait_for_it(self, one_queue, tmp_path):
-        gate = tmp_path / "gate"
-        os.mkfifo(gate)
-        script = f"sh -c 'echo $RMQ_QUEUE_OFFSET; read x < {gate}'"
+        write_lock = tmp_path / "gate"
+        os.mkfifo(write_lock)
+        script = f"sh -c 'echo $RMQ_QUEUE_OFFSET; read x < {write_lock}'"
         with running("--exec", script) as process:
             assert read_lines(process, 1) == ["0"]
             wait_until(lambda: process.poll() is not None or process.send_signal(signal.SIGINT))
@@ -397,7 +397,7 @@ class TestEnding:
 
         def open_gate() -> bool:
             with suppress(OSError):  # unless the program reads, which it is about to or never does
-                opened.append(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+                opened.append(os.open(write_lock, os.O_WRONLY | os.O_NONBLOCK))
             return bool(opened)
 
         wait_until(open_gate)

@@ -12,13 +12,13 @@ from tests.support.dead_letters import bury
 @pytest.fixture
 def torn(store, tmp_path):
     """A store of four dead letters, of which the bodies of two have changed on the device."""
-    letters = bury(store, "g", [Message("t", b"body %d" % n) for n in range(4)])
+    dead_letters = bury(store, "g", [Message("t", b"body %d" % n) for n in range(4)])
     copy = tmp_path / "torn"
     shutil.copytree(store, copy)
     (log,) = [path for path in (copy / "commitlog").iterdir() if path.name.isdigit()]
     data = bytearray(log.read_bytes())
-    for letter in letters[1:3]:
-        at = data.index(letter.body, letter.commitlog_offset)
+    for dead_letter in dead_letters[1:3]:
+        at = data.index(dead_letter.body, dead_letter.commitlog_offset)
         data[at] ^= 0x20
     log.write_bytes(data)
     return copy

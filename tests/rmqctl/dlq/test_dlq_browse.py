@@ -87,13 +87,18 @@ def test_other_groups(dead):
 
 @pytest.mark.feature(96)
 def test_one_dead_letter_in_full(dead):
-    letter = dead[1]
-    for wanted in (letter.msg_id, letter.offset_msg_id, letter.offset_msg_id.lower(), "1"):
+    dead_letter = dead[1]
+    for wanted in (
+        dead_letter.msg_id,
+        dead_letter.offset_msg_id,
+        dead_letter.offset_msg_id.lower(),
+        "1",
+    ):
         shown = run("dlq", "show", "g", wanted, "-o", "json").json()
         assert (shown["group"], shown["queue_offset"]) == ("g", 1)
     shown = run("dlq", "show", "g", "1", "-o", "json").json()
     assert shown["body"] == '{"sum": 2, "id": 1}'
-    assert shown["properties"] == letter.properties
+    assert shown["properties"] == dead_letter.properties
     assert shown["reason"]["class"] == "RuntimeError"
     assert shown["reason"]["message"] == "order 18 of 'x y' failed"
     assert shown["origin"]["topic"] == "orders"
@@ -119,16 +124,16 @@ def test_the_life_goes_on_when_it_was_redriven(dead):
 @pytest.mark.parametrize("name", ["retry-dlq-4.9", "retry-dlq-5.3"])
 def test_dead_letters_of_real_brokers_have_no_reason_but_all_the_rest(name):
     store = golden.store(name)
-    letters = [
+    dead_letters = [
         m for m in golden.manifest(name)["messages"] if m["topic"].startswith("%DLQ%g-flaky")
     ]
-    for letter in letters:
-        unique = letter["properties"]["UNIQ_KEY"]
+    for dead_letter in dead_letters:
+        unique = dead_letter["properties"]["UNIQ_KEY"]
         shown = run("dlq", "show", "g-flaky", unique, "-S", store, "-o", "json").json()
         assert shown["reason"] is None
-        assert shown["offset_msg_id"] == letter["offsetMsgId"]
-        assert shown["properties"] == letter["properties"]
-        assert shown["body_size"] == letter["bodyLength"]
+        assert shown["offset_msg_id"] == dead_letter["offsetMsgId"]
+        assert shown["properties"] == dead_letter["properties"]
+        assert shown["body_size"] == dead_letter["bodyLength"]
 
 
 def test_a_topic_of_an_impossible_group_is_listed_like_any_other(dead, store):

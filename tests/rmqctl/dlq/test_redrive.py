@@ -42,8 +42,8 @@ def unhandled(group="g"):
 
 @pytest.mark.feature(87)
 def test_one_goes_back_to_where_it_was_read_from(dead, store):
-    letter = dead[1]
-    done = run("dlq", "redrive", "g", letter.msg_id, *DO, "-o", "json")
+    dead_letter = dead[1]
+    done = run("dlq", "redrive", "g", dead_letter.msg_id, *DO, "-o", "json")
     (receipt,) = done.json()
     assert done.code == 0
     (message,) = redriven("t")
@@ -64,16 +64,16 @@ def test_one_goes_back_to_where_it_was_read_from(dead, store):
 
 @pytest.mark.feature(96)
 def test_a_copy_leads_back_to_its_dead_letter_and_to_the_first_message(dead):
-    letter = dead[0]
+    dead_letter = dead[0]
     (receipt,) = run("dlq", "redrive", "g", 0, *DO, "-o", "json").json()
     (message,) = redriven("t")
-    assert message["msg_id"] != letter.msg_id, "it is a message of its own"
+    assert message["msg_id"] != dead_letter.msg_id, "it is a message of its own"
     lineage = {k: v for k, v in message["properties"].items() if k.startswith("RMQCTL_")}
     assert lineage == {
         "RMQCTL_REDRIVES": "1",
-        "RMQCTL_REDRIVE_DEAD": letter.offset_msg_id,
+        "RMQCTL_REDRIVE_DEAD": dead_letter.offset_msg_id,
         "RMQCTL_REDRIVE_ORIGIN": messages("t")[0]["offset_msg_id"],
-        "RMQCTL_REDRIVE_UNIQUE": letter.msg_id,
+        "RMQCTL_REDRIVE_UNIQUE": dead_letter.msg_id,
         "RMQCTL_REDRIVE_RUN": receipt["run"],
     }
     assert set(message["properties"]) - set(lineage) == {"TAGS", "KEYS", "UNIQ_KEY", "CLUSTER"}

@@ -113,8 +113,8 @@ def test_the_origin_is_the_record_that_was_read_first(name):
 def test_a_life_has_every_attempt_that_the_log_has(name):
     store = golden.store(name)
     topics = by_topic(name)
-    for letter in topics["%DLQ%g-flaky"]:
-        unique = letter["properties"]["UNIQ_KEY"]
+    for dead_letter in topics["%DLQ%g-flaky"]:
+        unique = dead_letter["properties"]["UNIQ_KEY"]
         rows = run("retry", "show", "g-flaky", unique, "-S", store, "-o", "json").json()
         records = sorted(
             (

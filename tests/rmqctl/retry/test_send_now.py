@@ -77,12 +77,12 @@ def test_what_is_buried_is_not_tried_again_and_keeps_its_reason(waiting, store):
         ("%DLQ%g", 0),
         ("%DLQ%g", 1),
     ]
-    letters = run("dlq", "browse", "g", "-o", "json").json()
-    assert [(row["keys"], row["reason"], row["reconsume_times"]) for row in letters] == [
+    dead_letters = run("dlq", "browse", "g", "-o", "json").json()
+    assert [(row["keys"], row["reason"], row["reconsume_times"]) for row in dead_letters] == [
         (["k0"], "RuntimeError: reason 0", 1),
         (["k2"], "RuntimeError: reason 2", 1),
     ]
-    assert [row["origin_topic"] for row in letters] == ["t", "t"]
+    assert [row["origin_topic"] for row in dead_letters] == ["t", "t"]
     assert browse() == ["k1"]
     time_passes(store)
     assert bodies("%RETRY%g") == ["1"]

@@ -60,7 +60,7 @@ def column(name: str, count: int = 20, queues: int = 2, size: int = 100) -> Prep
 def in_one_step(store: MessageStore, records: PreparedRecords) -> bool:
     """Whether the compiled form appends it."""
     assert type(records) is PreparedTable
-    with store.gate():
+    with store.write_lock():
         return store._appender._batch.append(records, START_MS) is not None
 
 
@@ -78,9 +78,9 @@ def test_it_appends_once_all_is_known(tmp_path: Path) -> None:
             store.put(column(f"6-{number}"))
         assert in_one_step(store, column("7", size=2000))
         assert in_one_step(store, column("8", size=40_000))
-        store._page.words[Word.FAILED] = 1
+        store._shared.words[Word.FAILED] = 1
         assert not in_one_step(store, column("9"))
-        store._page.words[Word.FAILED] = 0
+        store._shared.words[Word.FAILED] = 0
     with StoreView.open(root) as view:
         assert fsck(view).findings == []
         assert view.max_offset_in_queue("T", 0) == 20 + 10 + 20 + 10 + 600 + 20
@@ -94,7 +94,7 @@ def test_a_clock_that_goes_back_takes_no_store_time_back(tmp_path: Path) -> None
         for later_ms, expected_ms in ((0, 0), (-5000, 0), (3000, 3000), (2999, 3000)):
             records = column("2")
             assert type(records) is PreparedTable
-            with store.gate():
+            with store.write_lock():
                 result = store._appender._batch.append(records, START_MS + later_ms)
             assert result is not None
             last = int(result.queue_offsets[-1])
@@ -113,7 +113,7 @@ def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
         for number in range(4):
             store.put(column(f"{number}"))
         assert put_alone(store, "a")
-        with store.gate():
+        with store.write_lock():
             assert not put_alone(store, "b"), "somebody has the turn"
         assert put_alone(store, "c")
         assert put_alone(store, "large", size=2000)
@@ -234,7 +234,7 @@ def test_what_is_no_batch_is_refused() -> None:
     appending = compiled.appending(tuple, 0, None, [], 10)
     table = prepare([MessageInner("T", 0, b"", b"", 0, HOST, HOST)] * 2)
     assert type(table) is PreparedTable
-    good = (table.image, table.table, table.queues, table.key_hashes, START_MS)
+    good = (table.buffer, table.table, table.queues, table.key_hashes, START_MS)
     assert appending.append_batch(*good) == 1, "it knows no page"
     for place, wrong in ((0, b""), (1, "x"), (1, b"x"), (2, ()), (3, None), (3, b"x")):
         with pytest.raises((TypeError, ValueError)):

@@ -13,7 +13,7 @@ from tests.support.compiled import compiled, needs_compiled
 @needs_compiled
 def test_numbers_that_stand_twice_are_the_same() -> None:
     expected = {**vars(shared_state), **vars(Word), "WORD": WORD, "LARGE_BODY": LARGE_BODY}
-    expected |= {"GATE_BYTE": write_lock.GATE_BYTE, "TOPIC_BITS": wakeup.TOPIC_BITS}
+    expected |= {"WRITE_LOCK_BYTE": write_lock.WRITE_LOCK_BYTE, "TOPIC_BITS": wakeup.TOPIC_BITS}
     expected |= {"QUICK_GAP_US": round(write_lock._QUICK_GAP * 1e6)}
     expected |= {"BY_SOCKET": wakeup.BY_SOCKET, "BY_WORD": wakeup.BY_WORD}
     expected |= {f"BATCH{name}": number for name, number in vars(fast_append_batch).items()}

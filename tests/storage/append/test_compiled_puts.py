@@ -51,7 +51,7 @@ def test_what_is_stored_does_not_fail_while_another_thread_has_the_turn(tmp_path
     with open_store(root, ROOMY, gate_timeout_ms=20) as store:
 
         def hold() -> None:
-            with store.gate():
+            with store.write_lock():
                 held.set()
                 done.wait()
 
@@ -59,7 +59,7 @@ def test_what_is_stored_does_not_fail_while_another_thread_has_the_turn(tmp_path
         thread.start()
         held.wait()
         try:
-            store._gate.give_up()
+            store._write_lock.give_up()
         finally:
             done.set()
             thread.join()
@@ -119,14 +119,14 @@ def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
         for number in range(4):
             store.put_message(Sample(f"{number}", "T").inner())
         assert put_alone(store, "a")
-        with store.gate():
+        with store.write_lock():
             assert not put_alone(store, "b"), "somebody has the turn"
         assert put_alone(store, "c")
     assert not put_alone(store, "d"), "it is closed"
     with open_store(root, ROOMY, clock=Ticking(step=0)) as store:
         store.put_message(Sample("e", "T").inner())
         store.put_message(Sample("f", "T").inner())
-        if not store._gate.holding:
+        if not store._write_lock.holding:
             assert not put_alone(store, "g")
 
 

@@ -135,8 +135,8 @@ def store(tmp_path: Path, device: Device, clock: Clock) -> Iterator[MessageStore
 
 
 def left(store: MessageStore, count: int) -> bool:
-    assert store._joint is not None
-    return store._joint.waiting == count
+    assert store._group_put is not None
+    return store._group_put.waiting == count
 
 
 def first_and(store: MessageStore, device: Device, *others: MessageInner) -> tuple[Put, list[Put]]:
@@ -317,8 +317,8 @@ def test_after_a_signal_at_any_instant_puts_go_on(tmp_path: Path, count: int) ->
         told = [other.over() for other in crowd.others]
         store = crowd.store
         assert store.put_message(message(b"then")).status is PutMessageStatus.PUT_OK
-        assert store._joint is not None
-        assert store._joint._leader is None, "somebody else is thought to be at it"
+        assert store._group_put is not None
+        assert store._group_put._leader is None, "somebody else is thought to be at it"
         stored = bodies(store)
         assert len(stored) == len(set(stored))
         assert stored[-1] == b"then"

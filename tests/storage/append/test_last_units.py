@@ -31,7 +31,7 @@ FORMS = [pytest.param(True, marks=needs_compiled, id="compiled"), pytest.param(F
 
 def put_quickly(store: MessageStore, name: str) -> bool:
     """Whether the short way stores one message, without learning anything new."""
-    with store.gate():
+    with store.write_lock():
         return store._appender.one.quick(Sample(name, "T").inner(), START_MS) is not None
 
 
@@ -52,7 +52,7 @@ def column(count: int) -> PreparedTable:
 
 def what_is_unknown(store: MessageStore, count: int) -> object:
     """What the compiled form of batches lacks for so many messages; None if it stored them."""
-    with store.gate():
+    with store.write_lock():
         store._appender.one._keys.put()
         found = store._appender.one.compiled.append_batch(*column(count).parts, START_MS)
     return None if type(found) is PutMessageResult else found
@@ -67,7 +67,7 @@ def test_the_short_way_takes_the_last_unit_of_a_queue_file(
     with open_store(root, SHORT, clock=Ticking(step=0)) as store:
         for number in range(IN_FILE - 1):
             store.put_message(Sample(f"{number}", "T").inner())
-        with store.gate():
+        with store.write_lock():
             assert store._appender.one.learn("T", 0), "there is room for one unit"
             assert not store._appender.one.learn("T", 0, 2)
         assert put_quickly(store, "the last one of the file")
@@ -129,9 +129,9 @@ def test_a_batch_stores_no_unit_where_there_are_no_blocks(
 
 def go_on_at(store: MessageStore, queue_offset: int) -> None:
     """Have the queue go on at an offset, as if as many messages had been stored."""
-    slot = store._page.slot("T", 0)
+    slot = store._shared.slot("T", 0)
     assert slot is not None
-    store._page.words[store._page.slot_word(slot)] = queue_offset
+    store._shared.words[store._shared.slot_word(slot)] = queue_offset
 
 
 def assert_whole(root: Path, count: int) -> None:

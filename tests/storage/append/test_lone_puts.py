@@ -16,7 +16,7 @@ from storage import native
 from storage.config import FlushDiskType
 from storage.coordination.locks import LockFile
 from storage.coordination.shared_state import Word
-from storage.coordination.write_lock import GATE_BYTE, WriteLock
+from storage.coordination.write_lock import WRITE_LOCK_BYTE, WriteLock
 from storage.coordination.write_lock_idle import change_unmapped
 from storage.errors import StoreBrokenError
 from storage.readonly import StoreView
@@ -76,7 +76,7 @@ def synced(tmp_path: Path) -> Iterator[MessageStore]:
 def wait_a_while(store: MessageStore) -> None:
     """Wait as long as makes the next put no run of puts."""
     deadline = time.monotonic() + 0.05  # the gate says nothing while somebody holds on to it
-    while time.monotonic() <= min(store._gate.lone_from, deadline):
+    while time.monotonic() <= min(store._write_lock.uncontended_after, deadline):
         pass
 
 
@@ -92,37 +92,37 @@ def test_it_takes_the_gate_and_gives_it_back(
     taken: list[str] = []
     monkeypatch.setattr(WriteLock, "take", lambda *_: taken.append("taken"))
     wait_a_while(store)
-    assert not store._gate.holding
+    assert not store._write_lock.holding
     assert put_alone(store, "a")
     assert taken == []
-    assert store._page.words[Word.HOLDER_PID] == 0
+    assert store._shared.words[Word.HOLDER_PID] == 0
     rival = LockFile(store.root / "lock")
-    assert rival.try_lock(GATE_BYTE)
+    assert rival.try_lock(WRITE_LOCK_BYTE)
     rival.close()
 
 
 def test_puts_one_after_the_other_are_left_to_who_notes_them(store: MessageStore) -> None:
     wait_a_while(store)
     assert put_alone(store, "a")
-    store._gate.lone_from += 60  # as if no time had passed since
+    store._write_lock.uncontended_after += 60  # as if no time had passed since
     assert not put_alone(store, "b")
 
 
 def test_it_waits_for_nobody(store: MessageStore) -> None:
     rival = LockFile(store.root / "lock")
-    assert rival.try_lock(GATE_BYTE)
+    assert rival.try_lock(WRITE_LOCK_BYTE)
     wait_a_while(store)
     end = store.log_end
     assert not put_alone(store, "a")
     assert store.log_end == end
-    assert store._page.words[Word.HOLDER_PID] == 0
+    assert store._shared.words[Word.HOLDER_PID] == 0
     rival.close()
     assert put_alone(store, "a")
 
 
 def test_who_asks_is_heard_first(store: MessageStore) -> None:
     wait_a_while(store)
-    change_unmapped(store.root, Word.GATE_WANTED)
+    change_unmapped(store.root, Word.LOCK_WANTED)
     assert not put_alone(store, "a")
     store.put_message(Sample("a", "T").inner())
     wait_a_while(store)
@@ -131,31 +131,33 @@ def test_who_asks_is_heard_first(store: MessageStore) -> None:
 
 def test_a_thread_that_has_the_turn_is_waited_for(store: MessageStore) -> None:
     wait_a_while(store)
-    with store._gate.turns:
+    with store._write_lock.thread_mutex:
         assert not put_alone(store, "a")
     assert put_alone(store, "a")
 
 
 def test_who_was_greedy_leaves_the_gate_free(store: MessageStore) -> None:
     wait_a_while(store)
-    store._gate._greed = 1.0  # as the last of many puts that others asked in between leaves it
-    with store._gate.turns:
-        store._gate._let_go(time.monotonic())
-    assert store._gate.lone_from == float("inf")
+    store._write_lock._contended_time = (
+        1.0  # as the last of many puts that others asked in between leaves it
+    )
+    with store._write_lock.thread_mutex:
+        store._write_lock._let_go(time.monotonic())
+    assert store._write_lock.uncontended_after == float("inf")
     store.put_message(Sample("a", "T").inner())
     wait_a_while(store)
     assert put_alone(store, "b")
 
 
 def test_nothing_is_put_behind_the_last_turn(root: Path) -> None:
-    gate = WriteLock(root, root / "lock", timeout_ms=10)
-    with gate.held():
+    write_lock = WriteLock(root, root / "lock", timeout_ms=10)
+    with write_lock.held():
         pass
-    assert gate.lone_from < float("inf")
-    with gate.held():
-        gate.shut()
-    assert gate.lone_from == float("inf")
-    gate.close()
+    assert write_lock.uncontended_after < float("inf")
+    with write_lock.held():
+        write_lock.shut()
+    assert write_lock.uncontended_after == float("inf")
+    write_lock.close()
 
 
 def test_who_waits_for_a_message_is_rung(store: MessageStore) -> None:
@@ -174,7 +176,7 @@ def test_where_each_is_synced_each_is_a_lone_one(
     for number in range(100):
         result = synced.put_message(Sample(f"{number}", "T").inner())
         assert result.queue_offsets == (4 + number,)
-        assert synced._page.words[Word.FLUSHED_TO] == synced.log_end
+        assert synced._shared.words[Word.FLUSHED_TO] == synced.log_end
     assert taken == []
 
 
@@ -182,13 +184,13 @@ def test_who_waits_hears_of_it_after_its_sync(
     synced: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[bool] = []
-    ring = synced._ringer.ring_for
+    notify = synced._ringer.wake_for
 
     def note(topic: str) -> None:
-        flushed.append(synced._page.words[Word.FLUSHED_TO] == synced.log_end)
-        ring(topic)
+        flushed.append(synced._shared.words[Word.FLUSHED_TO] == synced.log_end)
+        notify(topic)
 
-    monkeypatch.setattr(synced._ringer, "ring_for", note)
+    monkeypatch.setattr(synced._ringer, "wake_for", note)
     assert is_rung_by(synced, lambda: synced.put_message(Sample("a", "T").inner()))
     assert flushed == [True]
 

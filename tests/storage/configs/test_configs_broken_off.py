@@ -146,7 +146,7 @@ class _FailsToSyncAFolder(FileSystem):
 def test_settings_that_are_replaced_are_told_of_though_the_sync_fails(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        words = store._session.page.words
+        words = store._session.shared.words
         file = topics_file(root, _FailsToSyncAFolder())
         table = file.read_for_change(1)
         table.put("T", TopicConfig("T", 2, 2), 1)

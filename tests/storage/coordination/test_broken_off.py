@@ -51,9 +51,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def page(root: Path) -> Iterator[SharedState]:
+def shared(root: Path) -> Iterator[SharedState]:
     with open_store(root) as store:
-        yield store._session.page
+        yield store._session.shared
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def _sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "compiled", None)
 
 
-def slot_is_free(page: SharedState) -> bool:
-    rival = LockFile(page.path)
+def slot_is_free(shared: SharedState) -> bool:
+    rival = LockFile(shared.path)
     try:
         return rival.try_lock(WAITER_FLAGS)
     finally:
@@ -76,30 +76,30 @@ class _MakesNoFolder(FileSystem):
 
 @pytest.mark.usefixtures("_sockets")
 def test_a_bell_that_can_not_be_made_leaves_its_slot_free(
-    root: Path, page: SharedState, monkeypatch: pytest.MonkeyPatch
+    root: Path, shared: SharedState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = []
     before = descriptors()
     for number in range(3):
         with pytest.raises(OSError, match="No space left") as caught:
-            Waker.take(_MakesNoFolder(), page, root)
+            Waker.take(_MakesNoFolder(), shared, root)
         kept.append(caught.value)
-        assert slot_is_free(page)
+        assert slot_is_free(shared)
         with monkeypatch.context() as patched:
             patched.setattr(socket, "socket", refuse)
             with pytest.raises(OSError, match="Too many open files") as caught:
-                Waker.take(FileSystem(), page, root)
+                Waker.take(FileSystem(), shared, root)
         kept.append(caught.value)
-        assert slot_is_free(page)
+        assert slot_is_free(shared)
         assert descriptors() == before, f"in round {number}"
-    bell = Waker.take(FileSystem(), page, root)
-    assert bell is not None
-    bell.close()
+    waker = Waker.take(FileSystem(), shared, root)
+    assert waker is not None
+    waker.close()
 
 
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
 def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
-    root: Path, page: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
+    root: Path, shared: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if pure:
         monkeypatch.setattr(native, "compiled", None)
@@ -108,59 +108,59 @@ def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
 
     def take() -> None:
         try:
-            taken.append(Waker.take(FileSystem(), page, root))
+            taken.append(Waker.take(FileSystem(), shared, root))
         except BaseException as error:
             kept.append(error)
             raise
 
     for at in broken_off(take, wakeup):
-        assert slot_is_free(page), f"after an interrupt at instant {at}"
+        assert slot_is_free(shared), f"after an interrupt at instant {at}"
     assert len(kept) > 3
-    (bell,) = taken
-    assert bell is not None
-    bell.close()
-    assert slot_is_free(page)
+    (waker,) = taken
+    assert waker is not None
+    waker.close()
+    assert slot_is_free(shared)
     kept.clear()
     gc.collect()  # while what a lost socket tells of is ignored
 
 
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
 def test_a_waiter_whose_closing_is_interrupted_is_closed_anew(
-    root: Path, page: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
+    root: Path, shared: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if pure:
         monkeypatch.setattr(native, "compiled", None)
     before = descriptors()
 
     def with_bell() -> Waiter:
-        made = Waiter(page, root)
-        made.wait(page.words[Word.LOG_END], 1, None)
-        assert not slot_is_free(page)
+        made = Waiter(shared, root)
+        made.wait(shared.words[Word.LOG_END], 1, None)
+        assert not slot_is_free(shared)
         return made
 
     made = [with_bell()]
     for at in broken_off(lambda: made[-1].close(), wakeup, waiter):
         made[-1].close()  # which raises where a descriptor is closed twice
         made[-1].close()
-        assert slot_is_free(page), f"after an interrupt at instant {at}"
+        assert slot_is_free(shared), f"after an interrupt at instant {at}"
         assert descriptors() == before, f"after an interrupt at instant {at}"
         made.append(with_bell())
-    assert slot_is_free(page)
+    assert slot_is_free(shared)
     assert descriptors() == before
 
 
 @pytest.mark.usefixtures("_sockets")
 def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
-    root: Path, page: SharedState
+    root: Path, shared: SharedState
 ) -> None:
-    first = Waker.take(FileSystem(), page, root)
+    first = Waker.take(FileSystem(), shared, root)
     assert first is not None
     first.close()
-    second = Waker.take(FileSystem(), page, root)
+    second = Waker.take(FileSystem(), shared, root)
     assert second is not None
     second.arm(None)
     first.close()
-    assert page.map[WAITER_FLAGS] == BY_SOCKET
+    assert shared.map[WAITER_FLAGS] == BY_SOCKET
     assert (root / "rmqctl" / "bells" / "0").exists()
     second.wake()
     assert second.sleep(1000)
@@ -171,12 +171,12 @@ def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
 
 
 def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -> None:
-    station = ProcessEntry(ProcessEntries(tmp_path), {})
+    process_entry = ProcessEntry(ProcessEntries(tmp_path), {})
     before = descriptors()
 
     def which_ring() -> ProcessEntries:
         made = ProcessEntries(tmp_path)
-        made.ring(station.name)
+        made.notify(process_entry.name)
         assert descriptors() == before + 2
         return made
 
@@ -186,25 +186,25 @@ def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -
         assert descriptors() == before, f"after an interrupt at instant {at}"
         made.append(which_ring())
     assert descriptors() == before
-    station.close()
+    process_entry.close()
 
 
 def test_a_ring_without_a_socket_leaves_no_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stations = ProcessEntries(tmp_path)
-    station = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    process_entry = ProcessEntry(processes, {})
     before = descriptors()
     with monkeypatch.context() as patched:
         patched.setattr(socket, "socket", refuse)
         for _ in range(3):
             with pytest.raises(OSError, match="Too many open files"):
-                stations.ring(station.name)
+                processes.notify(process_entry.name)
             assert descriptors() == before
-    stations.ring(station.name)
-    station.sleep()
-    stations.close()
-    station.close()
+    processes.notify(process_entry.name)
+    process_entry.sleep()
+    processes.close()
+    process_entry.close()
     assert descriptors() < before
 
 
@@ -244,11 +244,11 @@ def end_of_watches() -> Callable[[], None]:
 def test_a_death_is_told_though_there_were_no_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
-    stations = ProcessEntries(tmp_path)
-    watched = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    watched = ProcessEntry(processes, {})
     told = threading.Event()
     few = _FewDescriptors(monkeypatch)
-    FailureDetector(stations, "a", told.set).follow([watched.name])
+    FailureDetector(processes, "a", told.set).follow([watched.name])
     assert few.failed.wait(PATIENCE_S)
     few.failed.clear()
     assert few.failed.wait(PATIENCE_S), "it is tried again"
@@ -262,18 +262,18 @@ def test_a_death_is_told_though_there_were_no_descriptors(
 def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
-    stations = ProcessEntries(tmp_path)
-    watched = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    watched = ProcessEntry(processes, {})
     few = _FewDescriptors(monkeypatch)
     monkeypatch.setattr(failure_detector, "RETRY_S", 3 * PATIENCE_S)
     told = threading.Event()
-    watch = FailureDetector(stations, "a", told.set)
+    watch = FailureDetector(processes, "a", told.set)
     watch.follow([watched.name])
     assert few.failed.wait(PATIENCE_S)
     watch.close()
     end_of_watches()
     few.failing = False
-    FailureDetector(stations, "b", told.set).follow([watched.name])
+    FailureDetector(processes, "b", told.set).follow([watched.name])
     assert not told.is_set()
     watched.close()
     assert told.wait(PATIENCE_S)
@@ -283,10 +283,10 @@ def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
 def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
     tmp_path: Path, broken_starts: Callable[..., Any], end_of_watches: Callable[[], None]
 ) -> None:
-    stations = ProcessEntries(tmp_path)
-    watched = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    watched = ProcessEntry(processes, {})
     told = threading.Event()
-    watch = FailureDetector(stations, "a", told.set)
+    watch = FailureDetector(processes, "a", told.set)
     with broken_starts("death-watch"), pytest.raises(BROKEN):
         watch.follow([watched.name])
     watch.follow([watched.name])
@@ -298,10 +298,10 @@ def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
 def test_a_thread_that_nobody_noted_ends_in_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
-    stations = ProcessEntries(tmp_path)
-    watched = ProcessEntry(stations, {})
+    processes = ProcessEntries(tmp_path)
+    watched = ProcessEntry(processes, {})
     with starts_broken_off("death-watch", runs=True), pytest.raises(BROKEN):
-        FailureDetector(stations, "a", lambda: None).follow([watched.name])
+        FailureDetector(processes, "a", lambda: None).follow([watched.name])
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     watched.close()

@@ -30,8 +30,8 @@ def test_others_see_queues_that_came_when_the_page_had_grown(tmp_path: Path) -> 
     writer.set_next_offset(last, 10)
     other_writer.set_synced_offset(last, 9)
     assert (one.next_offset(last), one.synced_offset(last)) == (10, 9)
-    for page in (one, reader, other_reader, writer, other_writer):
-        page.close()
+    for shared in (one, reader, other_reader, writer, other_writer):
+        shared.close()
 
 
 @pytest.mark.parametrize("names_itself", [False, True], ids=["reads", "names"])
@@ -47,36 +47,36 @@ def test_a_signal_among_the_names_moves_no_queue(tmp_path: Path, names_itself: b
         return one, SharedState(fs, root, writable=names_itself)
 
     def work() -> None:
-        assert page.slot("T", 3) == 3
+        assert shared.slot("T", 3) == 3
         if names_itself:
-            page.add_slot("T", 5)
+            shared.add_slot("T", 5)
 
-    one, page = pages(0)
+    one, shared = pages(0)
     instants = 0
     for number in broken_off(work, page_module):
         for queue_id in range(7 if names_itself else 5):
-            found = page.add_slot("T", queue_id) if names_itself else page.slot("T", queue_id)
+            found = shared.add_slot("T", queue_id) if names_itself else shared.slot("T", queue_id)
             assert found == one.slot("T", queue_id) == queue_id
-        assert page.queues() == one.queues()
-        page.close()
+        assert shared.queues() == one.queues()
+        shared.close()
         one.close()
         instants += 1
-        one, page = pages(number + 1)
+        one, shared = pages(number + 1)
     assert instants > 20
-    page.close()
+    shared.close()
     one.close()
 
 
 def test_closing_twice_closes_nothing_of_others(tmp_path: Path) -> None:
     (tmp_path / "rmqctl").mkdir()
-    page = SharedState(FileSystem(), tmp_path, writable=True)
-    page.add_slot("T", 0)
-    own = {page.fd, page._names_fd}
-    page.close()
+    shared = SharedState(FileSystem(), tmp_path, writable=True)
+    shared.add_slot("T", 0)
+    own = {shared.fd, shared._names_fd}
+    shared.close()
     others = {os.open(tmp_path, os.O_RDONLY) for _ in range(max(own) + 1)}
     try:
         assert own <= others, "the descriptors' numbers are others' now"
-        page.close()
+        shared.close()
         assert all(stat.S_ISDIR(os.fstat(number).st_mode) for number in others)
     finally:
         for number in others:

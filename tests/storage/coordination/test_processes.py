@@ -14,22 +14,22 @@ from storage.errors import StoreNotWritableError
 def test_what_a_power_loss_left_of_a_station_is_that_of_a_dead_one_who_said_nothing(
     tmp_path: Path, left: bytes
 ) -> None:
-    stations = ProcessEntries(tmp_path)
-    living = ProcessEntry(stations, {"a": 1})
-    stations.path("1-dead", ".life").touch()
-    stations.path("1-dead", ".json").write_bytes(left)
-    assert stations.dead() == [ProcessInfo("1-dead", {})]
-    assert stations.living() == [ProcessInfo(living.name, {"a": 1})]
-    stations.remove("1-dead")
-    assert stations.dead() == []
+    processes = ProcessEntries(tmp_path)
+    living = ProcessEntry(processes, {"a": 1})
+    processes.path("1-dead", ".life").touch()
+    processes.path("1-dead", ".json").write_bytes(left)
+    assert processes.dead() == [ProcessInfo("1-dead", {})]
+    assert processes.living() == [ProcessInfo(living.name, {"a": 1})]
+    processes.remove("1-dead")
+    assert processes.dead() == []
     living.close()
 
 
 def test_a_station_that_could_not_be_made_does_not_live(tmp_path: Path) -> None:
-    stations = ProcessEntries(tmp_path)
+    processes = ProcessEntries(tmp_path)
     with pytest.raises(TypeError):  # what it says is no JSON, as a full disk would not take it
-        ProcessEntry(stations, {"a": object()})
-    assert list(stations.folder.glob("[0-9]*")) == []
+        ProcessEntry(processes, {"a": object()})
+    assert list(processes.folder.glob("[0-9]*")) == []
     blocked = tmp_path / "blocked"
     (blocked / "rmqctl").mkdir(parents=True)
     (blocked / "rmqctl" / "members").touch()

@@ -46,7 +46,7 @@ FORMS = [pytest.param(compiled, marks=needs_compiled, id="compiled"), pytest.par
 def either_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Bells that are words, then such that are sockets; whether they are sockets."""
     monkeypatch.setattr(native, "compiled", request.param)
-    return request.param is None or not request.param.has_word_bells()
+    return request.param is None or not request.param.has_futex_wakers()
 
 
 @pytest.fixture
@@ -93,40 +93,40 @@ def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path, pure: s
 def test_a_bell_that_can_not_be_rung_fails_no_put(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        bell = Waker.take(FileSystem(), store._session.page, root)
-        assert bell is not None
+        waker = Waker.take(FileSystem(), store._session.shared, root)
+        assert waker is not None
         path = root / "rmqctl" / "bells" / "0"
         path.unlink()
         path.symlink_to(path)  # as if it were another user's, which root does not mind
         for number in range(2):
-            bell.arm(None)
+            waker.arm(None)
             assert store.put(prepared([Sample(f"m{number}", "A")])).queue_offsets[0] == number
-        bell.close()
+        waker.close()
 
 
 @pytest.mark.usefixtures("either_form")
 def test_only_waiters_for_the_topic_are_rung(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        page = store._session.page
-        first = Waker.take(FileSystem(), page, root)
-        second = Waker.take(FileSystem(), page, root)
-        third = Waker.take(FileSystem(), page, root)
+        shared = store._session.shared
+        first = Waker.take(FileSystem(), shared, root)
+        second = Waker.take(FileSystem(), shared, root)
+        third = Waker.take(FileSystem(), shared, root)
         assert first is not None
         assert second is not None
         assert third is not None
         first.arm(["A"])
         second.arm(["B", "C"])
         third.arm(None)
-        ringer = Notifier(page, root)
+        ringer = Notifier(shared, root)
 
-        ringer.ring({"A"})
+        ringer.notify({"A"})
 
         assert first.sleep(1000)
         assert third.sleep(1000)
         assert not second.sleep(0)
-        for bell in (first, second, third):
-            bell.close()
+        for waker in (first, second, third):
+            waker.close()
         ringer.close()
 
 
@@ -136,59 +136,59 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path, either_form: bool) ->
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-        page = store._session.page
+        shared = store._session.shared
         deadline = time.monotonic() + 20
-        while not page.map[4096] and time.monotonic() < deadline:
+        while not shared.map[4096] and time.monotonic() < deadline:
             os.sched_yield()
-        assert page.map[4096]
+        assert shared.map[4096]
         process.kill()
         process.wait()
         store.put(prepared([Sample("m", "A")]))  # rings the dead: no harm
 
-        bell = Waker.take(FileSystem(), page, root)
+        waker = Waker.take(FileSystem(), shared, root)
 
-        assert bell is not None
+        assert waker is not None
         assert (root / "rmqctl/bells/0").exists() == either_form
-        assert not LockFile(page.path).try_lock(WAITER_FLAGS), "it has another slot"
-        bell.arm(None)
+        assert not LockFile(shared.path).try_lock(WAITER_FLAGS), "it has another slot"
+        waker.arm(None)
         store.put(prepared([Sample("n", "A")]))
-        assert bell.sleep(1000)
-        bell.close()
+        assert waker.sleep(1000)
+        waker.close()
 
 
 @pytest.mark.usefixtures("either_form")
 def test_who_has_a_slot_next_is_rung_as_its_owner_was(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        ringer = Notifier(store._session.page, root)
+        ringer = Notifier(store._session.shared, root)
         for _ in range(3):
-            bell = Waker.take(FileSystem(), store._session.page, root)
-            assert bell is not None
+            waker = Waker.take(FileSystem(), store._session.shared, root)
+            assert waker is not None
             for _ in range(2):
-                bell.arm(["A"])
-                ringer.ring({"A"})
-                assert bell.sleep(1000)
-            bell.close()
+                waker.arm(["A"])
+                ringer.notify({"A"})
+                assert waker.sleep(1000)
+            waker.close()
         ringer.close()
 
 
 def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_form: bool) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        page = store._session.page
-        ringer = Notifier(page, root)
-        first = Waker.take(FileSystem(), page, root)
+        shared = store._session.shared
+        ringer = Notifier(shared, root)
+        first = Waker.take(FileSystem(), shared, root)
         assert first is not None
         first.arm(None)
-        ringer.ring(None)
+        ringer.notify(None)
         with idle_child():
             first.close()
-            second = Waker.take(FileSystem(), page, root)
+            second = Waker.take(FileSystem(), shared, root)
             assert second is not None
             assert (root / "rmqctl" / "bells" / "0").exists() == either_form
-            assert not LockFile(page.path).try_lock(WAITER_FLAGS), "it has another slot"
+            assert not LockFile(shared.path).try_lock(WAITER_FLAGS), "it has another slot"
             second.arm(None)
-            ringer.ring(None)
+            ringer.notify(None)
             assert second.sleep(1000)
             second.close()
         ringer.close()
@@ -198,15 +198,15 @@ def test_a_forked_child_does_not_keep_the_bell_of_a_slot(tmp_path: Path, either_
 def test_what_rang_before_a_sleep_does_not_end_it(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
-        bell = Waker.take(FileSystem(), store._session.page, root)
-        assert bell is not None
+        waker = Waker.take(FileSystem(), store._session.shared, root)
+        assert waker is not None
         for _ in range(3):
-            bell.wake()
-        bell.arm(None)
-        assert not bell.sleep(0)
-        bell.wake()
-        assert bell.sleep(1000)
-        bell.close()
+            waker.wake()
+        waker.arm(None)
+        assert not waker.sleep(0)
+        waker.wake()
+        assert waker.sleep(1000)
+        waker.close()
 
 
 @pytest.mark.usefixtures("either_form")
@@ -215,19 +215,19 @@ def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
     with open_store(root) as writer, open_store(root) as reader:
         rounds = 300
         lost = []
-        bell = Waker.take(FileSystem(), reader._session.page, root)
-        assert bell is not None
+        waker = Waker.take(FileSystem(), reader._session.shared, root)
+        assert waker is not None
 
         def follow() -> None:
             seen = 0
             while seen < rounds:
-                bell.arm(["A"])
+                waker.arm(["A"])
                 there = reader.view.max_offset_in_queue("A", 0)
-                if there == seen and not bell.sleep(LONGEST_SLEEP_MS):
+                if there == seen and not waker.sleep(LONGEST_SLEEP_MS):
                     there = reader.view.max_offset_in_queue("A", 0)
                     if there > seen:  # it came, and nobody rang
                         lost.append(seen)
-                bell.disarm()
+                waker.disarm()
                 seen = there
 
         thread = threading.Thread(target=follow)
@@ -237,7 +237,7 @@ def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
         thread.join(60)
         assert not thread.is_alive()
         assert lost == []
-        bell.close()
+        waker.close()
 
 
 def test_every_topic_has_a_bit_of_the_word_for_any() -> None:

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.config_lock import config_gate
+from storage.coordination.config_lock import config_lock
 from storage.coordination.locks import LockFile
-from storage.coordination.shared_state import PAGE_MAGIC, PAGE_NAME, SharedState, Word
-from storage.coordination.write_lock import GATE_BYTE, LONGEST_PAUSE, WriteLock
+from storage.coordination.shared_state import (
+    SHARED_STATE_MAGIC,
+    SHARED_STATE_NAME,
+    SharedState,
+    Word,
+)
+from storage.coordination.write_lock import LONGEST_PAUSE, WRITE_LOCK_BYTE, WriteLock
 from storage.coordination.write_lock_idle import change_unmapped
 from storage.errors import WriteLockTimeoutError
 from storage.files.fs import FileSystem
@@ -56,16 +61,16 @@ def until(found: Callable[[], object], what: str) -> None:
 def put_until_held_on(store: MessageStore) -> None:
     def put_and_look() -> bool:
         put(store)
-        return store._gate.held_on
+        return store._write_lock.biased
 
     until(put_and_look, "held on to")
 
 
 def free(rival: LockFile) -> bool:
     """Whether nobody has the gate."""
-    taken = rival.try_lock(GATE_BYTE)
+    taken = rival.try_lock(WRITE_LOCK_BYTE)
     if taken:
-        rival.unlock(GATE_BYTE)
+        rival.unlock(WRITE_LOCK_BYTE)
     return taken
 
 
@@ -91,7 +96,7 @@ def test_puts_now_and_then_never_hold_on(root: Path) -> None:
     with open_store(root, ROOMY) as store:
         for _ in range(40):
             put(store)
-            assert not store._gate.held_on
+            assert not store._write_lock.biased
             time.sleep(0.002)  # what makes it now and then
         assert watches() == []
 
@@ -102,7 +107,7 @@ def test_a_store_that_syncs_each_put_never_holds_on() -> None:
         with open_store(root, sync_flush(ROOMY)) as store:
             for _ in range(100):
                 put(store)
-                assert not store._gate.held_on
+                assert not store._write_lock.biased
 
 
 @holding_on
@@ -111,7 +116,7 @@ def test_an_idle_holder_lets_go_and_its_thread_sleeps(root: Path, rival: LockFil
         for _ in range(3):
             put_until_held_on(store)
             until(lambda: free(rival), "free")
-            assert not store._gate.held_on
+            assert not store._write_lock.biased
         assert len(watches()) == 1
         tid = watches()[0].native_id
 
@@ -130,13 +135,13 @@ def test_who_asks_gets_the_gate_from_a_busy_holder_after_one_put(
     with open_store(root, ROOMY) as store:
         put_until_held_on(store)
         asked = time.monotonic()
-        change_unmapped(root, Word.GATE_WANTED)
+        change_unmapped(root, Word.LOCK_WANTED)
         put(store)
         assert free(rival)
         while time.monotonic() < asked + 0.1:
             put(store)
-            held_on = store._gate.held_on
-            assert not held_on or time.monotonic() > asked + 0.2, "not again for a while"
+            biased = store._write_lock.biased
+            assert not biased or time.monotonic() > asked + 0.2, "not again for a while"
 
 
 @holding_on
@@ -147,10 +152,10 @@ def test_others_come_in_put_and_change_settings_beside_a_busy_holder(root: Path)
         for number in range(20):
             with open_store(root, ROOMY) as store:
                 put(store, f"m{number}")
-                with store.gate():
+                with store.write_lock():
                     pass
                 store.flush()
-            with config_gate(root):
+            with config_lock(root):
                 pass
         assert puppet.call("end") > 20
         puppet.call("close")
@@ -216,11 +221,11 @@ def test_who_had_to_wait_keeps_the_gate_for_a_turn_though_others_ask(
 
         def kept_though_asked() -> bool:
             put(store)
-            if not store._gate.held_on:
+            if not store._write_lock.biased:
                 return False
-            change_unmapped(root, Word.GATE_WANTED)
+            change_unmapped(root, Word.LOCK_WANTED)
             put(store)
-            return store._gate.held_on
+            return store._write_lock.biased
 
         until(kept_though_asked, "kept for a turn")
         puppet.call("end")
@@ -259,69 +264,69 @@ def test_a_forked_child_does_not_take_the_gate_along(root: Path) -> None:
 
 
 def test_asking_changes_nothing_where_there_is_no_page_of_ours(tmp_path: Path) -> None:
-    change_unmapped(tmp_path, Word.GATE_WANTED)
+    change_unmapped(tmp_path, Word.LOCK_WANTED)
     assert list(tmp_path.iterdir()) == []
-    page = tmp_path / "rmqctl" / PAGE_NAME
-    page.parent.mkdir()
-    newer = (PAGE_MAGIC + 1).to_bytes(8, "little") + bytes(4096)
-    page.write_bytes(newer)
-    change_unmapped(tmp_path, Word.GATE_WANTED)
-    assert page.read_bytes() == newer
+    shared = tmp_path / "rmqctl" / SHARED_STATE_NAME
+    shared.parent.mkdir()
+    newer = (SHARED_STATE_MAGIC + 1).to_bytes(8, "little") + bytes(4096)
+    shared.write_bytes(newer)
+    change_unmapped(tmp_path, Word.LOCK_WANTED)
+    assert shared.read_bytes() == newer
 
 
 def test_every_asking_changes_the_word(root: Path) -> None:
     open_store(root, ROOMY).close()
-    page = SharedState(FileSystem(), root, writable=False)
+    shared = SharedState(FileSystem(), root, writable=False)
     seen = set()
     for _ in range(10):
-        change_unmapped(root, Word.GATE_WANTED)
-        seen.add(page.words[Word.GATE_WANTED])
-    page.close()
+        change_unmapped(root, Word.LOCK_WANTED)
+        seen.add(shared.words[Word.LOCK_WANTED])
+    shared.close()
     assert len(seen) == 10
 
 
 def test_a_gate_that_was_not_had_can_be_asked_for_again(root: Path, rival: LockFile) -> None:
-    gate = WriteLock(root, root / "lock", timeout_ms=10)
-    assert rival.try_lock(GATE_BYTE)
+    write_lock = WriteLock(root, root / "lock", timeout_ms=10)
+    assert rival.try_lock(WRITE_LOCK_BYTE)
     for _ in range(2):
-        with pytest.raises(WriteLockTimeoutError), gate.held():
+        with pytest.raises(WriteLockTimeoutError), write_lock.held():
             raise AssertionError("taken")
-    rival.unlock(GATE_BYTE)
-    with gate.held():
+    rival.unlock(WRITE_LOCK_BYTE)
+    with write_lock.held():
         assert not free(rival)
     assert free(rival)
-    gate.close()
+    write_lock.close()
 
 
 def test_the_lock_file_is_closed_in_no_other_thread_s_turn(root: Path) -> None:
-    gate = WriteLock(root, root / "lock", timeout_ms=60_000)
+    write_lock = WriteLock(root, root / "lock", timeout_ms=60_000)
     in_turn: list[bool] = []
 
     class Noted(LockFile):
         def close(self) -> None:
-            in_turn.append(gate.turns.locked())
+            in_turn.append(write_lock.thread_mutex.locked())
             super().close()
 
-    gate.lock_file.close()
-    gate.lock_file = Noted(root / "lock")
-    gate.close()
+    write_lock.lock_file.close()
+    write_lock.lock_file = Noted(root / "lock")
+    write_lock.close()
     assert in_turn == [True]
-    assert not gate.turns.locked()
+    assert not write_lock.thread_mutex.locked()
 
 
 def test_a_thread_that_keeps_the_turn_keeps_nobody_from_closing(root: Path) -> None:
-    gate = WriteLock(root, root / "lock", timeout_ms=10)
-    with gate.turns:
-        gate.close()
-    assert gate.lock_file.fd == -1
+    write_lock = WriteLock(root, root / "lock", timeout_ms=10)
+    with write_lock.thread_mutex:
+        write_lock.close()
+    assert write_lock.lock_file.fd == -1
 
 
 def test_who_has_had_the_gate_long_while_others_asked_leaves_it_free(root: Path) -> None:
     with open_store(root, ROOMY) as store:
-        with store.gate():
+        with store.write_lock():
             start = time.monotonic()
-            change_unmapped(root, Word.GATE_WANTED)
+            change_unmapped(root, Word.LOCK_WANTED)
             until(lambda: time.monotonic() > start + 0.03, "30 ms later")
             before = time.monotonic()
-        with store.gate():
+        with store.write_lock():
             assert time.monotonic() - before > LONGEST_PAUSE

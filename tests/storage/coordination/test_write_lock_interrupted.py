@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from storage.coordination.locks import LockFile
-from storage.coordination.write_lock import GATE_BYTE
+from storage.coordination.write_lock import WRITE_LOCK_BYTE
 from storage.errors import StoreClosedError, WriteLockTimeoutError
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT
@@ -90,11 +90,11 @@ def test_a_thread_that_comes_late_does_not_put_into_a_closed_store(
 ) -> None:
     store = open_store(root, ROOMY, exclusive=exclusive)
     store.put_message(Sample("m", "T").inner())
-    gate = store._gate
+    write_lock = store._write_lock
     store.close()
-    with pytest.raises(StoreClosedError), gate.held():
+    with pytest.raises(StoreClosedError), write_lock.held():
         raise AssertionError("taken")
-    assert not gate.holding, "which lets put_message pass"
+    assert not write_lock.holding, "which lets put_message pass"
 
 
 class _TellsWhenIn(FileSystem):
@@ -122,7 +122,7 @@ def test_an_exclusive_opening_that_gets_no_gate_leaves_nothing_behind(root: Path
     deadline = time.monotonic() + 30
     while not missed:
         assert time.monotonic() < deadline
-        waiter = threading.Thread(target=rival.lock, args=(GATE_BYTE,))
+        waiter = threading.Thread(target=rival.lock, args=(WRITE_LOCK_BYTE,))
         fs = _TellsWhenIn(waiter.start)
         try:
             open_store(root, ROOMY, fs=fs, exclusive=True, gate_timeout_ms=30).close()
@@ -149,7 +149,7 @@ def test_without_another_thread_puts_go_on(root: Path, monkeypatch: pytest.Monke
                 assert store.put_message(Sample(f"m{number}", "T").inner()).queue_offsets == (
                     number,
                 )
-                assert not store._gate.held_on
+                assert not store._write_lock.biased
         services = [store._flush_service.started]
         store.put_message(Sample("later", "T").inner())
         services.append(store._flush_service.started)

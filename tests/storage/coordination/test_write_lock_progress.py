@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from storage.coordination.locks import LockFile
-from storage.coordination.shared_state import PAGE_NAME, SharedState, Word
-from storage.coordination.write_lock import GATE_BYTE
+from storage.coordination.shared_state import SHARED_STATE_NAME, SharedState, Word
+from storage.coordination.write_lock import WRITE_LOCK_BYTE
 from storage.coordination.write_lock_progress import WriteLockProgress
 from storage.errors import WriteLockTimeoutError
 from storage.files.fs import FileSystem
@@ -30,8 +30,8 @@ def test_a_process_that_waits_does_not_give_up_beside_one_that_stores(root: Path
     """The time limit passes four times, and in each of them a record is begun."""
     open_store(root).close()
     rival = LockFile(root / "lock")
-    assert rival.try_lock(GATE_BYTE)
-    page = SharedState(FileSystem(), root, writable=True)
+    assert rival.try_lock(WRITE_LOCK_BYTE)
+    shared = SharedState(FileSystem(), root, writable=True)
     errors: list[Exception] = []
 
     def open_it() -> None:
@@ -44,11 +44,11 @@ def test_a_process_that_waits_does_not_give_up_beside_one_that_stores(root: Path
     begin = time.monotonic()
     opener.start()
     while time.monotonic() < begin + 2 and opener.is_alive():
-        page.words[Word.FROM] += 1
+        shared.words[Word.FROM] += 1
         opener.join(0.01)
     assert opener.is_alive()
-    page.words[Word.FROM] = page.words[Word.LOG_END]
-    page.close()
+    shared.words[Word.FROM] = shared.words[Word.LOG_END]
+    shared.close()
     rival.close()
     opener.join()
     assert errors == []
@@ -67,7 +67,7 @@ def test_another_holder_is_progress(root: Path) -> None:
     with Puppet() as first, Puppet() as second:
         first.call("open", root=str(root))
         second.call("open", root=str(root))
-        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", WRITE_LOCK_BYTE)
         first.call("take_gate")
         assert [progress.is_made() for _ in range(3)] == [False, False, False]
         first.call("release_gate")
@@ -78,20 +78,20 @@ def test_another_holder_is_progress(root: Path) -> None:
 def test_a_stored_message_is_progress(root: Path) -> None:
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
-        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", WRITE_LOCK_BYTE)
         assert not progress.is_made()
         puppet.call("put", name="m")
         assert [progress.is_made() for _ in range(2)] == [True, False]
 
 
-@pytest.mark.parametrize("page", [b"", bytes(8192)], ids=["empty", "zeros"])
-def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, page: bytes) -> None:
+@pytest.mark.parametrize("shared", [b"", bytes(8192)], ids=["empty", "zeros"])
+def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, shared: bytes) -> None:
     open_store(root).close()
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
         puppet.call("take_gate")
-        (root / "rmqctl" / PAGE_NAME).write_bytes(page)
-        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
+        (root / "rmqctl" / SHARED_STATE_NAME).write_bytes(shared)
+        progress = WriteLockProgress(root, root / "lock", WRITE_LOCK_BYTE)
         assert not progress.is_made()
         puppet.call("work", milliseconds=50)
         assert [progress.is_made() for _ in range(2)] == [True, False]
@@ -100,9 +100,9 @@ def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, page: bytes) -> 
 def test_work_of_this_process_is_no_progress_of_a_holder_in_it(root: Path) -> None:
     open_store(root).close()
     holder = LockFile(root / "lock")
-    assert holder.try_lock(GATE_BYTE)
-    (root / "rmqctl" / PAGE_NAME).write_bytes(b"")
-    progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
+    assert holder.try_lock(WRITE_LOCK_BYTE)
+    (root / "rmqctl" / SHARED_STATE_NAME).write_bytes(b"")
+    progress = WriteLockProgress(root, root / "lock", WRITE_LOCK_BYTE)
     assert not progress.is_made()
     end = time.process_time() + 0.05
     while time.process_time() < end:
@@ -116,7 +116,7 @@ def test_work_beside_a_page_that_counts_is_no_progress(root: Path) -> None:
     with Puppet() as puppet:
         puppet.call("open", root=str(root))
         puppet.call("take_gate")
-        progress = WriteLockProgress(root, root / "lock", GATE_BYTE)
+        progress = WriteLockProgress(root, root / "lock", WRITE_LOCK_BYTE)
         assert not progress.is_made()
         puppet.call("work", milliseconds=50)
         assert not progress.is_made()

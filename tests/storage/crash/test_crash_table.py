@@ -10,7 +10,7 @@ import pytest
 
 from storage.readonly import StoreView
 from tests.support.crash import fast_folder, inspect
-from tests.support.last_instant import page
+from tests.support.last_instant import shared
 from tests.support.oracle import Found
 from tests.support.samples import START_MS, TINY, Sample, Ticking, open_store, prepared
 from tests.support.slim import Slim
@@ -47,7 +47,7 @@ def test_killed_in_the_records_they_are_zeroed(folder, kind, what, value):
     assert any(log_bytes(died, died["start"], died["end"])) == (kind != "map")
     open_store(Path(died["root"])).close()
     assert not any(log_bytes(died, died["start"], died["end"]))
-    assert page(Path(died["root"]))["stage"] == 0
+    assert shared(Path(died["root"]))["stage"] == 0
     assert after_the_next_writer(died) == BEFORE
 
 
@@ -169,7 +169,7 @@ def test_killed_in_a_roll_the_blank_record_is_zeroed_or_counts(folder, kind, wha
     assert any(log_bytes(died, died["start"], 4096)) == blank
     assert not (Path(died["root"]) / "commitlog" / f"{4096:020d}").exists()
     open_store(Path(died["root"])).close()
-    assert page(Path(died["root"]))["log_end"] == (4096 if blank else died["start"])
+    assert shared(Path(died["root"]))["log_end"] == (4096 if blank else died["start"])
     assert after_the_next_writer(died) == [*BEFORE, *FILLING]
 
 
@@ -229,7 +229,7 @@ def log_bytes(died: dict[str, Any], start: int, end: int) -> bytes:
 def keys_found(died: dict[str, Any], ids: list[str]) -> list[str]:
     """Which of these messages a reader finds by their ids, once each."""
     with StoreView.open(Path(died["root"])) as view:
-        assert view.has_page
+        assert view.has_shared_state
         found = [view.find_unique("A", one) for one in ids]
     return [messages[0].msg_id for messages in found if len(messages) == 1]
 

@@ -25,7 +25,7 @@ from tests.support.samples import (
     prepared,
     sync_flush,
 )
-from tests.support.workloads import SINGLES, make_file_ahead
+from tests.support.workloads import SINGLES, make_next_file
 
 PROBE = Put([Sample("probe", "A")])
 
@@ -68,7 +68,7 @@ def run_into_error(root: Path, config: StoreConfig, fs: FaultyFileSystem) -> lis
                 store.close()
                 store = open_store(root, config, fs=fs, clock=clock)
             begun |= {sample.id for sample in put.samples}
-            make_file_ahead(store, number)
+            make_next_file(store, number)
             acknowledge(acknowledged, put, store, whole=put.whole)
         store.close()
     except StoreError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from storage.coordination.locks import LockFile
-from storage.coordination.shared_state import PAGE_VERSION
+from storage.coordination.shared_state import SHARED_STATE_VERSION
 from storage.errors import StoreInUseError, StoreVersionError, WriteLockTimeoutError
 from tests.support.crash import Acknowledged, inspect, missing
 from tests.support.puppet import Puppet, PuppetError
@@ -48,7 +48,7 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
         puppet.stop()
         for _ in range(2):
             named = pytest.raises(WriteLockTimeoutError, match=rf"process {puppet.pid} \(stopped\)")
-            with named, store._gate.held(timeout_ms=20):
+            with named, store._write_lock.held(timeout_ms=20):
                 raise AssertionError("taken")
         puppet.go_on()
         puppet.call("release_gate")
@@ -60,7 +60,7 @@ def test_the_gate_timeout_names_a_stopped_holder_and_the_wait_goes_on_later(root
 
 def test_a_waiter_that_gave_up_does_not_keep_the_gate(root, puppet):
     named = pytest.raises(PuppetError, match=f"WriteLockTimeoutError: .*process {os.getpid()}")
-    with open_store(root) as store, store.gate(), named:
+    with open_store(root) as store, store.write_lock(), named:
         puppet.call("open", root=str(root), gate_timeout_ms=30)
     for name in ("one", "two"):
         with open_store(root, gate_timeout_ms=1_000) as store:
@@ -88,15 +88,15 @@ def test_a_java_broker_that_fails_to_start_leaves_the_page_alone(root, puppet):
 
 def test_a_page_of_a_newer_version_is_refused_unchanged(root):
     open_store(root).close()
-    page = root / "rmqctl" / "shared"
-    with page.open("r+b") as file:
+    shared = root / "rmqctl" / "shared"
+    with shared.open("r+b") as file:
         (magic,) = struct.unpack("<q", file.read(8))
         file.seek(0)
         file.write(struct.pack("<q", magic + 1))
-    before = page.read_bytes()
-    with pytest.raises(StoreVersionError, match=f"version {PAGE_VERSION}"):
+    before = shared.read_bytes()
+    with pytest.raises(StoreVersionError, match=f"version {SHARED_STATE_VERSION}"):
         open_store(root)
-    assert page.read_bytes() == before
+    assert shared.read_bytes() == before
     assert not (root / "abort").exists()
 
 
@@ -194,7 +194,7 @@ def test_the_background_sync_outlives_a_holder_that_keeps_the_gate_too_long(root
     fs = WatchedFileSystem(watch)
     with open_store(root) as holder, open_store(root, config, fs=fs, gate_timeout_ms=2) as store:
         store.services.add(rounds.release, interval_ms=0, first_ms=0)
-        with holder.gate():
+        with holder.write_lock():
             store.start_services()
             for _ in range(3):
                 assert rounds.acquire(timeout=10)

@@ -124,7 +124,7 @@ def test_a_page_that_is_right_is_trusted(closed, tmp_path):
         with open_store(working_copy(original, tmp_path), SMALL, clock=Ticking(LATER)) as store:
             assert store.recovery is None
         with StoreView.open(working_copy(original, tmp_path)) as view:
-            assert view.has_page
+            assert view.has_shared_state
 
 
 def test_a_second_opening_beside_a_wrong_page_is_refused(closed, tmp_path):

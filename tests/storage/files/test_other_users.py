@@ -81,8 +81,8 @@ def test_what_root_makes_is_the_owners(folder: Path, umask: int) -> None:
 )
 def test_three_users_take_turns(folder: Path, mode: int, files: str) -> None:
     root = new(folder, mode)
-    turns = [ROOT, OWNER, FRIEND, OWNER, FRIEND, ROOT, FRIEND, OWNER]
-    for number, user in enumerate(turns):
+    thread_mutex = [ROOT, OWNER, FRIEND, OWNER, FRIEND, ROOT, FRIEND, OWNER]
+    for number, user in enumerate(thread_mutex):
         user_with_umask = user._replace(umask=(0o022, 0o077, 0o002)[number % 3])
         for topic in ("T", f"T{number}"):
             for _ in range(4):
@@ -92,7 +92,7 @@ def test_three_users_take_turns(folder: Path, mode: int, files: str) -> None:
     kinds = {m for _, _, m, _ in tree(root).values() if m.startswith("100")}
     assert kinds == {files}
     with MessageStore.open(root) as store:
-        assert store.view.max_offset_in_queue("T", 0) == 4 * len(turns)
+        assert store.view.max_offset_in_queue("T", 0) == 4 * len(thread_mutex)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o700])

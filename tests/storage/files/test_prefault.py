@@ -69,7 +69,7 @@ def is_in_memory(mapped: mmap.mmap) -> list[bool]:
     at = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(len(mapped)), said) == 0
-    return [bool(page & 1) for page in said]
+    return [bool(shared & 1) for shared in said]
 
 
 def made_to(file: MappedFile, position: int) -> int:

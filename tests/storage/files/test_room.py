@@ -25,7 +25,7 @@ def one(size: int = 100) -> Sample:
 
 
 def length_of(sample: Sample) -> int:
-    return len(prepare([sample.inner()]).image)
+    return len(prepare([sample.inner()]).buffer)
 
 
 def many(count: int) -> PreparedRecords:
@@ -56,7 +56,7 @@ def test_the_last_records_of_a_file_leave_room_for_the_blank_record(
     """CommitLog.DefaultAppendMessageCallback; in a run of puts, with all that is known by then."""
     if form == "pure":
         monkeypatch.setattr(native, "compiled", None)
-    last = length_of(one()) if count == 1 else len(many(count).image)
+    last = length_of(one()) if count == 1 else len(many(count).buffer)
     root = new_store(tmp_path / "s", CONFIG)
     with open_store(root, CONFIG, clock=Ticking(step=0)) as store:
         for number in range(2):
@@ -89,7 +89,7 @@ def test_a_batch_as_long_as_a_file_is_stored_in_one_or_two(
     count = (SIZE - left) // each
     samples = [one()] * (count - 1) + [one(100 + (SIZE - left) % each)]
     records = prepare([sample.inner() for sample in samples])
-    assert len(records.image) == SIZE - left
+    assert len(records.buffer) == SIZE - left
     root = new_store(tmp_path / "s", CONFIG)
     with open_store(root, CONFIG, clock=Ticking(step=0)) as store:
         refused = store.put(records, whole=True).status is PutMessageStatus.MESSAGE_ILLEGAL

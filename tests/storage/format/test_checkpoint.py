@@ -11,15 +11,15 @@ checkpoints = st.builds(CheckpointData, int64s, int64s, int64s, int64s, int64s)
 
 @given(checkpoints)
 def test_checkpoints_come_back(checkpoint: CheckpointData) -> None:
-    image = checkpoint.pack()
-    assert len(image) == 4096
-    assert CheckpointData.unpack(image) == checkpoint
+    buffer = checkpoint.pack()
+    assert len(buffer) == 4096
+    assert CheckpointData.unpack(buffer) == checkpoint
 
 
 @given(checkpoints, st.integers(0, 39))
 def test_what_a_short_file_lacks_is_zero(checkpoint: CheckpointData, size: int) -> None:
-    image = checkpoint.pack()
-    assert CheckpointData.unpack(image[:size]).pack() == image[:size].ljust(4096, b"\0")
+    buffer = checkpoint.pack()
+    assert CheckpointData.unpack(buffer[:size]).pack() == buffer[:size].ljust(4096, b"\0")
 
 
 @pytest.mark.parametrize(

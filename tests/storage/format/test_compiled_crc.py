@@ -38,11 +38,11 @@ def test_bodies_that_are_copied_on_the_way_are_whole(
     host: bytes, pieces: list[tuple[int, int]]
 ) -> None:
     bodies = [BYTES[start : start + length] for start, length in pieces]
-    image, table, *_ = compiled.encode_column(
+    buffer, table, *_ = compiled.encode_column(
         "T", 0, bodies, 1, host, host, b"", None, None, None, 0, 0, -1
     )
     rows = array("q", table)
     for body, start, size in zip(bodies, rows[::7], rows[1::7], strict=True):
-        record = decode_record(bytes(image[start : start + size]))
+        record = decode_record(bytes(buffer[start : start + size]))
         assert (record.stored_body, record.body_crc) == (body, zlib.crc32(body) & 0x7FFFFFFF)
         assert record.born_host_bytes == host

@@ -20,9 +20,9 @@ units = st.builds(StoreUnit, int64s, int32s, int64s)
 def test_units_come_back_and_a_torn_one_at_the_end_is_left_out(
     written: list[StoreUnit], torn: int
 ) -> None:
-    image = b"".join(unit.pack() for unit in written) + bytes(torn)
-    assert list(iter_units(image)) == written
-    assert list(iter_units(memoryview(image))) == written
+    buffer = b"".join(unit.pack() for unit in written) + bytes(torn)
+    assert list(iter_units(buffer)) == written
+    assert list(iter_units(memoryview(buffer))) == written
 
 
 @given(units, st.integers(0, 5))

@@ -16,8 +16,8 @@ def encoded(tags_code: int, stored: int, bits: bytes) -> bytes:
 
 @given(int64s, int64s, st.binary(max_size=30))
 def test_units_are_decoded(tags_code: int, stored: int, bits: bytes) -> None:
-    image = b"??" + encoded(tags_code, stored, bits)
-    assert decode_ext_unit(image, 2) == ExtUnit(20 + len(bits), tags_code, stored, bits)
+    buffer = b"??" + encoded(tags_code, stored, bits)
+    assert decode_ext_unit(buffer, 2) == ExtUnit(20 + len(bits), tags_code, stored, bits)
 
 
 @given(st.integers(0, 1 << 40))
@@ -30,15 +30,15 @@ def test_a_tag_hash_is_no_address() -> None:
         ext_offset(2598919)
 
 
-@pytest.mark.parametrize("image", [b"", b"\0", b"\xff\xff", b"\0\0" + bytes(40)])
-def test_the_end_of_a_file_is_no_unit(image: bytes) -> None:
-    assert decode_ext_unit(image, 0) is None
-    assert decode_ext_unit(image, 100) is None
-    assert decode_ext_unit(image, -1) is None
+@pytest.mark.parametrize("buffer", [b"", b"\0", b"\xff\xff", b"\0\0" + bytes(40)])
+def test_the_end_of_a_file_is_no_unit(buffer: bytes) -> None:
+    assert decode_ext_unit(buffer, 0) is None
+    assert decode_ext_unit(buffer, 100) is None
+    assert decode_ext_unit(buffer, -1) is None
 
 
 @pytest.mark.parametrize(
-    "image",
+    "buffer",
     [
         pack(">h", 19) + bytes(40),
         encoded(1, 2, b"abc")[:-1],
@@ -46,6 +46,6 @@ def test_the_end_of_a_file_is_no_unit(image: bytes) -> None:
         pack(">h2qh", 20, 1, 2, -1),
     ],
 )
-def test_damage_is_a_format_error(image: bytes) -> None:
+def test_damage_is_a_format_error(buffer: bytes) -> None:
     with pytest.raises(FormatError):
-        decode_ext_unit(image, 0)
+        decode_ext_unit(buffer, 0)

@@ -82,10 +82,10 @@ def test_placed_records_are_those_of_the_reference_encoder(
     prepared = prepare_them(messages)
     place(prepared)
     images = expected_images(messages)
-    assert prepared.image == b"".join(images)
-    assert list(prepared.sizes) == [len(image) for image in images]
+    assert prepared.buffer == b"".join(images)
+    assert list(prepared.sizes) == [len(buffer) for buffer in images]
     places = zip(prepared.starts, prepared.sizes, strict=True)
-    assert [prepared.image[start : start + size] for start, size in places] == images
+    assert [prepared.buffer[start : start + size] for start, size in places] == images
 
 
 @each_form
@@ -103,7 +103,7 @@ def test_units_point_to_their_records_queue_by_queue(
         for queue_offset, unit in enumerate(iter_units(block), 100 * number):
             seen += 1
             start = unit.commitlog_offset - LOG_OFFSET
-            message = decode_record(prepared.image, start, unit.size)
+            message = decode_record(prepared.buffer, start, unit.size)
             assert (message.topic, message.queue_id) == (topic, queue_id)
             assert (message.queue_offset, message.commitlog_offset) == (
                 queue_offset,
@@ -137,12 +137,12 @@ def test_splitting_divides_behind_the_last_record_that_fits(
 ) -> None:
     whole = prepare_them(messages)
     first, rest = prepare_them(messages).split(limit)
-    assert len(first.image) <= limit
+    assert len(first.buffer) <= limit
     if rest is None:
-        assert first.image == whole.image
+        assert first.buffer == whole.buffer
         return
-    assert len(first.image) + int(rest.sizes[0]) > limit
-    assert first.image + rest.image == whole.image
+    assert len(first.buffer) + int(rest.sizes[0]) > limit
+    assert first.buffer + rest.buffer == whole.buffer
     assert len(first) + len(rest) == len(messages)
     assert [*first.key_hashes, *rest.key_hashes] == list(whole.key_hashes)
     assert counts_of(first) + counts_of(rest) == counts_of(whole)
@@ -155,9 +155,9 @@ def test_splitting_divides_behind_the_last_record_that_fits(
         for number, _, block in part.units(offset, STORED):
             units[number] = units.get(number, b"") + block
         following = [a + b for a, b in zip(following, part.queue_counts(), strict=True)]
-        offset += len(part.image)
+        offset += len(part.buffer)
     assert units == {number: block for number, _, block in place(whole)}
-    assert first.image + rest.image == whole.image
+    assert first.buffer + rest.buffer == whole.buffer
 
 
 @given(messages=batches)
@@ -167,7 +167,7 @@ def test_records_may_be_placed_again(messages: list[MessageInner]) -> None:
     for prepared in [prepare_them(messages) for prepare_them in (*FORMS, encode_many)]:
         prepared.place(1, [7] * len(prepared.queues), 9)
         place(prepared)
-        assert prepared.image == once.image
+        assert prepared.buffer == once.buffer
 
 
 @st.composite
@@ -242,7 +242,7 @@ def test_a_column_is_the_same_as_its_messages_one_by_one(
     column, messages = given
     one_by_one = prepare_pure(messages)
     assert place(column) == place(one_by_one)
-    assert column.image == one_by_one.image
+    assert column.buffer == one_by_one.buffer
     assert column.queues == one_by_one.queues
     assert list(column.key_hashes) == list(one_by_one.key_hashes)
     assert counts_of(column) == counts_of(one_by_one)
@@ -296,7 +296,7 @@ def column_of_nothing(messages: Sequence[MessageInner]) -> PreparedRecords:
 def test_no_messages_give_no_records(prepare_them: Prepare) -> None:
     prepared = prepare_them([])
     assert len(prepared) == 0
-    assert not prepared.image
+    assert not prepared.buffer
     assert not prepared.queues
     assert not prepared.units(0, 1)
     prepared.place(0, [], 1)

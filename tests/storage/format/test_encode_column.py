@@ -62,9 +62,9 @@ def test_keys_of_any_shape_give_the_records_that_messages_give(
         keys=keys,
     )
     expected = prepare(inners)
-    assert bytes(column.image) == bytes(expected.image)
+    assert bytes(column.buffer) == bytes(expected.buffer)
     assert list(column.key_hashes) == list(expected.key_hashes)
     assert column.queues == expected.queues
     assert column.units(9, 9) == expected.units(9, 9)
     assert list(column.place(9, [4, 5], 9)) == list(expected.place(9, [4, 5], 9)) == [4, 5, 5]
-    assert bytes(column.image) == bytes(expected.image)
+    assert bytes(column.buffer) == bytes(expected.buffer)

@@ -19,9 +19,9 @@ def test_the_checkpoint_is_the_same_bytes_and_says_what_rocketmq_reads(name: str
     assert path.exists() == (expected is not None)
     if expected is None:
         return
-    image = path.read_bytes()
-    checkpoint = CheckpointData.unpack(image)
-    assert checkpoint.pack() == image
+    buffer = path.read_bytes()
+    checkpoint = CheckpointData.unpack(buffer)
+    assert checkpoint.pack() == buffer
     assert expected == {
         "physicMsgTimestamp": checkpoint.physic_msg_timestamp,
         "logicsMsgTimestamp": checkpoint.logics_msg_timestamp,

@@ -62,13 +62,13 @@ def index_images(name: str) -> list[IndexImage]:
 
 @ALL
 def test_each_index_file_is_the_same_bytes_after_decoding_and_encoding(name: str) -> None:
-    for image in index_images(name):
-        assert IndexHeader.unpack_from(image.header.pack()) == image.header
-        count = len(image.entries) // INDEX_ENTRY_SIZE
+    for buffer in index_images(name):
+        assert IndexHeader.unpack_from(buffer.header.pack()) == buffer.header
+        count = len(buffer.entries) // INDEX_ENTRY_SIZE
         entries = [
-            IndexEntry.unpack_from(image.entries, INDEX_ENTRY_SIZE * i) for i in range(count)
+            IndexEntry.unpack_from(buffer.entries, INDEX_ENTRY_SIZE * i) for i in range(count)
         ]
-        assert b"".join(entry.pack() for entry in entries) == image.entries
+        assert b"".join(entry.pack() for entry in entries) == buffer.entries
         assert entries[0] == (0, 0, 0, 0)
 
 
@@ -82,9 +82,9 @@ def test_putting_the_keys_of_the_log_again_gives_the_same_index_files(name: str)
     ]
     header = IndexHeader()
     replayed = 0
-    for image in index_images(name):
-        before, header = header, following_header(image.header)
-        batch = keys_of_file(image, keys)
+    for buffer in index_images(name):
+        before, header = header, following_header(buffer.header)
+        batch = keys_of_file(buffer, keys)
         if not batch:
             continue  # older than the log, retention has deleted its messages
         replayed += 1
@@ -94,23 +94,25 @@ def test_putting_the_keys_of_the_log_again_gives_the_same_index_files(name: str)
         at_once = put_many_keys(before, table, *columns)
         assert at_once.entries == one_by_one.entries
         assert at_once.header == one_by_one.header
-        written = image.entries[INDEX_ENTRY_SIZE:]
-        if len(batch) < image.header.next_entry - 1:  # damage zeroed the last records of the log
+        written = buffer.entries[INDEX_ENTRY_SIZE:]
+        if len(batch) < buffer.header.next_entry - 1:  # damage zeroed the last records of the log
             assert name.startswith(("torn-half-record", "torn-cq-past-end"))
             written = written[: len(at_once.entries)]
         else:
             write_slots(table, at_once)
-            assert bytes(table) == image.slots
-            assert at_once.header == image.header
+            assert bytes(table) == buffer.slots
+            assert at_once.header == buffer.header
         assert at_once.entries == written
     assert replayed
 
 
-def keys_of_file(image: IndexImage, keys: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def keys_of_file(
+    buffer: IndexImage, keys: list[tuple[int, int, int]]
+) -> list[tuple[int, int, int]]:
     """The keys that went into a file: as many as it holds, from the one that its first entry is."""
-    first = IndexEntry.unpack_from(image.entries, INDEX_ENTRY_SIZE)
+    first = IndexEntry.unpack_from(buffer.entries, INDEX_ENTRY_SIZE)
     places = [key[:2] for key in keys]
     if (first.key_hash, first.commitlog_offset) not in places:
         return []
     at = places.index((first.key_hash, first.commitlog_offset))
-    return keys[at : at + image.header.next_entry - 1]
+    return keys[at : at + buffer.header.next_entry - 1]

@@ -29,10 +29,10 @@ def queue_files(name: str) -> dict[tuple[str, int], list[Path]]:
     return files
 
 
-def used_part(image: bytes) -> bytes:
+def used_part(buffer: bytes) -> bytes:
     """Leave out the units that were never written: a queue file is 6 MB of mostly zeros."""
-    used = len(image.rstrip(b"\0"))
-    return image[: -(-used // 20) * 20]
+    used = len(buffer.rstrip(b"\0"))
+    return buffer[: -(-used // 20) * 20]
 
 
 @ALL
@@ -43,11 +43,11 @@ def test_each_unit_is_the_same_bytes_and_agrees_with_its_record(name: str) -> No
     by_offset = {found.offset: found.message for found in records(name)}
     for (topic, queue_id), paths in queue_files(name).items():
         for path in paths:
-            image = used_part(path.read_bytes())
-            units = list(iter_units(image))
-            assert b"".join(unit.pack() for unit in units) == image
+            buffer = used_part(path.read_bytes())
+            units = list(iter_units(buffer))
+            assert b"".join(unit.pack() for unit in units) == buffer
             for number, unit in enumerate(units):
-                assert unit == StoreUnit.unpack_from(image, 20 * number)
+                assert unit == StoreUnit.unpack_from(buffer, 20 * number)
                 message = by_offset.get(unit.commitlog_offset)
                 if message is None or unit.is_pre_blank or not unit.is_present:
                     continue

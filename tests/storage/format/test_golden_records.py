@@ -45,9 +45,9 @@ def test_each_record_is_the_same_bytes_after_decoding_and_encoding(name: str) ->
     found = records(name)
     assert found
     different = []
-    for offset, image, message in found:
+    for offset, buffer, message in found:
         assert message.commitlog_offset == offset
-        if encoded_again(message) != image:
+        if encoded_again(message) != buffer:
             different.append(offset)
     assert different == spoiled_bodies(name)
 
@@ -86,24 +86,24 @@ def test_each_log_file_but_the_last_ends_with_the_blank_record(name: str) -> Non
     for path in files[:-1]:
         _, end = walk(path)
         size = path.stat().st_size
-        image = head_of(path)
-        assert image[end : end + 8] == blank_record(size - end)
-        assert check_record(image, end, size) == (CheckKind.BLANK, size - end, "")
-        assert not any(image[end + 8 :])
+        buffer = head_of(path)
+        assert buffer[end : end + 8] == blank_record(size - end)
+        assert check_record(buffer, end, size) == (CheckKind.BLANK, size - end, "")
+        assert not any(buffer[end + 8 :])
         assert path.name == file_name(int(path.name))
 
 
 @ALL
 def test_scanning_finds_what_checking_one_by_one_finds(name: str) -> None:
     for path in log_files(name):
-        image = head_of(path)
+        buffer = head_of(path)
         one_by_one = array("q")
         position = 0
-        while (result := check_record(image, position, len(image))).kind is CheckKind.MESSAGE:
+        while (result := check_record(buffer, position, len(buffer))).kind is CheckKind.MESSAGE:
             one_by_one.append(result.size)
             position += result.size
-        assert scan_records(image, 0, len(image)) == (one_by_one, position, result)
-        many = scan_many(memoryview(image), 0, len(image), check_crc=True, max_count=1 << 16)
+        assert scan_records(buffer, 0, len(buffer)) == (one_by_one, position, result)
+        many = scan_many(memoryview(buffer), 0, len(buffer), check_crc=True, max_count=1 << 16)
         assert many == (one_by_one, position, result)
 
 
@@ -121,14 +121,14 @@ def test_decoded_fields_are_those_that_rocketmq_gives(name: str) -> None:
         found = by_offset[row["commitLogOffset"]]
         message = found.message
         if "unit" not in row:
-            assert hashlib.sha256(found.image).hexdigest() == row["recordSha256"]
+            assert hashlib.sha256(found.buffer).hexdigest() == row["recordSha256"]
         decoded = {
             "topic": message.topic,
             "queueId": message.queue_id,
             "queueOffset": message.queue_offset,
             "commitLogOffset": message.commitlog_offset,
             "storeSize": message.store_size,
-            "magic": read_head(found.image).magic,
+            "magic": read_head(found.buffer).magic,
             "bodyCRC": message.body_crc,
             "sysFlag": message.sys_flag,
             "flag": message.flag,

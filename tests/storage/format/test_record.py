@@ -71,32 +71,32 @@ def lying_records(draw: st.DrawFn) -> bytes:
     body = draw(st.sampled_from([b"", b"body"]))
     topic = bytes(draw(st.sampled_from([0, 5, 127, 128, 200, 255])))
     properties = bytes(draw(st.sampled_from([0, 5, 32767, 32768, 65535])))
-    image = raw_record(body, topic, properties)
+    buffer = raw_record(body, topic, properties)
     if draw(st.booleans()):
-        image[3] += 1
-        image += b"?"
+        buffer[3] += 1
+        buffer += b"?"
     if draw(st.booleans()):
         lie = draw(st.sampled_from([-1, 1 << 30, len(body) + 1]))
-        image[84:88] = lie.to_bytes(4, "big", signed=True)
-    return bytes(image)
+        buffer[84:88] = lie.to_bytes(4, "big", signed=True)
+    return bytes(buffer)
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
     """A run of records with some bytes changed, and perhaps cut off."""
     any_records = st.lists(records | lying_records(), min_size=1, max_size=3)
-    image = bytearray(b"".join(draw(any_records)))
-    image += draw(st.sampled_from([b"", blank_record(100), bytes(100)]))
+    buffer = bytearray(b"".join(draw(any_records)))
+    buffer += draw(st.sampled_from([b"", blank_record(100), bytes(100)]))
     for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
-        at = draw(st.integers(0, len(image) - 1))
-        image[at] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, image[at] ^ 1]))
-    return bytes(image[: draw(st.just(len(image)) | st.integers(0, len(image)))])
+        at = draw(st.integers(0, len(buffer) - 1))
+        buffer[at] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, buffer[at] ^ 1]))
+    return bytes(buffer[: draw(st.just(len(buffer)) | st.integers(0, len(buffer)))])
 
 
 @given(fields)
 def test_what_is_encoded_is_decoded_again(given: dict[str, Any]) -> None:
-    image = encode_record(**given)
-    message = decode_record(b"??" + image + b"??", 2)
+    buffer = encode_record(**given)
+    message = decode_record(b"??" + buffer + b"??", 2)
     hosts = (len(given["born_host"]) == 20) << 4 | (len(given["store_host"]) == 20) << 5
     assert message.topic == given["topic"]
     assert message.stored_body == given["body"]
@@ -106,7 +106,7 @@ def test_what_is_encoded_is_decoded_again(given: dict[str, Any]) -> None:
     assert message.store_host_bytes == given["store_host"]
     assert message.sys_flag == given["sys_flag"] & ~0x30 | hosts
     assert message.body_crc == crc32(given["body"])
-    assert message.store_size == len(image)
+    assert message.store_size == len(buffer)
     for name in (
         "queue_id", "queue_offset", "flag", "born_timestamp", "store_timestamp",
         "reconsume_times", "prepared_transaction_offset", "version",
@@ -115,21 +115,21 @@ def test_what_is_encoded_is_decoded_again(given: dict[str, Any]) -> None:
 
 
 @given(records)
-def test_the_fixed_fields_are_read_alike_by_both_readers(image: bytes) -> None:
-    head = read_head(image)
-    message = decode_record(image)
-    assert head.total_size == len(image)
-    assert head.head_size + head.body_length <= len(image)
-    assert image[head.head_size :].startswith(message.stored_body)
+def test_the_fixed_fields_are_read_alike_by_both_readers(buffer: bytes) -> None:
+    head = read_head(buffer)
+    message = decode_record(buffer)
+    assert head.total_size == len(buffer)
+    assert head.head_size + head.body_length <= len(buffer)
+    assert buffer[head.head_size :].startswith(message.stored_body)
     assert (head.store_timestamp, head.sys_flag) == (message.store_timestamp, message.sys_flag)
 
 
 @given(damaged(), st.integers(-1, 100), st.none() | st.integers(-1, 300))
 def test_decoding_damage_raises_nothing_but_record_error(
-    image: bytes, position: int, size: int | None
+    buffer: bytes, position: int, size: int | None
 ) -> None:
     try:
-        message = decode_record(memoryview(image), position, size)
+        message = decode_record(memoryview(buffer), position, size)
     except RecordError:
         return
     # What was decoded can be looked at, whatever it says.
@@ -153,7 +153,7 @@ class Underflow(Exception):
     """Java's BufferUnderflowException and IndexOutOfBoundsException."""
 
 
-def check_as_java_does(image: bytes, position: int, limit: int) -> tuple[CheckKind, int]:
+def check_as_java_does(buffer: bytes, position: int, limit: int) -> tuple[CheckKind, int]:
     """CommitLog.checkMessageAndReturnSize field by field (with version 2, as 5.x)."""
 
     def get(size: int) -> int:
@@ -165,7 +165,7 @@ def check_as_java_does(image: bytes, position: int, limit: int) -> tuple[CheckKi
         if size < 0 or position + size > limit:
             raise Underflow
         position += size
-        return image[position - size : position]
+        return buffer[position - size : position]
 
     try:
         total, magic = get(4), get(4)
@@ -198,103 +198,103 @@ def check_as_java_does(image: bytes, position: int, limit: int) -> tuple[CheckKi
 
 
 @given(damaged(), st.integers(0, 100))
-def test_any_bytes_are_judged_as_java_judges_them(image: bytes, position: int) -> None:
+def test_any_bytes_are_judged_as_java_judges_them(buffer: bytes, position: int) -> None:
     for at in (0, position):
-        result = check_record(image, at, len(image))
-        assert (result.kind, result.size) == check_as_java_does(image, at, len(image))
+        result = check_record(buffer, at, len(buffer))
+        assert (result.kind, result.size) == check_as_java_does(buffer, at, len(buffer))
 
 
 @given(damaged())
-def test_decoding_takes_what_checking_takes(image: bytes) -> None:
-    result = check_record(image, 0, len(image), check_crc=False)
+def test_decoding_takes_what_checking_takes(buffer: bytes) -> None:
+    result = check_record(buffer, 0, len(buffer), check_crc=False)
     if result.kind is CheckKind.MESSAGE:
-        assert decode_record(image, 0, result.size).store_size == result.size
+        assert decode_record(buffer, 0, result.size).store_size == result.size
         return
     assert result.reason or result.kind is CheckKind.BLANK
     with pytest.raises(RecordError):
-        decode_record(image)
+        decode_record(buffer)
 
 
 @given(damaged(), st.integers(0, 10), st.booleans())
 def test_scanning_gives_what_checking_one_by_one_gives(
-    image: bytes, max_count: int, check_crc: bool
+    buffer: bytes, max_count: int, check_crc: bool
 ) -> None:
     sizes: list[int] = []
     position = 0
     stop = None
     while len(sizes) < max_count:
-        result = check_record(image, position, len(image), check_crc)
+        result = check_record(buffer, position, len(buffer), check_crc)
         if result.kind is not CheckKind.MESSAGE:
             stop = result
             break
         sizes.append(result.size)
         position += result.size
-    view = memoryview(image)
+    view = memoryview(buffer)
     for scan in (scan_records, scan_many, scan_one_by_one):
-        found = scan(view, 0, len(image), check_crc=check_crc, max_count=max_count)
+        found = scan(view, 0, len(buffer), check_crc=check_crc, max_count=max_count)
         assert found == (array("q", sizes), position, stop)
 
 
 @given(st.lists(st.tuples(records, st.integers(1, 700)), max_size=6), damaged())
 def test_scanning_many_gives_what_scanning_gives(runs: list[tuple[bytes, int]], end: bytes) -> None:
-    image = memoryview(b"".join(record * count for record, count in runs) + end)
-    for limit in (len(image), len(image) - 1):
-        found = scan_many(image, 0, limit, check_crc=True, max_count=5000)
-        assert found == scan_records(image, 0, limit, max_count=5000)
-        assert found == scan_one_by_one(image, 0, limit, check_crc=True, max_count=5000)
+    buffer = memoryview(b"".join(record * count for record, count in runs) + end)
+    for limit in (len(buffer), len(buffer) - 1):
+        found = scan_many(buffer, 0, limit, check_crc=True, max_count=5000)
+        assert found == scan_records(buffer, 0, limit, max_count=5000)
+        assert found == scan_one_by_one(buffer, 0, limit, check_crc=True, max_count=5000)
 
 
 @given(st.integers(0, 599), st.integers(0, 124), st.integers(1, 255))
 def test_scanning_many_stops_at_the_same_damage(number: int, place: int, change: int) -> None:
     plain = encode_record(**PLAIN)
-    image = bytearray(plain * 600)
-    image[number * len(plain) + place % len(plain)] ^= change
-    view = memoryview(image)
-    found = scan_many(view, 0, len(image), check_crc=True, max_count=1000)
-    assert found == scan_records(view, 0, len(image), max_count=1000)
-    assert found == scan_one_by_one(view, 0, len(image), check_crc=True, max_count=1000)
+    buffer = bytearray(plain * 600)
+    buffer[number * len(plain) + place % len(plain)] ^= change
+    view = memoryview(buffer)
+    found = scan_many(view, 0, len(buffer), check_crc=True, max_count=1000)
+    assert found == scan_records(view, 0, len(buffer), max_count=1000)
+    assert found == scan_one_by_one(view, 0, len(buffer), check_crc=True, max_count=1000)
 
 
 @given(records, st.integers(0, 200))
-def test_bytes_behind_the_limit_do_not_count(image: bytes, limit: int) -> None:
-    beyond = image + image
+def test_bytes_behind_the_limit_do_not_count(buffer: bytes, limit: int) -> None:
+    beyond = buffer + buffer
     assert check_record(beyond, 0, limit) == check_record(beyond[:limit], 0, limit)
     assert scan_records(beyond, 0, limit) == scan_records(beyond[:limit], 0, limit)
 
 
 def test_a_wrong_crc_is_noticed_only_when_asked_for() -> None:
-    image = bytearray(encode_record(**PLAIN))
-    image[88] ^= 1
-    assert check_record(image, 0, len(image)).kind is CheckKind.INVALID
-    assert "CRC" in check_record(image, 0, len(image)).reason
-    assert check_record(image, 0, len(image), check_crc=False).kind is CheckKind.MESSAGE
-    assert decode_record(image).stored_body != b"body"
+    buffer = bytearray(encode_record(**PLAIN))
+    buffer[88] ^= 1
+    assert check_record(buffer, 0, len(buffer)).kind is CheckKind.INVALID
+    assert "CRC" in check_record(buffer, 0, len(buffer)).reason
+    assert check_record(buffer, 0, len(buffer), check_crc=False).kind is CheckKind.MESSAGE
+    assert decode_record(buffer).stored_body != b"body"
 
 
 def test_a_size_that_the_unit_does_not_name_is_refused() -> None:
-    image = encode_record(**PLAIN) * 2
+    buffer = encode_record(**PLAIN) * 2
     with pytest.raises(RecordError, match="expected are") as caught:
-        decode_record(image, 0, len(image) // 2 + 1)
+        decode_record(buffer, 0, len(buffer) // 2 + 1)
     assert caught.value.position == 0
 
 
 def test_a_record_of_wrong_parts_gives_the_size_it_claims() -> None:
-    image = bytearray(encode_record(**PLAIN) + bytes(10))
-    image[3] += 1
-    result = check_record(image, 0, len(image))
-    assert (result.kind, result.size) == (CheckKind.INVALID, len(image) - 9)
+    buffer = bytearray(encode_record(**PLAIN) + bytes(10))
+    buffer[3] += 1
+    result = check_record(buffer, 0, len(buffer))
+    assert (result.kind, result.size) == (CheckKind.INVALID, len(buffer) - 9)
 
 
 def topic_that_points_back_into_the_body() -> bytearray:
     """Read as negative, the topic's length leads to a length of properties that would fit."""
-    image = raw_record(bytes(73) + b"\x00\x80" + bytes(125), b"", b"")
-    image[288] = 0x80
-    image[8:12] = crc32(image[88:288]).to_bytes(4, "big")
-    return image
+    buffer = raw_record(bytes(73) + b"\x00\x80" + bytes(125), b"", b"")
+    buffer[288] = 0x80
+    buffer[8:12] = crc32(buffer[88:288]).to_bytes(4, "big")
+    return buffer
 
 
 @pytest.mark.parametrize(
-    "image",
+    "buffer",
     [
         raw_record(b"body", bytes(128), b""),
         raw_record(b"body", bytes(200), b"TAGS\x01TagA"),
@@ -303,13 +303,13 @@ def topic_that_points_back_into_the_body() -> bytearray:
         topic_that_points_back_into_the_body(),
     ],
 )
-def test_lengths_are_signed(image: bytearray) -> None:
-    assert check_record(image, 0, len(image)).kind is CheckKind.INVALID
-    assert scan_records(image, 0, len(image)).sizes == NO_SIZES
-    scan = scan_many(memoryview(image), 0, len(image), check_crc=True, max_count=9)
+def test_lengths_are_signed(buffer: bytearray) -> None:
+    assert check_record(buffer, 0, len(buffer)).kind is CheckKind.INVALID
+    assert scan_records(buffer, 0, len(buffer)).sizes == NO_SIZES
+    scan = scan_many(memoryview(buffer), 0, len(buffer), check_crc=True, max_count=9)
     assert scan.sizes == NO_SIZES
     with pytest.raises(RecordError):
-        decode_record(image)
+        decode_record(buffer)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_hashes_are_those_of_java() -> None:
 
 
 def test_a_plain_record() -> None:
-    image = encode_record(
+    buffer = encode_record(
         topic="TopicTest",
         queue_id=2,
         body=b"hello",
@@ -62,7 +62,7 @@ def test_a_plain_record() -> None:
         born_host=pack_host("10.0.0.1:50001"),
         store_host=pack_host("127.0.0.1:10911"),
     )
-    assert image == PLAIN
+    assert buffer == PLAIN
     message = decode_record(PLAIN)
     assert message.tags == "TagA"
     assert message.body_crc == 907060870
@@ -72,7 +72,7 @@ def test_a_plain_record() -> None:
 
 
 def test_an_ipv6_record_without_body_and_properties() -> None:
-    image = encode_record(
+    buffer = encode_record(
         topic="T",
         queue_id=0,
         body=b"",
@@ -84,7 +84,7 @@ def test_an_ipv6_record_without_body_and_properties() -> None:
         born_host=pack_host("[::1]:1"),
         store_host=pack_host("[fe80::1]:10911"),
     )
-    assert image == IPV6
+    assert buffer == IPV6
     message = decode_record(IPV6)
     assert (message.born_host, message.store_host) == ("[::1]:1", "[fe80::1]:10911")
     assert (message.body, message.properties) == (b"", {})
@@ -96,7 +96,7 @@ def test_a_version_2_record() -> None:
     assert message.topic == "TTTT"
     assert message.body.decode() == "\u4f60\u597d"
     assert message.keys == ("a", "b")
-    image = encode_record(
+    buffer = encode_record(
         topic="TTTT",
         queue_id=0,
         body=message.body,
@@ -109,7 +109,7 @@ def test_a_version_2_record() -> None:
         store_host=pack_host("127.0.0.1:10911"),
         version=2,
     )
-    assert image == VERSION_2
+    assert buffer == VERSION_2
 
 
 def test_units() -> None:
@@ -152,10 +152,10 @@ def test_an_index_file_of_three_keys() -> None:
 
 
 def test_a_checkpoint() -> None:
-    image = CheckpointData(STORED, STORED, 0).pack()
-    assert len(image) == 4096
-    assert image[:24].hex() == "0000018bcfe5687b0000018bcfe5687b0000000000000000"
-    assert not any(image[24:])
+    buffer = CheckpointData(STORED, STORED, 0).pack()
+    assert len(buffer) == 4096
+    assert buffer[:24].hex() == "0000018bcfe5687b0000018bcfe5687b0000000000000000"
+    assert not any(buffer[24:])
 
 
 def test_a_unique_id() -> None:
@@ -184,6 +184,6 @@ def test_a_full_file_ends_with_a_blank_record() -> None:
     assert len(record) == 131
     blank = blank_record(1024 - 7 * 131)
     assert blank.hex() == "0000006bcbd43194"
-    image = (record * 7 + blank).ljust(1024, b"\0")
-    assert check_record(image, 917, 1024) == (CheckKind.BLANK, 107, "")
+    buffer = (record * 7 + blank).ljust(1024, b"\0")
+    assert check_record(buffer, 917, 1024) == (CheckKind.BLANK, 107, "")
     assert blank_record(124).hex() == "0000007ccbd43194"

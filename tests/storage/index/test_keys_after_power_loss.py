@@ -43,7 +43,7 @@ def zero(path: Path, start: int, end: int) -> None:
 
 def check_all_are_found(root: Path) -> None:
     with StoreView.open(root, SMALL) as view:
-        assert not view.has_page
+        assert not view.has_shared_state
         for number in range(COUNT):
             [found] = view.find_unique("T", f"id-{number}")
             assert found.msg_id == f"id-{number}"
@@ -139,7 +139,7 @@ def test_whatever_sectors_of_later_files_are_lost_each_key_is_found_once(
         begin = chance.choice((0, first, first + 20 * chance.randrange(11)))
         zero(path, begin, chance.choice((path.stat().st_size, begin + 20 * chance.randrange(1, 5))))
     with StoreView.open(root, SMALL_FILES) as view:
-        assert not view.has_page
+        assert not view.has_shared_state
         for topic, parity in (("T", 0), ("U", 1)):
             wanted = [f"id-{n}" for n in range(COUNT) if n % 2 == parity]
             for key in ("k", "l"):

@@ -34,12 +34,12 @@ def test_damage_far_behind_in_a_long_log_is_passed(tmp_path: Path) -> None:
         )
         records.append(record)
         place += len(record)
-    image = bytearray(b"".join(records))
+    buffer = bytearray(b"".join(records))
     damaged = 39_000
-    image[sum(map(len, records[:damaged])) + 88] ^= 1  # its body
-    image += blank_record(FILE_SIZE - len(image))
+    buffer[sum(map(len, records[:damaged])) + 88] ^= 1  # its body
+    buffer += blank_record(FILE_SIZE - len(buffer))
     path = tmp_path / f"{0:020d}"
-    path.write_bytes(image.ljust(FILE_SIZE, b"\0"))
+    path.write_bytes(buffer.ljust(FILE_SIZE, b"\0"))
 
     walk = LogWalk(ReadOnlyFiles(MapBudget(), str(tmp_path), FILE_SIZE), 0)
     found = []

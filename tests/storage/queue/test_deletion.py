@@ -98,7 +98,7 @@ def test_the_check_does_not_miss_them(root):
 def test_a_reader_that_was_there_before_sees_it(root):
     with MessageStore.open(root):
         view = StoreView.open(root)
-        assert view.has_page
+        assert view.has_shared_state
     with view:
         assert view.queue_bounds(TOPIC, 0) == (0, 2)
         delete(root)

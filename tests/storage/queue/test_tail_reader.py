@@ -127,8 +127,8 @@ def test_it_ends_when_files_are_deleted(store: MessageStore) -> None:
     put(store)
     followed = queue_of(store).followed
     assert followed is not None
-    with store.gate():
-        store._page.words[Word.FILES_GENERATION] += 1  # as retention does when it deletes some
+    with store.write_lock():
+        store._shared.words[Word.FILES_GENERATION] += 1  # as retention does when it deletes some
     assert not followed.holds(end)
     assert followed.read(end, 32) is None
     read(store, end)

@@ -7,7 +7,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
-from storage.coordination.shared_state import PAGE_NAME
+from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.readonly import StoreView
 from storage.store import MessageStore
 
@@ -37,12 +37,12 @@ def read_ahead() -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize("page", [True, False])
-def test_ends_and_single_units_are_looked_at(root: Path, page: bool) -> None:
-    if not page:
-        (root / "rmqctl" / PAGE_NAME).unlink()
+@pytest.mark.parametrize("shared", [True, False])
+def test_ends_and_single_units_are_looked_at(root: Path, shared: bool) -> None:
+    if not shared:
+        (root / "rmqctl" / SHARED_STATE_NAME).unlink()
     with StoreView.open(root) as view:
-        assert view.has_page == page
+        assert view.has_shared_state == shared
         assert view.queue_bounds("T", 0) == (0, MESSAGES)
         assert view.store_timestamp("T", 0, MESSAGES - 1) is not None
         assert len(view.units("T", 0, 100, 32)) == 32

@@ -34,9 +34,9 @@ def pages_of(path: Path) -> Pages:
     try:
         for start, end in fs.data_ranges(fd, 0, fs.size(fd)):
             for position in range(start, end, 4096):
-                page = fs.read(fd, min(4096, end - position), position)
-                if any(page):
-                    pages[position] = page
+                shared = fs.read(fd, min(4096, end - position), position)
+                if any(shared):
+                    pages[position] = shared
     finally:
         fs.close(fd)
     return pages

@@ -59,8 +59,8 @@ def test_heads_are_those_of_the_records_and_no_light_queue_is_overlooked(
     count = len(several)
     sizes = [int(size) for size in records.sizes[:count]]
     with TemporaryDirectory() as folder:
-        image = bytes(records.image)
-        (Path(folder) / f"{0:020d}").write_bytes(image + bytes(100_000 - len(image)))
+        buffer = bytes(records.buffer)
+        (Path(folder) / f"{0:020d}").write_bytes(buffer + bytes(100_000 - len(buffer)))
         heads = read_heads(ReadOnlyFiles(MapBudget(), folder, 100_000), 0, sizes)
     assert heads.size.tolist() == sizes
     assert heads.offset.tolist() == [int(start) for start in records.starts[:count]]

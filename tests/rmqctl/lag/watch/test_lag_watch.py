@@ -97,8 +97,8 @@ def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_un
             found: set[int] = set()
             looks = 0
             while len(found) < 20 and looks < 5000:
-                for standing in Watcher(reader, Choice(), T).look(T).standings:
-                    what = standing.queues[0].unread
+                for group_lag in Watcher(reader, Choice(), T).look(T).group_lags:
+                    what = group_lag.queues[0].unread
                     assert what.lag is not None
                     assert what.lag >= 0
                     assert what.committed_offset is not None

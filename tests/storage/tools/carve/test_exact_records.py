@@ -60,7 +60,7 @@ def test_hashes_and_places_are_those_of_the_encoder(given_messages, version):
     nexts = {queue: 100 * number for number, queue in enumerate(queues)}
     own = columns.place(5000, [nexts[queue] for queue in columns.queues], 1)
     for row, (message, start) in enumerate(zip(given_messages, columns.starts, strict=True)):
-        record = bytes(columns.image[start : start + columns.sizes[row]])
+        record = bytes(columns.buffer[start : start + columns.sizes[row]])
         found = decode_record(record)
         queue = (message.topic, message.queue_id)
         assert (found.topic, found.queue_id, found.version) == (*queue, version)
@@ -96,7 +96,7 @@ def test_left_out_queue_offsets_get_fillers_in_every_part(given_messages, gaps, 
             queue = part.queues[number]
             units[queue] += [block[at : at + 20] for at in range(0, len(block), 20)]
             following[queue] += count
-        place += len(part.image)
+        place += len(part.buffer)
     starts = np.cumsum([0, *map(len, records)])
     for queue, found in units.items():
         wanted = {

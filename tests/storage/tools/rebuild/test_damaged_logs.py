@@ -93,11 +93,11 @@ def test_readers_that_are_there_see_the_new_files(root: Path, with_page: bool) -
     with (root / CONSUMEQUEUE / "A" / "0" / f"{0:020d}").open("r+b") as file:
         file.seek(20)
         file.write(bytes(8) + b"\0\0\0\1" + bytes(8))
-    page = root / "rmqctl" / "shared"
+    shared = root / "rmqctl" / "shared"
     if not with_page:
-        page.unlink()
+        shared.unlink()
     with StoreView.open(root) as view:
-        assert view.has_page == with_page
+        assert view.has_shared_state == with_page
         assert ids(view) == ["m0", "m2", "m3", "m4"]
         rebuild_all(root)
         assert ids(view) == [f"m{number}" for number in range(5)]
