@@ -31,7 +31,7 @@ class AsOfBounds:
 
     def __init__(self, now: StoreView, timestamp: int) -> None:
         self._now = now
-        self._behind = timestamp + 1
+        self._end_timestamp = timestamp + 1
         self._ends: dict[tuple[str, int], int] = {}
         self._log_end: int | None = None
 
@@ -66,7 +66,9 @@ class AsOfBounds:
         queue = (topic, queue_id)
         end = self._ends.get(queue)
         if end is None:
-            end = self._now.offset_in_queue_by_time(topic, queue_id, self._behind, Boundary.LOWER)
+            end = self._now.offset_in_queue_by_time(
+                topic, queue_id, self._end_timestamp, Boundary.LOWER
+            )
             self._ends[queue] = end
         return end
 

@@ -308,18 +308,18 @@ class StoreView:
                 found[offset] = unit[0], self._records.store_timestamp(*unit[:2])
         return found
 
-    def unit_view(self, topic: str, queue_id: int, offset: int, behind: int) -> memoryview | None:
-        """The bytes of the units from ``offset`` on, before ``behind``, 20 each, without copying.
+    def unit_view(self, topic: str, queue_id: int, offset: int, end: int) -> memoryview | None:
+        """The bytes of the units from ``offset`` on, before ``end``, 20 each, without copying.
 
         Fewer may come, none from the next file of the queue. None outside the bounds and where
         the file is missing. Let go of it soon: it keeps a mapped file.
         """
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
-        behind = min(behind, bounds.max_offset)
-        if queue is None or not bounds.min_offset <= offset < behind:
+        end = min(end, bounds.max_offset)
+        if queue is None or not bounds.min_offset <= offset < end:
             return None
-        return queue.unit_view(offset, behind - offset)
+        return queue.unit_view(offset, end - offset)
 
     def message_of_unit(
         self, topic: str, queue_id: int, offset: int, unit: tuple[int, int, int]

@@ -129,9 +129,9 @@ def test_a_torn_index_is_cut_and_filled_up(tmp_path: Path) -> None:
 
 
 def test_log_files_behind_the_end_are_set_aside_or_removed(root: Path) -> None:
-    behind = int(log_files(root)[-1].name) + TINY.mapped_file_size_commit_log
+    end = int(log_files(root)[-1].name) + TINY.mapped_file_size_commit_log
     full, empty = (
-        root / "commitlog" / file_name(behind + number * TINY.mapped_file_size_commit_log)
+        root / "commitlog" / file_name(end + number * TINY.mapped_file_size_commit_log)
         for number in range(2)
     )
     full.write_bytes(b"somebody's".ljust(TINY.mapped_file_size_commit_log, b"\0"))

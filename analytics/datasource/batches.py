@@ -83,8 +83,8 @@ def message_batches(
         found: list[_Read] = []
         size = 0
         with StoreView.open(part.path) as view:
-            for start in range(part.first, part.behind, rows):
-                end = min(start + rows, part.behind)
+            for start in range(part.first, part.end, rows):
+                end = min(start + rows, part.end)
                 for message in _messages(view, part, start, end, times):
                     error = bodies.error_of(message) if bodies is not None else None
                     found.append(_Read(message, error))
@@ -191,8 +191,8 @@ def unit_batches(ranges: Iterable[Range], schema: pa.Schema, rows: int) -> Itera
     """The ``consumequeue`` of some ranges; null where a unit is missing."""
     for part in ranges:
         with StoreView.open(part.path) as view:
-            for start in range(part.first, part.behind, rows):
-                end = min(start + rows, part.behind)
+            for start in range(part.first, part.end, rows):
+                end = min(start + rows, part.end)
                 yield _of_units(view, part, start, end, schema)
 
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from analytics.engines.task import CountTask, do, forget
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, PartialCounts, QueueTask
-from analytics.lag.queue_position import QueuePosition, bytes_behind, oldest_unread_timestamp
+from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp, unread_bytes
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.readonly import StoreView
 
@@ -80,7 +80,7 @@ def _bytes(view: StoreView, group_lag: Standing) -> int | None:
     first = what.first_unread
     if first is None:
         return None if what.lag is None else 0
-    return bytes_behind(view, topic, queue_id, (first,), what.max_offset)[first]
+    return unread_bytes(view, topic, queue_id, (first,), what.max_offset)[first]
 
 
 def partial_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
@@ -109,11 +109,11 @@ def _works(
             ends[topic, queue_id] = max(what.max_offset, ends.get((topic, queue_id), 0))
     job = str(uuid4())
     for (topic, queue_id), firsts in cuts.items():
-        first, behind = min(firsts), ends[topic, queue_id]
-        times = [view.store_timestamp(topic, queue_id, at) for at in (first, behind - 1)]
+        first, end = min(firsts), ends[topic, queue_id]
+        times = [view.store_timestamp(topic, queue_id, at) for at in (first, end - 1)]
         known = [time // MINUTE_MS for time in times if time is not None]
         minutes = (min(known), max(known)) if known else (0, 0)
-        task = QueueTask(0, topic, queue_id, tuple(sorted(firsts)), first, behind)
+        task = QueueTask(0, topic, queue_id, tuple(sorted(firsts)), first, end)
         yield CountTask(job, ref.path, (task,), minutes, each_time=len(known) < len(times))
 
 

@@ -26,12 +26,12 @@ class Range(NamedTuple):
     topic: str
     queue_id: int
     first: int
-    behind: int
+    end: int
 
     @property
     def messages(self) -> int:
         """How many messages."""
-        return self.behind - self.first
+        return self.end - self.first
 
 
 def queue_ranges(
@@ -50,9 +50,9 @@ def queue_ranges(
                     continue
                 if not is_wanted(topic, topics):
                     continue
-                first, behind = _bounds(view, topic, queue_id, chosen)
-                if first < behind:
-                    yield Range(ref.broker, ref.path, topic, queue_id, first, behind)
+                first, end = _bounds(view, topic, queue_id, chosen)
+                if first < end:
+                    yield Range(ref.broker, ref.path, topic, queue_id, first, end)
 
 
 def is_wanted(topic: str, topics: frozenset[str] | None) -> bool:
@@ -68,14 +68,14 @@ def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
     room = 0
     for whole in ranges:
         first = whole.first
-        while first < whole.behind:
+        while first < whole.end:
             if not room:
                 tasks.append([])
                 room = each
-            behind = min(whole.behind, first + room)
-            tasks[-1].append(whole._replace(first=first, behind=behind))
-            room -= behind - first
-            first = behind
+            end = min(whole.end, first + room)
+            tasks[-1].append(whole._replace(first=first, end=end))
+            room -= end - first
+            first = end
     return tasks
 
 
@@ -83,10 +83,10 @@ def _bounds(view: StoreView, topic: str, queue_id: int, chosen: Selection) -> tu
     """Places bound what is read; times do not: a broker whose clock went back stored messages out
     of the order of time, and no look at some of them tells that."""
     low, high = view.queue_bounds(topic, queue_id)
-    first, behind = max(low, chosen.queue_offset[0]), min(high, chosen.queue_offset[1])
+    first, limit = max(low, chosen.queue_offset[0]), min(high, chosen.queue_offset[1])
     whole = Selection()
     if chosen.commitlog_offset != whole.commitlog_offset:
         start, end = chosen.commitlog_offset
         first = max(first, first_at(view, topic, queue_id, start, low, high))
-        behind = min(behind, first_at(view, topic, queue_id, end, low, high))
-    return first, behind
+        limit = min(limit, first_at(view, topic, queue_id, end, low, high))
+    return first, limit

@@ -75,12 +75,12 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges: list[Range] = []
         for ref in options.stores:
             # A store that is new to the stream has lost nothing that the stream has seen.
-            first, behind = start.get(ref.broker, 0), end.get(ref.broker, 0)
-            if first >= behind:
+            first, limit = start.get(ref.broker, 0), end.get(ref.broker, 0)
+            if first >= limit:
                 continue
             if ref.broker in start:
                 self._check_still_there(ref.broker, ref.path, first)
-            chosen = Selection().bounded("commitlog_offset", first, behind)
+            chosen = Selection().bounded("commitlog_offset", first, limit)
             ranges += queue_ranges((ref,), options.topics, chosen)
         return [Part(task) for task in tasks_of(ranges, options.tasks)]
 

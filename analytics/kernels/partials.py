@@ -47,7 +47,7 @@ class QueueTask(NamedTuple):
     queue_id: int
     cuts: tuple[int, ...]
     first: int
-    behind: int
+    end: int
 
 
 class PartialCounts(NamedTuple):
@@ -107,10 +107,10 @@ def count_unread(
     missing: list[PartialCounts] = []
     texts: dict[int, str | None] = {0: None}
     disorder = False
-    for first in range(task.first, task.behind, CHUNK):
-        behind = min(first + CHUNK, task.behind)
-        units = read_units(view, task.topic, task.queue_id, first, behind)
-        segments = _segments(task.cuts, first, behind)
+    for first in range(task.first, task.end, CHUNK):
+        end = min(first + CHUNK, task.end)
+        units = read_units(view, task.topic, task.queue_id, first, end)
+        segments = _segments(task.cuts, first, end)
         missing.append(_missing(task.queue, units, segments))
         found: PartialCounts | None = None
         if not each_time:
@@ -154,9 +154,9 @@ def add_up(parts: Sequence[PartialCounts]) -> PartialCounts:
     )
 
 
-def _segments(cuts: tuple[int, ...], first: int, behind: int) -> NDArray[np.int64]:
+def _segments(cuts: tuple[int, ...], first: int, end: int) -> NDArray[np.int64]:
     """Where in the units [first, behind) each segment begins, clipped; one for each cut."""
-    return np.clip(np.array(cuts, np.int64), first, behind) - first
+    return np.clip(np.array(cuts, np.int64), first, end) - first
 
 
 def _cells(

@@ -34,19 +34,19 @@ class Units(NamedTuple):
         return len(self.places)
 
 
-def read_units(view: StoreView, topic: str, queue_id: int, first: int, behind: int) -> Units:
+def read_units(view: StoreView, topic: str, queue_id: int, first: int, end: int) -> Units:
     """Read the units [first, behind), which lie within the queue's bounds; 24 bytes of memory each.
 
-    Whatever is missing is marked: the answer has ``behind - first`` units.
+    Whatever is missing is marked: the answer has ``end - first`` units.
     """
-    count = behind - first
+    count = end - first
     places = np.full(count, -1, np.int64)
     sizes = np.zeros(count, np.int64)
     tags = np.zeros(count, np.int64)
     per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
     at = first
-    while at < behind:
-        found = view.unit_view(topic, queue_id, at, behind)
+    while at < end:
+        found = view.unit_view(topic, queue_id, at, end)
         if found is None:
             at += per_file - at % per_file
             continue

@@ -16,7 +16,7 @@ from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK_SIZE
 from storage.readonly import Boundary
 
 from .exact_times import EACH_TIME_UP_TO, Part, stored_times
-from .queue_position import bytes_behind
+from .queue_position import unread_bytes
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -74,7 +74,7 @@ class Ages:
             stored = self._stored
             return [_of_each(stored, self._as_of, share) for share in shares]
         queues = [_Queue(self._view, part) for part in self._parts if part.messages]
-        total = sum(queue.behind - queue.first for queue in queues)
+        total = sum(queue.end - queue.first for queue in queues)
         return [
             _quantile(queues, self._as_of, max(1, -int(-total * share // 1))) for share in shares
         ]
@@ -95,12 +95,12 @@ def _by_searches(
             cut = view.offset_in_queue_by_time(topic, queue_id, as_of - edge + 1, Boundary.LOWER)
             cuts.append(min(max(cut, first), cuts[-1]))
         cuts.append(first)
-        behind = bytes_behind(view, topic, queue_id, {*cuts} - {what.max_offset}, what.max_offset)
+        unread = unread_bytes(view, topic, queue_id, {*cuts} - {what.max_offset}, what.max_offset)
         for number in range(len(counts)):
             high, low = cuts[number], cuts[number + 1]
             counts[number] += high - low
             if low < high:
-                total, more = behind[low], behind.get(high, 0)
+                total, more = unread[low], unread.get(high, 0)
                 known = sizes[number]
                 unknown = known is None or total is None or more is None
                 sizes[number] = None if unknown else (known or 0) + (total or 0) - (more or 0)
@@ -118,8 +118,8 @@ def _by_each_age(
     starts = [bisect_left(stored, (as_of - edge + 1, 0)) for edge in edges]
     bounds = [None, *edges, None]
     return [
-        Bucket(low, high, behind - first, sum(size for _, size in stored[first:behind]))
-        for (low, high), (behind, first) in zip(
+        Bucket(low, high, end - first, sum(size for _, size in stored[first:end]))
+        for (low, high), (end, first) in zip(
             pairwise(bounds), pairwise([len(stored), *starts, 0]), strict=True
         )
     ]
@@ -181,7 +181,7 @@ class _Queue:
         self._view = view
         self._topic, self._queue_id, what = part
         self.first = what.first_unread or 0
-        self.behind = what.max_offset
+        self.end = what.max_offset
         self._times: dict[int, int | None] = {}
 
     def first_at(self, timestamp: int, low: int, high: int) -> int:
@@ -215,14 +215,14 @@ def _quantile(queues: Sequence[_Queue], as_of: int, wanted: int) -> int | None:
     low, high = 0, as_of
     # Where the messages of the age ``high`` begin in each queue, and those of ``low``.
     oldest = [queue.first for queue in queues]
-    youngest = [queue.behind for queue in queues]
+    youngest = [queue.end for queue in queues]
     while low < high:
         age = (low + high) // 2
         cuts = [
             queue.first_at(as_of - age, begin, end) if begin < end else begin
             for queue, begin, end in zip(queues, oldest, youngest, strict=True)
         ]
-        young = sum(queue.behind - cut for queue, cut in zip(queues, cuts, strict=True))
+        young = sum(queue.end - cut for queue, cut in zip(queues, cuts, strict=True))
         if young >= wanted:
             high, oldest = age, cuts
         else:

@@ -14,7 +14,7 @@ from storage.retention import RetentionRules, due_of, log_files, rules_of
 
 from .delayed import waiting_by_topic
 from .health import Health, judge
-from .queue_position import QueuePosition, bytes_behind
+from .queue_position import QueuePosition, unread_bytes
 from .rates import RATE_WINDOW_MS, StoredSince
 from .selection import Offsets
 from .totals import QueueLag
@@ -236,13 +236,13 @@ class _Queues:
         low, high = view.queue_bounds(topic, queue_id)
         ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
-        behind = bytes_behind(view, topic, queue_id, first, high) if self._sizes else {}
+        unread = unread_bytes(view, topic, queue_id, first, high) if self._sizes else {}
         places = view.places(topic, queue_id, first)
         heads: dict[int, tuple[int | None, int | None, int | None]] = {}
         for offset in first:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(self._files, place)
-            heads[offset] = behind.get(offset), stored, due
+            heads[offset] = unread.get(offset), stored, due
         rate = self._arrivals.rate(topic, queue_id, ends, low, high)
         return _Queue(low, high, rate, ends, heads)
 

@@ -128,7 +128,7 @@ def last_consumed_timestamp(
     return None if committed is None else view.store_timestamp(topic, queue_id, committed - 1)
 
 
-def bytes_behind(
+def unread_bytes(
     view: StoreView, topic: str, queue_id: int, offsets: Iterable[int], max_offset: int
 ) -> dict[int, int | None]:
     """Sum up record sizes from each of some offsets to ``max_offset``, in one pass over the units.
@@ -139,7 +139,7 @@ def bytes_behind(
     """
     found: dict[int, int | None] = {}
     total: int | None = 0
-    behind = max_offset
+    end = max_offset
     descending = sorted(set(offsets), reverse=True)
     sizes = None
     if len(descending) > 1 and max_offset - descending[-1] < _WORTH_NUMPY:
@@ -147,26 +147,26 @@ def bytes_behind(
     for offset in descending:
         if total is not None:
             if sizes is None:
-                more = _sum(view, topic, queue_id, offset, behind)
+                more = _sum(view, topic, queue_id, offset, end)
             else:
-                more = _added_up(sizes[offset - descending[-1] : behind - descending[-1]])
+                more = _added_up(sizes[offset - descending[-1] : end - descending[-1]])
             total = None if more is None else total + more
         found[offset] = total
-        behind = offset
+        end = offset
     return found
 
 
-def _sum(view: StoreView, topic: str, queue_id: int, offset: int, behind: int) -> int | None:
-    add_up = _in_threads if behind - offset >= _WORTH_NUMPY else _one_by_one
+def _sum(view: StoreView, topic: str, queue_id: int, offset: int, end: int) -> int | None:
+    add_up = _in_threads if end - offset >= _WORTH_NUMPY else _one_by_one
     total = 0
     blocks: list[memoryview] = []
-    while offset < behind:
-        units = view.unit_view(topic, queue_id, offset, behind)
+    while offset < end:
+        units = view.unit_view(topic, queue_id, offset, end)
         if units is None:
             return None
         blocks.append(units)
         offset += len(units) // CQ_STORE_UNIT_SIZE
-        if len(blocks) == _AT_ONCE or offset >= behind:
+        if len(blocks) == _AT_ONCE or offset >= end:
             size = add_up(blocks)
             if size is None:
                 return None
@@ -185,13 +185,11 @@ def _one_by_one(blocks: Sequence[memoryview]) -> int | None:
     return total
 
 
-def _sizes(
-    view: StoreView, topic: str, queue_id: int, offset: int, behind: int
-) -> array[int] | None:
+def _sizes(view: StoreView, topic: str, queue_id: int, offset: int, end: int) -> array[int] | None:
     """The sizes that some units tell; None if some of them are missing."""
     sizes = array("i")
-    while offset < behind:
-        units = view.unit_view(topic, queue_id, offset, behind)
+    while offset < end:
+        units = view.unit_view(topic, queue_id, offset, end)
         if units is None:
             return None
         sizes += _sizes_in(units)

@@ -32,23 +32,23 @@ class StoredSince:
 
         None if units or records on the way can not be read.
         """
-        behind = max_offset
-        while behind > min_offset:
-            first = max(min_offset, (behind - 1) // self._per_file * self._per_file)
-            found = self._search(topic, queue_id, first, behind)
+        end = max_offset
+        while end > min_offset:
+            first = max(min_offset, (end - 1) // self._per_file * self._per_file)
+            found = self._search(topic, queue_id, first, end)
             if found is None:
                 return None
             if found > first:
                 return max_offset - found
-            behind = first
+            end = first
         return max_offset - min_offset
 
-    def _search(self, topic: str, queue_id: int, first: int, behind: int) -> int | None:
-        """Find the first message of [first, behind) that is not older; ``behind`` without any."""
+    def _search(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
+        """Find the first message of [first, behind) that is not older; ``end`` without any."""
         pieces: list[tuple[int, memoryview]] = []
         at = first
-        while at < behind:
-            units = self._view.unit_view(topic, queue_id, at, behind)
+        while at < end:
+            units = self._view.unit_view(topic, queue_id, at, end)
             if units is None:
                 return None
             pieces.append((at, units))

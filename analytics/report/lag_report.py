@@ -110,7 +110,7 @@ def _counted(
 ) -> list[Partials]:
     """What is unread in each store. ``tell`` is told how many messages are counted."""
     works = plan(scans, engine.cores, exact=exact)
-    sizes = [sum(task.behind - task.first for task in work.tasks) for work in works]
+    sizes = [sum(task.end - task.first for task in work.tasks) for work in works]
     by_store: dict[str, list[Partials]] = defaultdict(list)
     try:
         found = engine.map(do, works, lambda done: tell(sum(sizes[:done])))

@@ -52,7 +52,7 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
     """Put together what a survey says and what was counted in its queues."""
     places: dict[Place, list[tuple[int, int]]] = defaultdict(list)
     plan = {(queue.topic, queue.queue_id): queue for queue in scan.queues}
-    sizes = _bytes_behind(scan.queues, counted)
+    sizes = _unread_bytes(scan.queues, counted)
     group_lags = []
     for group_lag in scan.look.group_lags:
         queues = []
@@ -65,8 +65,8 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
                 queue = queue._replace(lag_bytes=sizes[known.number][segment])
             queues.append(queue)
         group_lags.append(group_lag._replace(queues=queues))
-    minutes = dict(_behind(scan.queues, places, counted.minutes))
-    tags = dict(_behind(scan.queues, places, counted.tags))
+    minutes = dict(_by_queue(scan.queues, places, counted.minutes))
+    tags = dict(_by_queue(scan.queues, places, counted.tags))
     return PartialReport(
         scan.ref,
         scan.log,
@@ -92,11 +92,11 @@ def _begins(
     ]
     at = iter(np.searchsorted(order, np.array(first, np.int64)).tolist())
     begins = [[next(at) for _ in queue.cuts] for queue in queues]
-    behind = [(queue.number + 1) << _QUEUE_BITS for queue in queues]
-    return begins, np.searchsorted(order, np.array(behind, np.int64)).tolist()
+    end = [(queue.number + 1) << _QUEUE_BITS for queue in queues]
+    return begins, np.searchsorted(order, np.array(end, np.int64)).tolist()
 
 
-def _bytes_behind(queues: Sequence[ScannedQueue], counted: Partials) -> list[list[int | None]]:
+def _unread_bytes(queues: Sequence[ScannedQueue], counted: Partials) -> list[list[int | None]]:
     """Bytes from each segment of each queue to its end; None where some are not known."""
     found: list[list[int | None]] = []
     begins, ends = _begins(queues, counted.minutes)
@@ -110,7 +110,7 @@ def _bytes_behind(queues: Sequence[ScannedQueue], counted: Partials) -> list[lis
     return found
 
 
-def _behind(
+def _by_queue(
     queues: Sequence[ScannedQueue],
     places: Mapping[Place, Sequence[tuple[int, int]]],
     cells: PartialCounts,

@@ -52,7 +52,7 @@ class ScannedQueue(NamedTuple):
     topic: str
     queue_id: int
     cuts: tuple[int, ...]
-    behind: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class StoreScan:
     @property
     def backlog(self) -> int:
         """Messages to be counted."""
-        return sum(queue.behind - queue.cuts[0] for queue in self.queues)
+        return sum(queue.end - queue.cuts[0] for queue in self.queues)
 
 
 def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
@@ -114,7 +114,7 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         agenda = tuple(_agenda(view, warnings))
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(_marks(view, *log))
-    backlog = sum(queue.behind - queue.cuts[0] for queue in queues)
+    backlog = sum(queue.end - queue.cuts[0] for queue in queues)
     return StoreScan(
         ref,
         seen,
@@ -148,9 +148,9 @@ def known_topics(view: StoreView) -> dict[str, TopicConfig]:
 
 def tasks_of(queue: ScannedQueue, most: int) -> Iterator[QueueTask]:
     """Cut a queue into tasks of at most ``most`` messages."""
-    _, topic, queue_id, cuts, behind = queue
-    for first in range(cuts[0], behind, most):
-        yield QueueTask(queue.number, topic, queue_id, cuts, first, min(first + most, behind))
+    _, topic, queue_id, cuts, end = queue
+    for first in range(cuts[0], end, most):
+        yield QueueTask(queue.number, topic, queue_id, cuts, first, min(first + most, end))
 
 
 def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
@@ -183,7 +183,7 @@ def _minutes(view: StoreView, queues: Sequence[ScannedQueue]) -> tuple[tuple[int
     exact = False
     for queue in queues:
         begin = view.store_timestamp(queue.topic, queue.queue_id, queue.cuts[0])
-        end = view.store_timestamp(queue.topic, queue.queue_id, queue.behind - 1)
+        end = view.store_timestamp(queue.topic, queue.queue_id, queue.end - 1)
         if begin is None or end is None:
             exact = True
             continue

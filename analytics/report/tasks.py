@@ -34,7 +34,7 @@ def plan(scans: Sequence[StoreScan], cores: int, *, exact: bool = False) -> list
         for queue in scan.queues:
             for task in tasks_of(queue, each):
                 tasks.append(task)
-                size += task.behind - task.first
+                size += task.end - task.first
                 if size >= each:
                     works.append((size, _work(job, scan, tasks, exact=exact)))
                     tasks, size = [], 0

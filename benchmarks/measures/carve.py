@@ -81,14 +81,14 @@ def _middle(root: Path) -> tuple[list[str], int, int]:
         ends = [view.store_timestamp(TOPIC, 0, low + (high - low) * part // 4) for part in (1, 3)]
         if None in ends or ends[0] == ends[1]:
             raise NotMeasurableError("the store was filled within a millisecond")
-        first, behind = (
+        first, stop = (
             sum(
                 view.offset_in_queue_by_time(TOPIC, queue_id, end or 0, Boundary.LOWER)
                 for queue_id in range(QUEUES)
             )
             for end in ends
         )
-        count = behind - first
+        count = stop - first
     times = ["--from", str(ends[0]), "--to", str(ends[1])]
     return times, count, count << 10
 

@@ -182,7 +182,7 @@ class ConsumerOffsetManager:
         with self._lock:
             noted = self._noted.get(key)
 
-        def still_behind(moves: Moves) -> None:
+        def still_lower(moves: Moves) -> None:
             known, _ = moves[key]
             if noted is not None:
                 known = _later(known, noted)
@@ -193,7 +193,7 @@ class ConsumerOffsetManager:
 
         with suppress(_NothingToCorrect):  # also if somebody has moved it a moment before
             targets = {key: max_offset()}
-            move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_behind)
+            move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_lower)
         return self.query(group, topic, queue_id)
 
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:

@@ -79,7 +79,7 @@ class DeliveredMessages:
         self._ended = ended
         self._at: dict[_Target, int] = {}
 
-    def behind(self, offset: int) -> Arrived:
+    def after(self, offset: int) -> Arrived:
         """Look at the messages from ``offset`` on, as far as some of them have arrived."""
         first, others, at = offset, set[int](), offset
         while units := self._view.unit_bytes(SCHEDULE_TOPIC, self._queue_id, at, _BATCH):

@@ -95,19 +95,19 @@ class DelayLevel:
         from .arrived import DeliveredMessages  # a level where nothing waits does not need it
 
         since = self._since(unit[0], unit[2], note)
-        behind = DeliveredMessages(self._view(), self.queue_id, since, self._ended).behind(
+        reached = DeliveredMessages(self._view(), self.queue_id, since, self._ended).after(
             self.offset
         )
-        if behind.offset > self.offset or behind.others:
+        if reached.offset > self.offset or reached.others:
             logger.info(
                 "delay level %d goes on at %d: what waits from %d on has arrived",
                 self.level,
-                behind.offset,
+                reached.offset,
                 self.offset,
             )
-        if behind.offset > self.offset:
-            self.offset = self.delivered = behind.offset
-        self._arrived = behind.others
+        if reached.offset > self.offset:
+            self.offset = self.delivered = reached.offset
+        self._arrived = reached.others
 
     def _since(self, place: int, tags_code: int, note: DeliveryNote | None) -> Since:
         """Where copies of messages from ``offset`` on begin; the first waits at ``place``."""
@@ -159,13 +159,13 @@ class DelayLevel:
             if inner is not None:
                 inners.append(inner)
                 ends.append(offset + 1)
-        behind = self.offset + len(units) // CQ_STORE_UNIT_SIZE
+        reached = self.offset + len(units) // CQ_STORE_UNIT_SIZE
         if inners:
             if self._put_all(inners):
                 self.delivered = ends[-1]
             elif len(inners) == 1 or not self._put_each(inners, ends):
                 return False
-        self.offset = behind
+        self.offset = reached
         return True
 
     def _note_intent(self) -> None:

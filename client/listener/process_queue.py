@@ -181,9 +181,9 @@ class ProcessQueue:
             last = messages[-1]
             if max_offset is None:
                 max_offset = int(last.get_property(PROPERTY_MAX_OFFSET) or 0)
-            behind = max_offset - last.queue_offset
-            if behind > 0:
-                self.msg_acc_cnt = behind
+            accumulated = max_offset - last.queue_offset
+            if accumulated > 0:
+                self.msg_acc_cnt = accumulated
             dispatch = not self._consuming
             self._consuming = True
             return dispatch

@@ -54,7 +54,7 @@ class FlowControl:
                 return f"span={span} count={count}"
         return None
 
-    def pulls_behind(self, process_queue: ProcessQueue, messages: Messages, size: int) -> int:
+    def pulls_ahead(self, process_queue: ProcessQueue, messages: Messages, size: int) -> int:
         """How often ``too_much`` would let a queue be pulled further if ``messages`` had been put,
         which have bodies of ``size`` bytes, and all that these pulls may bring.
 

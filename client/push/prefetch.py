@@ -41,7 +41,7 @@ class Backlog:
         self._consumer = consumer
         self._flow_control = flow_control
 
-    def behind(
+    def pull_more(
         self,
         request: PullRequest,
         subscription: SubscriptionData,
@@ -57,7 +57,7 @@ class Backlog:
             if run is None:
                 break  # a hook has put them in another order
             size += run[1]
-            most = self._flow_control.pulls_behind(request.process_queue, messages, size)
+            most = self._flow_control.pulls_ahead(request.process_queue, messages, size)
             if self._consumer.filter_message_hooks:  # they see each pull
                 most = min(most, 1)
             most = min(most, _MOST_PULLS - pulls)

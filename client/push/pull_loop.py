@@ -182,7 +182,7 @@ class PullLoop:
         process_queue = request.process_queue
         pulls, is_pulling = 1, self._service.is_pulling
         if is_pulling:
-            result, messages, pulls = self._backlog.behind(
+            result, messages, pulls = self._backlog.pull_more(
                 request, subscription, wire, result, messages
             )
         took_ms = self._clock.now_ms() - begin_ms

@@ -53,11 +53,11 @@ def around_rows(
             continue
         low, high = broker.view.queue_bounds(topic, queue_id)
         first = max(low, position - around.before)
-        behind = min(high, position + around.after)
-        if first >= behind:
+        end = min(high, position + around.after)
+        if first >= end:
             has = f"it has {low} to {high - 1}" if low < high else "it is empty"
             tell(f"{where} has no messages around offset {position}: {has}")
-        for offset in range(first, behind):
+        for offset in range(first, end):
             row = _row(broker, place, offset, position, body_form)
             if row is None:
                 tell(f"the message at offset {offset} of {where} can not be read")

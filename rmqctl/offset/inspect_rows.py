@@ -65,12 +65,12 @@ class InspectedOffsetRow(NamedTuple):
     changed_by: Annotated[str | None, Wide("who did, and on which machine: user@host")]
 
 
-def _message_row_behind(**first: Any) -> Any:
+def _message_row_after(**first: Any) -> Any:
     """The type of a message's row with more fields in front."""
     return NamedTuple("AroundRow", [*first.items(), *MessageRow.__annotations__.items()])
 
 
-AroundRow = _message_row_behind(
+AroundRow = _message_row_after(
     group=Annotated[str, "the consumer group"],
     distance=Annotated[int, "messages from the position: 0 is read next, -1 is the one before"],
 )

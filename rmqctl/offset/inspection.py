@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.lag.queue_position import (
     QueuePosition,
-    bytes_behind,
     last_consumed_timestamp,
     oldest_unread_timestamp,
+    unread_bytes,
 )
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
@@ -154,7 +154,7 @@ def _bytes(
     """Bytes behind each first unread message; 0 behind None, where nothing is unread."""
     firsts = [what.first_unread for what in facts if what.first_unread is not None]
     high = max(what.max_offset for what in facts)
-    sizes = bytes_behind(broker.view, topic, queue_id, firsts, high)
+    sizes = unread_bytes(broker.view, topic, queue_id, firsts, high)
     return {None: 0, **{first: sizes[first] for first in firsts}}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.lag.queue_position import bytes_behind
+from analytics.lag.queue_position import unread_bytes
 from rmqctl.parse.times import near_datetime
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
@@ -142,8 +142,8 @@ class TopicFigures:
         return _known(min, times)
 
     def _within(self, part: Part, start: int, end: int) -> Part:
-        first, behind = self._at(part, start), self._at(part, end)
-        return Part(part.queue_id, first, behind, self._bytes(part.queue_id, first, behind))
+        first, stop = self._at(part, start), self._at(part, end)
+        return Part(part.queue_id, first, stop, self._bytes(part.queue_id, first, stop))
 
     def _at(self, part: Part, timestamp: int) -> int:
         """Offset of the part's first message stored at or after a time; its end without any."""
@@ -160,7 +160,7 @@ class TopicFigures:
     def _bytes(self, queue_id: int, first: int, end: int) -> int | None:
         if first >= end:
             return 0
-        return bytes_behind(self._view, self.topic, queue_id, (first,), end)[first]
+        return unread_bytes(self._view, self.topic, queue_id, (first,), end)[first]
 
 
 def log_bytes(view: StoreView) -> int:

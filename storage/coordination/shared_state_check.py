@@ -112,8 +112,8 @@ def _judge_log(root: Path, words: list[int], size: int) -> str | None:
     if end != words[Word.LOG_MIN] and not end % size and not _path(root, end - size).exists():
         return "the last log file is missing"
     if stage in (STAGE_NONE, STAGE_KEYS):
-        behind = _read(root, end, size, 8)
-        if _size_of(behind, size):
+        following = _read(root, end, size, 8)
+        if _size_of(following, size):
             return "the log goes on behind its end"
     if to == end and start < to and stage != STAGE_RECORDS:
         newest = _last_batch(root, start, to, size)
@@ -220,10 +220,10 @@ def queue_agrees(shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFi
     if not files:
         return 0 <= end < _FARTHEST
     first = files[0] // CQ_STORE_UNIT_SIZE
-    behind = (files[-1] + row.file_size) // CQ_STORE_UNIT_SIZE
-    if not first <= end <= behind:
+    following = (files[-1] + row.file_size) // CQ_STORE_UNIT_SIZE
+    if not first <= end <= following:
         return end == 0 and _unit(row, first)[1] <= 0
-    if end < behind:
+    if end < following:
         offset, size = _unit(row, end)
         if size > 0 and offset >= 0 and offset + size <= log_end:
             return False

@@ -105,10 +105,10 @@ class FileSystem:
                 if error.errno == errno.ENXIO:  # nothing but a hole up to the end
                     break
                 raise
-            behind = os.lseek(fd, first, os.SEEK_HOLE)
+            hole = os.lseek(fd, first, os.SEEK_HOLE)
             if first < end:
-                ranges.append((first, min(behind, end)))
-            start = behind
+                ranges.append((first, min(hole, end)))
+            start = hole
         return ranges
 
     def map(self, fd: int, length: int, *, writable: bool) -> mmap.mmap:

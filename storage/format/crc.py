@@ -44,7 +44,7 @@ def bulk_crc32_from() -> Callable[[bytes | bytearray | memoryview, int], int]:
     return fast_crc32
 
 
-def behind_zeros(value: int, count: int) -> int:
+def crc_after_zeros(value: int, count: int) -> int:
     """Give zlib's CRC-32 of data whose sum is ``value`` and ``count`` zero bytes behind it.
 
     Zeros change the sum's register by a matrix of bits: its powers take as many steps as the count

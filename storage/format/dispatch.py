@@ -110,15 +110,15 @@ def read_keys(buffer: bytes | memoryview, position: int, size: int) -> KeyRow:
     head = read_head(buffer, position)
     at = position + head.head_size + max(0, head.body_length)
     width = 1 if head.magic & 0xFF == 0xA7 else 2
-    behind = at + width + int.from_bytes(buffer[at : at + width], "big")
+    end = at + width + int.from_bytes(buffer[at : at + width], "big")
     keys: tuple[str, ...] = ()
     if is_indexed(head.sys_flag):
-        properties = bytes(buffer[behind + 2 : position + size])
+        properties = bytes(buffer[end + 2 : position + size])
         keys = keys_of(
             find_property(properties, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX),
             find_property(properties, PROPERTY_KEYS),
         )
-    topic = bytes(buffer[at + width : behind]).decode("utf-8", "replace")
+    topic = bytes(buffer[at + width : end]).decode("utf-8", "replace")
     return topic, keys, head.physical_offset, head.store_timestamp
 
 

@@ -120,14 +120,14 @@ class PendingKeys:
         own = self.rows
         done = bisect_left(own, start, key=_offset)
         rows: list[KeyRow] = []
-        for begin, behind in ((0, self._start), *self._gaps, (self.end, end)):
+        for begin, gap_end in ((0, self._start), *self._gaps, (self.end, end)):
             gap = max(begin, start)
-            if gap < behind:
+            if gap < gap_end:
                 here = bisect_left(own, gap, done, key=_offset)
                 rows += own[done:here]
-                rows = self._read(rows, gap, behind)
+                rows = self._read(rows, gap, gap_end)
                 # None lies in a gap, unless an interrupt came right after it was noted.
-                done = bisect_left(own, behind, here, key=_offset)
+                done = bisect_left(own, gap_end, here, key=_offset)
         self._put_rows(rows + own[done:], end)
 
     def _read(self, rows: list[KeyRow], start: int, end: int) -> list[KeyRow]:

@@ -34,7 +34,7 @@ MOST_READ: Final = 2_000_000
 _REMEMBERED: Final = 8 << 20
 """Bytes of log whose keys are remembered for the next search."""
 _BLOCK: Final = 1 << 20
-_BEHIND_HEADER: Final = 65_536
+_AFTER_HEADER: Final = 65_536
 """The header may be older or newer on the device than the entries: so many more are looked at."""
 _FOREVER: Final = (1 << 63) - 1
 
@@ -55,7 +55,7 @@ def count_vouched(headers: Sequence[IndexHeader], entries: int, timestamp: int) 
 
 def entries_to_look_at(header: IndexHeader, entries: int) -> int:
     """How many entries of a file may be whole."""
-    return min(entries - 1, header.next_entry - 1 + _BEHIND_HEADER)
+    return min(entries - 1, header.next_entry - 1 + _AFTER_HEADER)
 
 
 def whole_entries(data: bytes | memoryview, log_end: int) -> ndarray:

@@ -88,12 +88,12 @@ def _candidates(mapped: mmap.mmap, header: IndexHeader, base: StoreConfig) -> It
         yield (length - INDEX_HEADER_SIZE) // 84  # four entries a slot, the usual proportion
     # The entry that the header ends with: its place gives the number of slots.
     wanted = header.end_phy_offset.to_bytes(8, "big", signed=True)
-    behind_slots = INDEX_ENTRY_SIZE * (header.index_count - 1) + 4
-    at = mapped.find(wanted, INDEX_HEADER_SIZE + behind_slots)
+    after_slots = INDEX_ENTRY_SIZE * (header.index_count - 1) + 4
+    at = mapped.find(wanted, INDEX_HEADER_SIZE + after_slots)
     for _ in range(_MOST_PLACES):
         if at < 0:
             return
-        slots, odd = divmod(at - behind_slots - INDEX_HEADER_SIZE, HASH_SLOT_SIZE)
+        slots, odd = divmod(at - after_slots - INDEX_HEADER_SIZE, HASH_SLOT_SIZE)
         rest = length - INDEX_HEADER_SIZE - HASH_SLOT_SIZE * slots
         if not odd and slots > 0 and rest > 0 and rest % INDEX_ENTRY_SIZE == 0:
             yield slots

@@ -144,11 +144,11 @@ class LogWalk:
                 return self.next()  # a writer has completed it meanwhile
             self.last_record = first + position
             return self._pass(StretchKind.DAMAGED, found.size, reason)
-        behind = self._search(file, first, position, limit)
-        if behind is not None:
+        end = self._search(file, first, position, limit)
+        if end is not None:
             if check_record(view, position, limit, self._check_crc).kind is CheckKind.MESSAGE:
                 return self.next()
-            return self._pass(StretchKind.LOST, behind - position, reason)
+            return self._pass(StretchKind.LOST, end - position, reason)
         return self._enter_next_file(first, position, reason)
 
     def _goes_on(self, file: ReadMap, first: int, position: int, limit: int) -> bool:

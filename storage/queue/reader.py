@@ -131,16 +131,16 @@ class QueueReader:
             view = view[:-short]
         return view or None
 
-    def segment_view(self, first: int, behind: int) -> memoryview | None:
-        """Units of one file, from ``first`` to before ``behind``, without copying.
+    def segment_view(self, first: int, end: int) -> memoryview | None:
+        """Units of one file, from ``first`` to before ``end``, without copying.
 
         None if some of them are missing, or do not lie in a file.
         """
         scan, key = self._scan, self.key
-        if scan is not None and behind > scan.file_units(key.topic, key.queue_id):
+        if scan is not None and end > scan.file_units(key.topic, key.queue_id):
             return None
-        view = self.unit_view(first, behind - first)
-        whole = view is not None and len(view) == (behind - first) * CQ_STORE_UNIT_SIZE
+        view = self.unit_view(first, end - first)
+        whole = view is not None and len(view) == (end - first) * CQ_STORE_UNIT_SIZE
         return view if whole else None
 
     def unit(self, queue_offset: int) -> tuple[int, int, int] | None:
@@ -151,7 +151,7 @@ class QueueReader:
         unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack(data)
         return unit
 
-    def behind_gap(self, queue_offset: int) -> int:
+    def after_gap(self, queue_offset: int) -> int:
         """Where to go on when the units at ``queue_offset`` are missing: the next file that there
         is, or the next rebuilt unit (ConsumeQueue.rollNextFile, which goes from number to number,
         for hours where the last file claims to be far behind the others)."""
@@ -213,7 +213,7 @@ class QueueReader:
         while offset < max_offset:
             data = self.unit_view(offset, min(count, max_offset - offset))
             if data is None:
-                offset = self.behind_gap(offset)
+                offset = self.after_gap(offset)
                 continue
             if not _is_expired(data, 0, log_min):
                 return offset

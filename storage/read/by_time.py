@@ -62,8 +62,8 @@ class TimeSearch:
             return self._nearest(queue, bounds, log_min, timestamp)
         if boundary is Boundary.LOWER:
             return self._first_not_before(queue, bounds, timestamp)
-        behind = self._first_not_before(queue, bounds, timestamp + 1)
-        return max(bounds.min_offset, behind - 1)
+        end_offset = self._first_not_before(queue, bounds, timestamp + 1)
+        return max(bounds.min_offset, end_offset - 1)
 
     def _nearest(
         self, queue: QueueReader, bounds: QueueBounds, log_min: int, timestamp: int
@@ -72,11 +72,11 @@ class TimeSearch:
         segment = queue.segment(timestamp, end)
         if segment is None:
             return 0
-        first, behind = segment
+        first, end_offset = segment
         # Units within the file, as Java counts them; it divides such that -1 becomes 0.
         low = max(0, bounds.min_offset - first)
-        high = behind - first - 1
-        units = queue.segment_view(first, behind)
+        high = end_offset - first - 1
+        units = queue.segment_view(first, end_offset)
         compiled = native.compiled
         nearest: int | None
         if compiled is not None and units is not None and 0 <= timestamp < _FOREVER:
@@ -108,7 +108,7 @@ class TimeSearch:
                 break
             unit = queue.unit(offset)
             if unit is None:
-                offset = queue.behind_gap(offset)
+                offset = queue.after_gap(offset)
                 continue
             if unit[1] != PRE_BLANK_SIZE:
                 found = self._records.store_timestamp(*unit[:2])

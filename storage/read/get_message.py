@@ -79,7 +79,7 @@ class MessageReader:
         units = queue.units(offset, min(scan, bounds.max_offset - offset))
         if units is None:
             return GetMessageResult(
-                GetMessageStatus.OFFSET_FOUND_NULL, queue.behind_gap(offset), *bounds, []
+                GetMessageStatus.OFFSET_FOUND_NULL, queue.after_gap(offset), *bounds, []
             )
         status = GetMessageStatus.NO_MATCHED_MESSAGE
         read = self._records.read
@@ -107,7 +107,7 @@ class MessageReader:
             if not total:
                 status = GetMessageStatus.MESSAGE_WAS_REMOVING
             if size != PRE_BLANK_SIZE:
-                next_file = self._behind_missing_file(place)
+                next_file = self._after_missing_file(place)
         else:
             number += 1
         if messages:
@@ -149,7 +149,7 @@ class MessageReader:
             return resolved is None or tags.matches(resolved)
         return tags.matches(code)
 
-    def _behind_missing_file(self, place: int) -> int:
+    def _after_missing_file(self, place: int) -> int:
         """Where the next log file begins if the one of ``place`` is gone, else -1.
 
         Units of a deleted file are passed over without looking at each (CommitLog.rollNextFile).

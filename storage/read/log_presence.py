@@ -60,7 +60,7 @@ def missing_log(
     """
     log = files.log
     log.relist()
-    ends = _ends_behind(_end_of(log), config, tails)
+    ends = _ends_past(_end_of(log), config, tails)
     if not ends:
         return None
     present = log.relist()  # a broker beside us may have made the file after the first look
@@ -71,7 +71,7 @@ def missing_log(
     return MissingLog(start, max(ends))
 
 
-def _ends_behind(log_end: int, config: StoreConfig, tails: Iterable[QueueTail]) -> list[int]:
+def _ends_past(log_end: int, config: StoreConfig, tails: Iterable[QueueTail]) -> list[int]:
     """Ends of records behind the log's files, of the last two units of each queue.
 
     What no log reaches, and no record is as long as, are a damaged queue's bytes.

@@ -99,7 +99,7 @@ class ColumnReader:
         while position < bounds.max_offset and found < count and size < max_bytes:
             units = queue.units(position, min(count - found, bounds.max_offset - position))
             if units is None:
-                position = min(queue.behind_gap(position), bounds.max_offset)
+                position = min(queue.after_gap(position), bounds.max_offset)
                 continue
             piece = self._block(queue, position, units, max_bytes - size)
             position = piece.next_begin_offset
@@ -226,9 +226,9 @@ class ColumnReader:
         wanted = np.frombuffer(field, np.uint8)
         if not (sliding_window_view(data, len(field))[ends] == wanted).all():
             return None
-        behind = ends + len(field)
-        property_lengths = data[behind].astype(np.int64) << 8 | data[behind + 1]
-        if not (behind + 2 + property_lengths == positions + sizes).all():
+        properties_at = ends + len(field)
+        property_lengths = data[properties_at].astype(np.int64) << 8 | data[properties_at + 1]
+        if not (properties_at + 2 + property_lengths == positions + sizes).all():
             return None
         read = file.map
         crc_of = self._crc_of

@@ -46,8 +46,8 @@ def record_starts(
     stops = starts + sizes
     if int(starts[0]) != begin or not (starts[1:] == stops[:-1]).all():
         return None
-    behind = int(stops[-1])
-    return starts if behind >= end or _ends_there(log, behind, log_end) else None
+    stop = int(stops[-1])
+    return starts if stop >= end or _ends_there(log, stop, log_end) else None
 
 
 def _ends_there(log: ReadOnlyFiles, offset: int, log_end: int) -> bool:

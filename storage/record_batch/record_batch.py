@@ -158,8 +158,8 @@ def read_records(
     begin = columns["properties_at"][marked]
     end = begin + columns["properties_length"][marked]
     texts = {
-        row: bytes(view[start:behind])
-        for row, start, behind in zip(marked.tolist(), begin.tolist(), end.tolist(), strict=True)
+        row: bytes(view[start:stop])
+        for row, start, stop in zip(marked.tolist(), begin.tolist(), end.tolist(), strict=True)
     }
     return RecordBatch(first, **columns, key_row=key_row, key_hash=key_hash, texts=texts)
 

@@ -137,10 +137,10 @@ class IndexRecovery:
 
     def _holds_more(self, fd: int, count: int) -> bool:
         """Whether there is anything behind the whole entries."""
-        behind = entry_position(self._slots, count + 1)
+        entries_end = entry_position(self._slots, count + 1)
         return any(
             any(self._fs.read(fd, end - start, start))
-            for start, end in self._fs.data_ranges(fd, behind, self._size)
+            for start, end in self._fs.data_ranges(fd, entries_end, self._size)
         )
 
     def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> bool:
@@ -167,8 +167,8 @@ class IndexRecovery:
             len(kept) + 1,
         )
         self._fs.write(fd, slots.tobytes(), slot_position(0))
-        behind = entry_position(self._slots, len(kept) + 1)
-        for start, end in self._fs.data_ranges(fd, behind, self._size):
+        entries_end = entry_position(self._slots, len(kept) + 1)
+        for start, end in self._fs.data_ranges(fd, entries_end, self._size):
             self._fs.write(fd, bytes(end - start), start)
         self._fs.write(fd, renewed.pack(), 0)
         return True

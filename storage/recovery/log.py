@@ -144,24 +144,24 @@ class LogRecovery:
 
     def _take(self, stretch: Segment, runs: Runs, vouched_timestamp: int) -> bool:
         """Note a stretch; False if the log ends in front of it."""
-        behind = stretch.end
+        end = stretch.end
         if stretch.kind is StretchKind.RECORDS or (
             stretch.kind is StretchKind.DAMAGED and self._topic_is_possible(stretch)
         ):
             runs.append((stretch.start, stretch.sizes))
             self.heads.append(read_heads(self.row, stretch.start, stretch.sizes))
             self.records += len(stretch.sizes)
-            self._last_record = behind - stretch.sizes[-1]
+            self._last_record = end - stretch.sizes[-1]
             if stretch.kind is StretchKind.DAMAGED:
                 self._note(stretch, f"{stretch.reason}; kept, whole records follow")
             return True
-        if behind % self._file_size == 0:
+        if end % self._file_size == 0:
             self._bridge(stretch)
             return True
-        following = self._timestamp_at(behind)
+        following = self._timestamp_at(end)
         if not self._clean and (following is None or following > vouched_timestamp):
             return False
-        self._note(stretch, f"{stretch.reason}; {behind - stretch.start} bytes passed")
+        self._note(stretch, f"{stretch.reason}; {end - stretch.start} bytes passed")
         return True
 
     def _topic_is_possible(self, stretch: Segment) -> bool:
@@ -206,7 +206,7 @@ class LogRecovery:
 
     # -- behind the end -----------------------------------------------------------------------
 
-    def clear_behind(self, end: int) -> None:
+    def clear_from(self, end: int) -> None:
         """Zero the rest of the file of ``end`` and take away the files behind it.
 
         Files made ahead hold nothing and are removed, as Java does; others, and what is zeroed if

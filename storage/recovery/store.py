@@ -92,7 +92,7 @@ class Recovery:
         queues.load(None if report.clean_shutdown else files[start] if files else 0)
         walked, report.log_end = log.walk(start, checkpoint.physic_msg_timestamp)
         report.log_min = files[0] if files else 0
-        log.clear_behind(report.log_end)
+        log.clear_from(report.log_end)
         report.records = log.records
         report.notes += queues.notes + log.notes
         queues.truncate(report.log_end)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _IPV6: Final = 0x30
-_MOST_BEHIND_BODY: Final = 512
+_MOST_AFTER_BODY: Final = 512
 """Bytes behind the body that are worth to be copied and looked through without the body."""
 Runs = list[tuple[int, MutableSequence[int]]]
 """Records one behind the other in one log file: offset of the first, and the size of each."""
@@ -75,9 +75,9 @@ def _name_lmq_queues(
 
     light = np.zeros(len(place), np.bool_)
     body_lengths = np.ndarray((file.length - 3,), ">i4", file.view, strides=(1,))
-    behind_body = size - HEAD_SIZES[0] - body_lengths[place + HEAD_SIZES[0] - 4]
-    widest, least = int(behind_body.max()), int(behind_body.min())
-    if ipv6 or least < 0 or widest > min(int(size.min()), _MOST_BEHIND_BODY):
+    after_body = size - HEAD_SIZES[0] - body_lengths[place + HEAD_SIZES[0] - 4]
+    widest, least = int(after_body.max()), int(after_body.min())
+    if ipv6 or least < 0 or widest > min(int(size.min()), _MOST_AFTER_BODY):
         # Records of several kinds, or with long properties: look through all of them.
         first, end = int(place[0]), int(place[-1] + size[-1])
         at = file.map.find(_LIGHT, first, end)

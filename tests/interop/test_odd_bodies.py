@@ -70,13 +70,13 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def _send_around(root: Path, topic: str, body: bytes, flag: int, behind: int = _BEHIND) -> None:
+def _send_around(root: Path, topic: str, body: bytes, flag: int, following: int = _BEHIND) -> None:
     """Store an odd body at offset 1 of queue 0, and messages around it and in queue 1."""
     with EmbeddedBroker.open(root) as broker:
         broker.update_topic(TopicConfig(topic, 2, 2))
         broker.send(Message(topic, b"first"), 0)
         broker.send(Message(topic, body, tags="odd"), 0, SendOptions(sys_flag=flag))
-        for number in range(behind):
+        for number in range(following):
             broker.send(Message(topic, b"behind %d" % number), 0)
         broker.send(Message(topic, b"in another queue"), 1)
 
@@ -195,10 +195,10 @@ def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
     assert run("produce", "t", "-Q", 1, stdin=b"in another queue\n").code == 0
     assert _bodies_at_fault(store) == ["BODY_EMPTY"]
     stands = 1 if batch == 1 else 0
-    behind = [*range(max(2, batch), end)]
+    following = [*range(max(2, batch), end)]
     with running_cluster(java49, store, tmp_path, _SETTINGS) as cluster:
         for passed, others in (([*range(stands)], [0]), ([], [])):
-            wanted = [*passed, *behind]
+            wanted = [*passed, *following]
             count = len(wanted) + len(others)
             found = cluster.consume("t", "g", count, pull_batch_size=batch, stands_at=stands)
             assert (_offsets(found), _offsets(found, 1)) == (wanted, others)

@@ -49,8 +49,8 @@ def sound_end(anatomy: Anatomy) -> LogFile:
         for file in files
         for offset, size, _ in file.units
     ]
-    behind = max(ends, default=0) > last.first + last.end
-    if last not in anatomy.sound_log or len(last.records) < 4 or _has_rest(last) or behind:
+    end = max(ends, default=0) > last.first + last.end
+    if last not in anatomy.sound_log or len(last.records) < 4 or _has_rest(last) or end:
         raise NotHere(Lack.TAIL_DAMAGED)
     return last
 

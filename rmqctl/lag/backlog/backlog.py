@@ -8,7 +8,7 @@ from analytics.lag.exact_times import Part
 from analytics.lag.histogram import Bucket
 from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 from analytics.lag.log_offsets import first_at
-from analytics.lag.queue_position import bytes_behind
+from analytics.lag.queue_position import unread_bytes
 from analytics.lag.totals import add_up
 from rmqctl.parse.durations import format_duration, format_size
 from storage.retention import LogFile, RetentionRules, log_files, safe_from
@@ -152,8 +152,8 @@ def _risk(
         kept = first_at(view, group_lag.topic, queue.queue_id, safe, first, what.max_offset)
         messages += kept - first
         cuts = {first, kept} - {what.max_offset}
-        behind = bytes_behind(view, group_lag.topic, queue.queue_id, cuts, what.max_offset)
-        total_bytes += (behind[first] or 0) - (behind.get(kept) or 0)
+        unread = unread_bytes(view, group_lag.topic, queue.queue_id, cuts, what.max_offset)
+        total_bytes += (unread[first] or 0) - (unread.get(kept) or 0)
     total = add_up(group_lag.queues)
     first_due = total.risk_timestamp if messages else None
     return RiskRow(

@@ -76,9 +76,9 @@ def literal_of(pattern: str) -> bytes | None:
             if escaped not in _SHORT_ESCAPES:
                 return None
         elif character == "(":
-            at = _behind_group(pattern, at)
+            at = _after_group(pattern, at)
         elif character == "[":
-            at = _behind_class(pattern, at)
+            at = _after_class(pattern, at)
         elif character == "{":
             at = max(pattern.find("}", at), at) + 1
         elif character in _SPECIAL:
@@ -108,14 +108,14 @@ def _take(runs: list[str], character: str, pattern: str, at: int) -> int:
     return at
 
 
-def _behind_group(pattern: str, at: int) -> int:
+def _after_group(pattern: str, at: int) -> int:
     depth = 0
     while at < len(pattern):
         character = pattern[at]
         if character == "\\":
             at += 1
         elif character == "[":
-            at = _behind_class(pattern, at) - 1
+            at = _after_class(pattern, at) - 1
         elif character == "(":
             depth += 1
         elif character == ")":
@@ -126,7 +126,7 @@ def _behind_group(pattern: str, at: int) -> int:
     return at
 
 
-def _behind_class(pattern: str, at: int) -> int:
+def _after_class(pattern: str, at: int) -> int:
     at += 1
     if pattern[at : at + 1] == "^":
         at += 1

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.lag.queue_position import QueuePosition, bytes_behind, oldest_unread_timestamp
+from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp, unread_bytes
 from storage.read.by_time import Boundary
 
 from .queues import GroupPosition, QueueId
@@ -38,13 +38,13 @@ class Step(NamedTuple):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The messages between both, as far as they are still there: first, behind the last."""
+        """The messages between both that are still there: the first, and the end."""
         low, high = self.stand.low, self.stand.high
         if self.distance is None:
             return low, low
         ends = sorted((self.stand.offset or 0, self.target or 0))
-        first, behind = (min(max(end, low), high) for end in ends)
-        return first, behind
+        first, end = (min(max(offset, low), high) for offset in ends)
+        return first, end
 
 
 def steps_of(stands: Iterable[GroupPosition], scope: Scope, *, clamp: bool) -> list[Step]:
@@ -150,8 +150,8 @@ class Describer:
     def _bytes(self, step: Step) -> int | None:
         if step.distance is None:
             return None
-        first, behind = step.span
-        if first == behind:
+        first, end = step.span
+        if first == end:
             return 0
         place = step.stand.place
-        return bytes_behind(self._view, place.topic, place.queue_id, (first,), behind)[first]
+        return unread_bytes(self._view, place.topic, place.queue_id, (first,), end)[first]

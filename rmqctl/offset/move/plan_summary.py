@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analytics.lag.queue_position import QueuePosition, bytes_behind, oldest_unread_timestamp
+from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp, unread_bytes
 from rmqctl.parse.durations import format_duration, format_size
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
@@ -52,7 +52,7 @@ def plan_summary(
         parts.append(f"oldest unread {ages[0]} -> {ages[1]}")
     yield f"{queues}: {'; '.join(part for part in parts if part)}"
     for moved, what in ((again, "read again"), (skipped, "skipped")):
-        total = sum(behind - first for first, behind in (step.span for step in moved))
+        total = sum(end - first for first, end in (step.span for step in moved))
         if not total or full is False:
             continue
         if full is None and total > CHEAP:
@@ -95,7 +95,7 @@ def _moved(
 ) -> str:
     if not steps:
         return ""
-    messages = sum(behind - first for first, behind in (step.span for step in steps))
+    messages = sum(end - first for first, end in (step.span for step in steps))
     noun = "message" if messages == 1 else "messages"
     volume = "" if full is False else f" ({_volume(view, steps)})"
     return f"{len(steps)} {where}, {messages:,} {noun}{volume} {what}"
@@ -104,10 +104,10 @@ def _moved(
 def _volume(view: "StoreView", steps: Iterable[Step]) -> str:
     size = 0
     for step in steps:
-        first, behind = step.span
-        if first < behind:
+        first, end = step.span
+        if first < end:
             _, topic, queue_id = step.stand.place
-            found = bytes_behind(view, topic, queue_id, (first,), behind)[first]
+            found = unread_bytes(view, topic, queue_id, (first,), end)[first]
             if found is None:
                 return "of unknown size"
             size += found
@@ -119,11 +119,11 @@ def _tags(view: "StoreView", steps: Iterable[Step]) -> str:
     names: dict[int, str] = {}
     for step in steps:
         _, topic, queue_id = step.stand.place
-        first, behind = step.span
-        while first < behind:
-            units = view.unit_view(topic, queue_id, first, behind)
+        first, end = step.span
+        while first < end:
+            units = view.unit_view(topic, queue_id, first, end)
             if units is None:
-                counts["(deleted)"] += behind - first
+                counts["(deleted)"] += end - first
                 break
             codes = array("i", units.cast("i")[_CODE_AT::_INTS_PER_UNIT].tobytes())
             for code, count in Counter(codes).items():

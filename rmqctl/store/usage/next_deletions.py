@@ -64,11 +64,11 @@ def first_at(view: "StoreView", topic: str, queue_id: int, place: int) -> int:
     return low
 
 
-def within(view: "StoreView", first: int, behind: int) -> Iterator[tuple[str, int, int, int]]:
+def within(view: "StoreView", first: int, until: int) -> Iterator[tuple[str, int, int, int]]:
     """Topic, queue id and offsets of the messages that lie between two places of the log."""
     for topic, queue_id in view.queues():
         begin = first_at(view, topic, queue_id, first)
-        end = first_at(view, topic, queue_id, behind)
+        end = first_at(view, topic, queue_id, until)
         if begin < end:
             yield topic, queue_id, begin, end
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
-from analytics.lag.queue_position import bytes_behind
+from analytics.lag.queue_position import unread_bytes
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import LATEST, near_datetime
 from rmqctl.topic.figures import Part, TopicFigures, log_bytes
@@ -70,15 +70,15 @@ class DiskUse:
         first: int | None = max(0, min(row.oldest_timestamp or 0 for row in known))
         while first is not None:
             day = _day_of(first, zone)
-            behind = _next_day(day, zone)
+            until = _next_day(day, zone)
             rows = [
-                self._row(topic, [self._within(topic, part, day, behind) for part in parts])
+                self._row(topic, [self._within(topic, part, day, until) for part in parts])
                 for topic, parts in topics
             ]
             row = self._added_up([row for row in rows if row.messages])
             if row.messages:
                 yield row._replace(from_timestamp=day)
-            first = self._first_from(behind, topics)
+            first = self._first_from(until, topics)
 
     def _first_from(self, day: int, topics: list[tuple[str, list[Part]]]) -> int | None:
         """Store time of the first message from a day on: a damaged time may be far from others."""
@@ -176,16 +176,16 @@ class DiskUse:
         return stored(topic, part.queue_id, part.first), stored(topic, part.queue_id, part.end - 1)
 
     def _freed(self, topic: str, part: Part) -> int | None:
-        behind = first_at(self._view, topic, part.queue_id, self.next.before)
-        return self._bytes(topic, part.queue_id, part.first, min(behind, part.end))
+        until = first_at(self._view, topic, part.queue_id, self.next.before)
+        return self._bytes(topic, part.queue_id, part.first, min(until, part.end))
 
     def _bytes(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
         if first >= end:
             return 0
-        return bytes_behind(self._view, topic, queue_id, (first,), end)[first]
+        return unread_bytes(self._view, topic, queue_id, (first,), end)[first]
 
-    def _within(self, topic: str, part: Part, start: int, behind: int) -> Part:
-        first, end = (self._at(topic, part, moment) for moment in (start, behind))
+    def _within(self, topic: str, part: Part, start: int, until: int) -> Part:
+        first, end = (self._at(topic, part, moment) for moment in (start, until))
         return Part(part.queue_id, first, end, self._bytes(topic, part.queue_id, first, end))
 
     def _at(self, topic: str, part: Part, timestamp: int) -> int:

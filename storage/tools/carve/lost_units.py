@@ -49,7 +49,7 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
     log, topics = view.files.apart().log, TopicNames()
     deleted = deleted_topics_for_reading(view.root)
     limit = view.log_max_offset()
-    start = min(_behind_last(view, key, end) for key, end in ends.items())
+    start = min(_end_of_last(view, key, end) for key, end in ends.items())
     walk = LogWalk(log, start, limit=limit, check_crc=False, search_all=True, has_many=True)
     while (stretch := walk.next()) is not None:
         position = stretch.start % log.file_size
@@ -85,11 +85,11 @@ def _cut_end(view: StoreView, topic: str, queue_id: int) -> int | None:
     return end
 
 
-def _behind_last(view: StoreView, key: QueueKey, end: int) -> int:
+def _end_of_last(view: StoreView, key: QueueKey, end: int) -> int:
     """Where the log goes on behind the last message of a queue that can be reached."""
     unit = view.unit(*key, end - 1) if end else None
-    behind = 0 if unit is None else unit[0] + unit[1]
-    return max(behind, view.log_min_offset())
+    position = 0 if unit is None else unit[0] + unit[1]
+    return max(position, view.log_min_offset())
 
 
 def _in_order(messages: list[LostUnits], end: int) -> list[LostUnits]:

@@ -136,8 +136,8 @@ class RangeReader:
                 queue.following = offset + len(queue.units)
                 return True
             # The file is gone.
-            behind = offset + self._units_per_file - offset % self._units_per_file
-            queue.following = min(behind, wanted.end)
+            end = offset + self._units_per_file - offset % self._units_per_file
+            queue.following = min(end, wanted.end)
             self._missing += [(queue.number, lost) for lost in range(offset, queue.following)]
         return False
 

@@ -56,7 +56,7 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
         level = queue_id + 1
         low, high = view.queue_bounds(topic, queue_id)
         known = max(low, rows[level].value if level in rows else low)
-        arrived = _Arrivals(view, queue_id, ended).behind(known, high)
+        arrived = _Arrivals(view, queue_id, ended).after(known, high)
         if arrived is not None:
             offset, message = arrived
             rows[level] = _row(level, offset, Evidence.DELIVERED, message.offset_msg_id)
@@ -83,7 +83,7 @@ def _earlier(view: StoreView, level: int, offset: int) -> RecoveredSetting | Non
     low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
     if offset <= high or low == high:
         return None
-    arrived = _Arrivals(view, level - 1, _ended(view)).behind(low, high)
+    arrived = _Arrivals(view, level - 1, _ended(view)).after(low, high)
     if arrived is None:
         return _row(level, low, Evidence.QUEUES, f"nothing that waits from {low} on has arrived")
     place, message = arrived
@@ -131,7 +131,7 @@ class _Arrivals:
         self._ended = ended
         self._known: dict[int, MessageExt | None] = {}
 
-    def behind(self, low: int, high: int) -> tuple[int, MessageExt] | None:
+    def after(self, low: int, high: int) -> tuple[int, MessageExt] | None:
         """The offset behind the last message that has arrived, and that message's arrival; None if
         none from ``low`` on has."""
         first, end = low, high

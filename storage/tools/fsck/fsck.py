@@ -37,7 +37,7 @@ from .permissions import check_permissions
 from .queue_compare import QueueComparison
 from .queues import QueueCheck
 from .reported import Reported
-from .spot_check import check_index_heads, check_samples, newest_record_time, units_behind
+from .spot_check import check_index_heads, check_samples, newest_record_time, units_past_end
 from .state import FileCheck, check_abort, check_checkpoint, check_covered
 from .tail import judge_tail, missing_files
 
@@ -179,10 +179,10 @@ class _Run:
             if not live:
                 closed = not (view.root / ABORT).exists()
                 finished_to = self.report.finished_to = bounds.finished_to()
-                behind = LogEndCheck(
+                past_end = LogEndCheck(
                     self._files.log, log_end, self._if_quiet.append, self._told, closed=closed
                 )
-                behind.look(finished_to)
+                past_end.look(finished_to)
                 if start <= log_min:
                     newest = log.last_store_timestamp
                     check_checkpoint(view.root, newest, ahead.append, closed=closed)
@@ -190,10 +190,10 @@ class _Run:
             units: list[Finding] = []
             if self._queues is not None:
                 self._queues.left_over(self._written_units())
-                units = self._queues.behind
+                units = self._queues.past_end
             elif fast and Part.QUEUE in self._parts:
-                units = units_behind(self._files, next_offsets, self._written_units())
-            keys = self._index.behind if self._index is not None else []
+                units = units_past_end(self._files, next_offsets, self._written_units())
+            keys = self._index.past_end if self._index is not None else []
             for finding in judge_tail(
                 view,
                 log_end,

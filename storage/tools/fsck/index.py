@@ -65,7 +65,7 @@ class IndexCheck:
         self._told = told
         self.files: list[IndexFile] = []
         """Those that are mapped, after :meth:`load`."""
-        self.behind: list[Finding] = []
+        self.past_end: list[Finding] = []
         """Findings of keys behind the log's end, which mean nothing while somebody is writing."""
 
     # -- each file in itself ------------------------------------------------------------------
@@ -95,15 +95,15 @@ class IndexCheck:
     def check_files(self) -> None:
         """Check what each file says about itself; after :meth:`load`, which is quicker."""
         for number, file in enumerate(self.files):
-            behind = file.check(self._log_min, self._log_end)
+            past_end = file.check(self._log_min, self._log_end)
             if number:
                 _check_sequence(self.files[number - 1], file)
-            if behind and not self._live:
-                what = f"{behind} keys are of records behind the log's end"
+            if past_end and not self._live:
+                what = f"{past_end} keys are of records behind the log's end"
                 problem = Problem(
                     Code.INDEX_BEHIND_END, None, what, "queries by key find nothing there"
                 )
-                self._report(file.name, [problem], self.behind.append)
+                self._report(file.name, [problem], self.past_end.append)
 
     # -- what was found -----------------------------------------------------------------------
 

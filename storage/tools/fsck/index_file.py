@@ -160,8 +160,8 @@ class IndexFile:
         if native.compiled is not None and not self.live:
             end = INDEX_HEADER_SIZE + self._slots * HASH_SLOT_SIZE
             with memoryview(self._map) as view, view[INDEX_HEADER_SIZE:end] as slots:
-                start, behind = self.position(0), self.position(self.count)
-                with view[start:behind] as entries:
+                start, past_end = self.position(0), self.position(self.count)
+                with view[start:past_end] as entries:
                     if native.compiled.chains_are_sound(slots, entries):
                         return
         self._look_at_chains()
@@ -209,11 +209,11 @@ class IndexFile:
         """Keys of deleted records come first, those behind the log's end last."""
         if self.ordered:
             return max(0, self.count - _bisect(self.entries["offset"], log_end))
-        behind = 0
+        past_end = 0
         first_kept, last_inside = self.count, 0
         for start in range(1, self.count, _BLOCK):
             offsets = self.entries["offset"][start : start + _BLOCK].astype(np.int64)
-            behind += int((offsets >= log_end).sum())
+            past_end += int((offsets >= log_end).sum())
             kept = np.flatnonzero(offsets >= log_min)
             if len(kept):
                 first_kept = min(first_kept, start + int(kept[0]))
@@ -227,8 +227,8 @@ class IndexFile:
         wrong |= offsets < 0
         wrong[:1] = False
         self.wrong.append((numbers[wrong], offsets[wrong]))
-        behind -= int((wrong & (offsets >= log_end)).sum())
-        return behind
+        past_end -= int((wrong & (offsets >= log_end)).sum())
+        return past_end
 
 
 def _note(numbers: Longs, places: list[int], position: Any) -> int:

@@ -117,9 +117,9 @@ class LogCheck:
             self.position, self._last_record = walk.position, walk.last_record
             if self.position < until:  # nothing follows that the walk could go on with
                 start, file_size = self.position, self._log.file_size
-                behind = min(self._log_end, start - start % file_size + file_size)
-                self._lost(start, behind - start, walk.stop_reason)
-                self.position, self._last_record = behind, None
+                past_end = min(self._log_end, start - start % file_size + file_size)
+                self._lost(start, past_end - start, walk.stop_reason)
+                self.position, self._last_record = past_end, None
 
     def part(self) -> LogPart:
         """What was found from ``start`` up to here, for the walk that goes on in front of it."""

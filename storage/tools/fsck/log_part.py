@@ -57,13 +57,13 @@ def split_log(log: ReadOnlyFiles, start: int, log_end: int, jobs: int) -> list[L
     size = max(1, least, min(_LARGEST, length // (_PARTS_EACH * jobs)))
     borders = [start]
     for wanted in range(start + size, log_end, size):
-        border = _record_at_or_behind(log, max(wanted, borders[-1] + 1), log_end)
+        border = _record_at_or_after(log, max(wanted, borders[-1] + 1), log_end)
         if border is not None and border > borders[-1]:
             borders.append(border)
     return list(zip(borders, [*borders[1:], log_end], strict=True))
 
 
-def _record_at_or_behind(log: ReadOnlyFiles, offset: int, log_end: int) -> int | None:
+def _record_at_or_after(log: ReadOnlyFiles, offset: int, log_end: int) -> int | None:
     """Where a whole record that knows its place begins; None if none does nearby."""
     position = offset % log.file_size
     first = offset - position

@@ -68,8 +68,8 @@ class QueueCheck:
         self._start = max(start, log_min)
         self._log_min = log_min
         self._log_end = log_end
-        self._behind_end: list[tuple[QueueKey, int, int]] = []  # written meanwhile, or left over
-        self.behind: list[Finding] = []
+        self._past_end: list[tuple[QueueKey, int, int]] = []  # written meanwhile, or left over
+        self.past_end: list[Finding] = []
         """Findings of units behind the log's end, after :meth:`left_over`."""
         for key in next_offsets:
             comparison.queue(key)
@@ -158,9 +158,9 @@ class QueueCheck:
             queue = self._comparison.queue(key)
             if queue is not None and end > queue.next_offset:
                 files = _of_files(queue.row)
-                for start, behind in _claimed(queue).missing(queue.next_offset, end):
-                    self._judge_run(key, queue.row, files, start, behind)
-        for key, start, end in self._behind_end:
+                for start, past_end in _claimed(queue).missing(queue.next_offset, end):
+                    self._judge_run(key, queue.row, files, start, past_end)
+        for key, start, end in self._past_end:
             self._unclaimed(Code.UNIT_BEHIND_END, key, start, end)
 
     def finish(self) -> None:
@@ -285,14 +285,14 @@ class QueueCheck:
         filler = sizes == PRE_BLANK_SIZE
         empty = (sizes <= 0) | (offsets < 0)
         outside = offsets < self._start
-        behind = offsets + sizes > self._log_end
-        inside = ~empty & ~filler & ~outside & ~behind
+        past_end = offsets + sizes > self._log_end
+        inside = ~empty & ~filler & ~outside & ~past_end
         inside[inside] &= ~self._told.has(offsets[inside].astype(np.int64))
         astray = inside.copy()
         for row in np.flatnonzero(inside).tolist():
             astray[row] = self._is_record(int(offsets[row]), int(sizes[row]))
         kinds = (
-            (~empty & ~filler & ~outside & behind, Code.UNIT_BEHIND_END),
+            (~empty & ~filler & ~outside & past_end, Code.UNIT_BEHIND_END),
             (astray, Code.UNIT_WRONG),
             (inside & ~astray, Code.UNIT_WITHOUT_RECORD),
         )
@@ -301,7 +301,7 @@ class QueueCheck:
             runs.add_all(numbers[rows])
             for start, end in runs:
                 if code is Code.UNIT_BEHIND_END:
-                    self._behind_end.append((key, start, end))
+                    self._past_end.append((key, start, end))
                 else:
                     self._unclaimed(code, key, start, end)
         return numbers[empty]
@@ -369,7 +369,7 @@ class QueueCheck:
         fix = f"{_REBUILD} -t {key[0]}"
         finding = Finding(code, severity, path, within, what, effect, fix)
         if code is Code.UNIT_BEHIND_END:
-            self.behind.append(finding)
+            self.past_end.append(finding)
         else:
             self._emit(finding)
 

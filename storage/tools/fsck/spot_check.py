@@ -170,7 +170,7 @@ def _emit_index(emit: Emit, path: Path, code: Code, position: int | None, what: 
     emit(Finding(code, Severity.WARNING, name, position, what, effect, fix))
 
 
-def units_behind(
+def units_past_end(
     files: StoreFiles, next_offsets: dict[QueueKey, int], written: dict[QueueKey, int]
 ) -> list[Finding]:
     """Findings of units behind the queues' ends: ``written`` is where the files' units end."""

@@ -15,9 +15,9 @@ def is_zero(fs: FileSystem, path: Path, start: int, end: int) -> bool:
     """Whether a part of a file holds nothing but zeros; holes are not read."""
     fd = fs.open(path, writable=False)
     try:
-        for first, behind in fs.data_ranges(fd, start, end):
-            for at in range(first, behind, _STEP):
-                if any(fs.read(fd, min(_STEP, behind - at), at)):
+        for first, data_end in fs.data_ranges(fd, start, end):
+            for at in range(first, data_end, _STEP):
+                if any(fs.read(fd, min(_STEP, data_end - at), at)):
                     return False
     finally:
         fs.close(fd)

@@ -58,11 +58,11 @@ class ComparedIndex:
         self.headers[self._name] = header
         if self._same and self._file is not None:
             view = self._file.view
-            behind = entry_position(self._slots, header.index_count)
+            end = entry_position(self._slots, header.index_count)
             self._same = (
                 view[:INDEX_HEADER_SIZE] == header.pack()
                 and _same_bytes(view[INDEX_HEADER_SIZE : INDEX_HEADER_SIZE + len(slots)], slots)
-                and is_zero(self._fs, self._file.path, behind, self._size)
+                and is_zero(self._fs, self._file.path, end, self._size)
             )
         if not self._same:
             self.differing.add(self._name)

@@ -56,9 +56,9 @@ class LogRuns:
                     self._progress(walk.position - begin, self._end - begin)
             position = walk.position
             if position < self._end:  # nothing follows that the walk could go on with
-                behind = position - position % log.file_size + log.file_size
-                self._lose(position, min(self._end, behind))
-                position = min(self._end, behind)
+                end = position - position % log.file_size + log.file_size
+                self._lose(position, min(self._end, end))
+                position = min(self._end, end)
 
     def _lose(self, start: int, end: int) -> None:
         if self.lost and self.lost[-1][1] == start:

@@ -72,16 +72,16 @@ class RegionPlanner:
                 yield step
                 at += length
                 continue
-            behind = self._next_known(at, region, units)
-            if region.ends_file and behind == region.end:
-                if behind - at >= BLANK_SIZE:
+            end = self._next_known(at, region, units)
+            if region.ends_file and end == region.end:
+                if end - at >= BLANK_SIZE:
                     yield self._blank(at, region)
                 return
-            while 0 < behind - at < LEAST_FILLER and behind < region.end:
-                behind = self._next_known(behind, region, units)
-            self._drop(units, at, behind)
-            yield from self._fill(at, behind, region)
-            at = behind
+            while 0 < end - at < LEAST_FILLER and end < region.end:
+                end = self._next_known(end, region, units)
+            self._drop(units, at, end)
+            yield from self._fill(at, end, region)
+            at = end
 
     # -- one piece ----------------------------------------------------------------------------
 
@@ -199,9 +199,9 @@ class RegionPlanner:
         places += [start for start in region.known if start > at]
         return min([*places, region.end])
 
-    def _leaves_room(self, behind: int, region: Region) -> bool:
+    def _leaves_room(self, end: int, region: Region) -> bool:
         """Whether what is left behind a piece can be filled."""
-        left = region.end - behind
+        left = region.end - end
         return left == 0 or left >= (BLANK_SIZE if region.ends_file else LEAST_FILLER)
 
     def _fill(self, at: int, end: int, region: Region) -> Iterator[Step]:

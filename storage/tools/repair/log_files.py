@@ -97,25 +97,25 @@ def _regions(
     regions: list[Region] = []
     number = 0
     while number < len(pieces):
-        start, behind, size, earlier = pieces[number]
+        start, region_end, size, earlier = pieces[number]
         known = {} if size is None else {start: size}
         number += 1
-        while number < len(pieces) and pieces[number].start == behind:
+        while number < len(pieces) and pieces[number].start == region_end:
             following = pieces[number]
             if following.size is not None:
-                known[behind] = following.size
-            behind = following.end
+                known[region_end] = following.size
+            region_end = following.end
             number += 1
-        codes = [why[place] for place in sorted(why) if start <= place < behind]
+        codes = [why[place] for place in sorted(why) if start <= place < region_end]
         regions.append(
             Region(
                 start,
-                behind,
+                region_end,
                 codes[0] if codes else "LOG_BYTES_LOST",
                 known,
                 earlier,
-                record_time(view, behind - first) if behind < end else 0,
-                behind == end and not last,
+                record_time(view, region_end - first) if region_end < end else 0,
+                region_end == end and not last,
             )
         )
     return regions

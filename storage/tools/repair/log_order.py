@@ -68,8 +68,8 @@ def _fits(queue: list[_Own], place: int) -> bool:
     at = _at(queue, place)
     wanted = queue[at].queue_offset
     before = queue[at - 1].queue_offset == wanted - 1 if at else None
-    behind = queue[at + 1].queue_offset == wanted + 1 if at + 1 < len(queue) else None
-    known = [fits for fits in (before, behind) if fits is not None]
+    end = queue[at + 1].queue_offset == wanted + 1 if at + 1 < len(queue) else None
+    known = [fits for fits in (before, end) if fits is not None]
     return bool(known) and all(known)
 
 

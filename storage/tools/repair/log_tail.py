@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _TAIL: Final = "LOG_TAIL_LOST"
 _MISSING: Final = "LOG_FILE_MISSING"
 _TORN: Final = "LOG_TORN_TAIL"
-_BEHIND: Final = "LOG_BEHIND_END"
-_LEFT_OVER: Final = frozenset((_TAIL, _TORN, _BEHIND, "LOG_FILE_LENGTH"))
+_PAST_END: Final = "LOG_BEHIND_END"
+_LEFT_OVER: Final = frozenset((_TAIL, _TORN, _PAST_END, "LOG_FILE_LENGTH"))
 _STEP: Final = 1 << 20
 _FOREVER: Final = 1 << 62
 
@@ -72,8 +72,8 @@ class TailPlanner:
 
     def steps(self) -> Iterator[Step]:
         """Give the steps, in the order of execution."""
-        behind = units_into(self._files, [(self._log_end, _FOREVER)])
-        chain = self._chain(behind)
+        beyond = units_into(self._files, [(self._log_end, _FOREVER)])
+        chain = self._chain(beyond)
         end = self._log_end
         placed: list[UnitAt] = []
         if chain:
@@ -84,14 +84,14 @@ class TailPlanner:
                 placed += chain
             elif first in self._kept:  # the right file is brought there
                 return
-        made = self._missing_files(behind)
+        made = self._missing_files(beyond)
         if made:
             yield from self._blank(end)
         for number, (first, units) in enumerate(made, 1):
             yield self._make(first, units, number == len(made))
             placed += units
         known = set(placed)
-        self.queues |= {(unit.topic, unit.queue_id) for unit in behind if unit not in known}
+        self.queues |= {(unit.topic, unit.queue_id) for unit in beyond if unit not in known}
         if not made:
             yield from self._left_over(end)
 
@@ -104,17 +104,17 @@ class TailPlanner:
             region = Region(end, first + self._size, _TORN, {}, 0, 0, ends_file=True)
             yield from RegionPlanner(first, self._size, file.view).steps(region, [])
 
-    def _chain(self, behind: list[UnitAt]) -> list[UnitAt]:
+    def _chain(self, beyond: list[UnitAt]) -> list[UnitAt]:
         """Units that follow the end one by one, within one file."""
         codes = {code for found in self._found.values() for code in found}
-        if not behind or not (self._closed or codes & {_TAIL, _MISSING}):
+        if not beyond or not (self._closed or codes & {_TAIL, _MISSING}):
             return []
         at = self._log_end
         boundary = at - at % self._size + self._size
-        if at % self._size and behind[0].offset == boundary:
+        if at % self._size and beyond[0].offset == boundary:
             at, boundary = boundary, boundary + self._size  # the blank record is there
         chain: list[UnitAt] = []
-        for unit in behind:
+        for unit in beyond:
             if unit.end > boundary:
                 break
             if chain and unit[:2] == chain[-1][:2]:
@@ -124,7 +124,7 @@ class TailPlanner:
                 at = unit.end
         return chain
 
-    def _missing_files(self, behind: list[UnitAt]) -> list[tuple[int, list[UnitAt]]]:
+    def _missing_files(self, beyond: list[UnitAt]) -> list[tuple[int, list[UnitAt]]]:
         """The files at the log's end that are to be made, and the units that point into them.
 
         They follow each other: those behind the last file that is there, or if none is, those from
@@ -134,7 +134,7 @@ class TailPlanner:
             return []
         size = self._size
         within: dict[int, list[UnitAt]] = {}
-        for unit in behind:
+        for unit in beyond:
             first = unit.offset - unit.offset % size
             if unit.end <= first + size and first not in self._kept:
                 within.setdefault(first, []).append(unit)
@@ -193,8 +193,8 @@ class TailPlanner:
         for later in self._log.offsets():
             if later not in self._right or later < end or later == first:
                 continue
-            if _BEHIND in self._codes(later):
-                yield self._away(later, _BEHIND, "it lies behind the log's end")
+            if _PAST_END in self._codes(later):
+                yield self._away(later, _PAST_END, "it lies behind the log's end")
 
     def _codes(self, first: int) -> set[str]:
         return {

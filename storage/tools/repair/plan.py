@@ -252,7 +252,7 @@ class _Planning:
         if self._has_index():
             wrong += [step.why for step in before if _changes_keys(step)] + lost
         if wrong:
-            untold = lost and not any(self._is_behind_end(step) for step in before)
+            untold = lost and not any(self._is_past_end(step) for step in before)
             yield Step(
                 Action.REBUILD_INDEX,
                 INDEX,
@@ -264,7 +264,7 @@ class _Planning:
                 None if untold else 0,
             )
 
-    def _is_behind_end(self, step: Step) -> bool:
+    def _is_past_end(self, step: Step) -> bool:
         """Whether a step says what becomes of records behind the log's end."""
         place = _place_in_log(step.file, step.position)
         return place is not None and place >= self._report.log_end

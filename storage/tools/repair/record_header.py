@@ -110,8 +110,8 @@ def _is_mended(candidate: bytes, record: bytes, unit: UnitAt) -> bool:
     if b"\0" in message.property_bytes:  # cut off, or zeroed
         return False
     # A record that contradicts its unit in two ways is another one.
-    behind = len(candidate) - len(message.property_bytes) - 2
-    topic = slice(behind - len(unit.topic.encode()), behind)
+    end = len(candidate) - len(message.property_bytes) - 2
+    topic = slice(end - len(unit.topic.encode()), end)
     names = sum(candidate[field] != record[field] for field in (*_NAMES, topic))
     changed = sum(a != b for a, b in zip(candidate, record, strict=True))
     return names <= 1 and changed <= _MOST_CHANGED

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.files.fs import FileSystem
-from storage.format.crc import behind_zeros, bulk_crc32_from
+from storage.format.crc import bulk_crc32_from, crc_after_zeros
 
 _FICLONE: Final = 0x40049409
 _CHUNK: Final = 1 << 20
@@ -98,8 +98,8 @@ class FileCopier:
         fd = fs.open(source, writable=False)
         try:
             info = os.fstat(fd)
-            behind = info.st_size if end is None else min(end, info.st_size)
-            for start, stop in fs.data_ranges(fd, 0, behind):
+            data_end = info.st_size if end is None else min(end, info.st_size)
+            for start, stop in fs.data_ranges(fd, 0, data_end):
                 for at in range(start, stop, _CHUNK):
                     data = fs.read(fd, min(_CHUNK, stop - at), at)
                     fs.write(out, data, at)
@@ -157,7 +157,7 @@ class Checksum:
         if count <= _CHUNK:
             self.add(_ZEROS[:count])
             return
-        self.value = behind_zeros(self.value, count)
+        self.value = crc_after_zeros(self.value, count)
         self.length += count
 
 

@@ -94,9 +94,9 @@ def _units_before(path: Path, cut: int) -> tuple[int, bool]:
 
     with path.open("rb") as file:
         length = file.seek(0, 2)
-        behind = length - CQ_STORE_UNIT_SIZE
-        if behind >= 0 and not length % CQ_STORE_UNIT_SIZE:
-            file.seek(behind)
+        end = length - CQ_STORE_UNIT_SIZE
+        if end >= 0 and not length % CQ_STORE_UNIT_SIZE:
+            file.seek(end)
             offset, size, _ = CQ_STORE_UNIT.unpack(file.read(CQ_STORE_UNIT_SIZE))
             if 0 < size < PRE_BLANK_SIZE and 0 <= offset <= cut - size:
                 return length // CQ_STORE_UNIT_SIZE, True

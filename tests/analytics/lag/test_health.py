@@ -70,8 +70,8 @@ def test_progress_that_went_back_is_a_rewind_until_it_has_come_where_it_was():
 
 @pytest.mark.feature(49)
 def test_who_moves_and_never_gets_nearer_is_warned_of():
-    behind = [look(120, 10, 50), look(60, 20, 70), look(30, 25, 80), look(0, 30, 90)]
-    assert word(*behind) is Health.WARN
+    end = [look(120, 10, 50), look(60, 20, 70), look(30, 25, 80), look(0, 30, 90)]
+    assert word(*end) is Health.WARN
     level = [look(120, 10, 50), look(60, 20, 60), look(30, 25, 65), look(0, 30, 70)]
     assert word(*level) is Health.WARN
 

@@ -5,9 +5,9 @@ import pytest
 from analytics.lag.queue_position import (
     OffsetState,
     QueuePosition,
-    bytes_behind,
     last_consumed_timestamp,
     oldest_unread_timestamp,
+    unread_bytes,
 )
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.readonly import StoreView
@@ -64,7 +64,7 @@ def test_bytes_and_times_are_those_of_the_messages_that_are_unread(root, committ
         what = unread(view, committed)
         assert tuple(what) == (0, committed, len(SIZES))
         assert what.first_unread == committed
-        sizes = bytes_behind(view, "T", 1, (committed,), what.max_offset)
+        sizes = unread_bytes(view, "T", 1, (committed,), what.max_offset)
         assert sizes == {committed: sum(sizes_of_records(view)[committed:])}
         times = [view.store_timestamp("T", 1, offset) or 0 for offset in range(len(SIZES))]
         assert times == sorted(times)
@@ -95,15 +95,15 @@ def test_without_a_lag_nothing_is_known(root, committed):
 def test_many_offsets_are_summed_in_one_pass(root):
     with StoreView.open(root, TINY) as view:
         sizes = sizes_of_records(view)
-        found = bytes_behind(view, "T", 1, [7, 0, 3, 3, 9], len(SIZES))
+        found = unread_bytes(view, "T", 1, [7, 0, 3, 3, 9], len(SIZES))
         assert found == {offset: sum(sizes[offset:]) for offset in (0, 3, 7, 9)}
 
 
 def test_both_ways_to_add_up_agree(root, monkeypatch):
     with StoreView.open(root, TINY) as view:
-        without = bytes_behind(view, "T", 1, range(len(SIZES)), len(SIZES))
+        without = unread_bytes(view, "T", 1, range(len(SIZES)), len(SIZES))
         monkeypatch.setattr("analytics.lag.queue_position._WORTH_NUMPY", 1)
-        assert bytes_behind(view, "T", 1, range(len(SIZES)), len(SIZES)) == without
+        assert unread_bytes(view, "T", 1, range(len(SIZES)), len(SIZES)) == without
 
 
 @pytest.mark.parametrize("worth_numpy", [1, 1_000_000])
@@ -116,7 +116,7 @@ def test_units_that_name_no_record_make_the_bytes_before_them_unknown(
     data[CQ_STORE_UNIT_SIZE : 2 * CQ_STORE_UNIT_SIZE] = bytes(CQ_STORE_UNIT_SIZE)
     path.write_bytes(data)
     with StoreView.open(root, TINY) as view:
-        found = bytes_behind(view, "T", 1, [3, 5, 6], len(SIZES))
+        found = unread_bytes(view, "T", 1, [3, 5, 6], len(SIZES))
         assert found[3] is None
         assert found[5] is None
         assert found[6] == sum(sizes_of_records(view)[6:])
@@ -125,7 +125,7 @@ def test_units_that_name_no_record_make_the_bytes_before_them_unknown(
 def test_a_queue_file_that_is_missing_makes_the_bytes_before_it_unknown(root):
     (root / "consumequeue" / "T" / "1" / f"{4 * CQ_STORE_UNIT_SIZE:020d}").unlink()
     with StoreView.open(root, TINY) as view:
-        found = bytes_behind(view, "T", 1, [3, 8], len(SIZES))
+        found = unread_bytes(view, "T", 1, [3, 8], len(SIZES))
         assert found[3] is None
         assert found[8] is not None
 
@@ -133,8 +133,8 @@ def test_a_queue_file_that_is_missing_makes_the_bytes_before_it_unknown(root):
 def test_units_are_seen_up_to_the_end_of_the_queue_and_of_their_file(root):
     with StoreView.open(root, TINY) as view:
 
-        def seen(offset, behind):
-            units = view.unit_view("T", 1, offset, behind)
+        def seen(offset, end):
+            units = view.unit_view("T", 1, offset, end)
             return None if units is None else len(units) // CQ_STORE_UNIT_SIZE
 
         assert seen(8, 100) == 2

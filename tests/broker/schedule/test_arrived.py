@@ -40,9 +40,9 @@ class Log:
         made.timestamp = now
         return put
 
-    def behind(self, folder: Path, offset=0, since=EXACT):
+    def after(self, folder: Path, offset=0, since=EXACT):
         with StoreView.open(self.made.write(folder), CONFIG) as view:
-            found = DeliveredMessages(view, LEVEL, since, lambda _: self.ended).behind(offset)
+            found = DeliveredMessages(view, LEVEL, since, lambda _: self.ended).after(offset)
         return found.offset, set(found.others)
 
 
@@ -55,22 +55,22 @@ def test_those_that_arrived_one_behind_the_other_are_passed(log, tmp_path):
     waiting = [log.wait(b"%d" % n, unique=f"id-{n}") for n in range(5)]
     for one in waiting[:3]:
         log.arrive(one)
-    assert log.behind(tmp_path) == (3, set())
+    assert log.after(tmp_path) == (3, set())
 
 
 def test_nothing_has_arrived(log, tmp_path):
     log.wait(unique="a")
     log.made.put("T", 0, b"other")
-    assert log.behind(tmp_path) == (0, set())
-    assert Log().behind(tmp_path / "empty") == (0, set())
+    assert log.after(tmp_path) == (0, set())
+    assert Log().after(tmp_path / "empty") == (0, set())
 
 
 def test_those_behind_one_that_has_not_arrived_are_told(log, tmp_path):
     waiting = [log.wait(b"%d" % n, unique=f"id-{n}", queue=n % 2) for n in range(6)]
     for number in (1, 3, 4):
         log.arrive(waiting[number])
-    assert log.behind(tmp_path) == (0, {1, 3, 4})
-    assert log.behind(tmp_path, 3) == (5, set())
+    assert log.after(tmp_path) == (0, {1, 3, 4})
+    assert log.after(tmp_path, 3) == (5, set())
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_a_record_that_differs_is_no_copy(other, log, tmp_path):
         log.arrive(waiting, properties={**pairs, "X": "y"})
     else:
         since = EXACT._replace(log_offset=log.arrive(waiting).commitlog_offset + 1)
-    assert log.behind(tmp_path, since=since) == (0, set())
+    assert log.after(tmp_path, since=since) == (0, set())
 
 
 def test_the_place_where_copies_begin_is_the_first_that_counts(log, tmp_path):
     waiting = log.wait(unique="a")
     log.made.put("T", 0, b"before")
     place = log.arrive(waiting).commitlog_offset
-    assert log.behind(tmp_path, since=EXACT._replace(log_offset=place)) == (1, set())
+    assert log.after(tmp_path, since=EXACT._replace(log_offset=place)) == (1, set())
 
 
 @pytest.mark.parametrize("batch", [1, 2, 512])
@@ -109,12 +109,12 @@ def test_equal_messages_are_counted(batch, log, tmp_path, monkeypatch):
     log.made.timestamp -= 1000
     log.wait()
     log.arrive(waiting)
-    assert log.behind(tmp_path / "one") == (1, set())
+    assert log.after(tmp_path / "one") == (1, set())
     log.arrive(waiting)
-    assert log.behind(tmp_path / "two") == (2, set())
+    assert log.after(tmp_path / "two") == (2, set())
     log.arrive(waiting)
     log.arrive(waiting)
-    assert log.behind(tmp_path / "more than wait") == (3, set())
+    assert log.after(tmp_path / "more than wait") == (3, set())
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
@@ -143,7 +143,7 @@ def test_a_copy_may_be_a_byte_longer_or_shorter(more, log, tmp_path):
     log.made.queues.clear()
     log.made.add_unit(SCHEDULE_TOPIC, LEVEL, stored.commitlog_offset, stored.size, 0)
     log.made.add_unit(topic, queue, unit.commitlog_offset, len(record), 0)
-    assert log.behind(tmp_path) == (1, set())
+    assert log.after(tmp_path) == (1, set())
 
 
 @pytest.mark.parametrize("number", [None, "7", "8", "12"])
@@ -155,7 +155,7 @@ def test_the_number_in_a_light_queue_is_told_anew_or_left_out(number, log, tmp_p
     if number is None:
         del properties["INNER_MULTI_QUEUE_OFFSET"]
     log.arrive(waiting, properties=properties)
-    assert log.behind(tmp_path) == (1, set())
+    assert log.after(tmp_path) == (1, set())
 
 
 def test_an_ended_one_is_not_looked_for_and_does_not_end_the_search(log, tmp_path):
@@ -163,9 +163,9 @@ def test_an_ended_one_is_not_looked_for_and_does_not_end_the_search(log, tmp_pat
     for one in waiting:
         log.arrive(one)
     log.ended = {(0, waiting[0][5].commitlog_offset)}
-    assert log.behind(tmp_path) == (0, {1, 2})
+    assert log.after(tmp_path) == (0, {1, 2})
     log.ended = {(0, waiting[0][5].commitlog_offset + 1)}
-    assert log.behind(tmp_path) == (3, set()), "that is another message of this place"
+    assert log.after(tmp_path) == (3, set()), "that is another message of this place"
 
 
 def test_without_a_note_only_a_message_with_an_id_is_known_again(log, tmp_path):
@@ -173,8 +173,8 @@ def test_without_a_note_only_a_message_with_an_id_is_known_again(log, tmp_path):
     for one in waiting:
         log.arrive(one)
     since = Since(0, START_MS, exact=False)
-    assert log.behind(tmp_path, since=since) == (0, {1})
-    assert log.behind(tmp_path, since=EXACT) == (2, set())
+    assert log.after(tmp_path, since=since) == (0, {1})
+    assert log.after(tmp_path, since=EXACT) == (2, set())
 
 
 def test_copies_are_looked_for_from_a_time_on(log, tmp_path):
@@ -186,8 +186,8 @@ def test_copies_are_looked_for_from_a_time_on(log, tmp_path):
     del log.made.log[-last.size :]
     log.made.queues["T", 0] = log.made.queues["T", 0][:-20]
     now = log.made.timestamp
-    assert log.behind(tmp_path / "a", since=Since(0, START_MS, exact=False)) == (1, set())
-    assert log.behind(tmp_path / "b", since=Since(0, now + 1000, exact=False)) == (0, set())
+    assert log.after(tmp_path / "a", since=Since(0, START_MS, exact=False)) == (1, set())
+    assert log.after(tmp_path / "b", since=Since(0, now + 1000, exact=False)) == (0, set())
     assert since_due(7, now) == Since(7, now - 60_000, exact=False)
     assert since_due(7, 5) == Since(7, 0, exact=False)
 
@@ -200,8 +200,8 @@ def test_batches_make_no_difference(batch, log, tmp_path, monkeypatch):
     for number in range(7):
         log.arrive(waiting[number])
         log.made.put("T", number % 2, b"other")
-    assert log.behind(tmp_path / "a") == (7, set())
-    assert log.behind(tmp_path / "b", 2) == (7, set())
+    assert log.after(tmp_path / "a") == (7, set())
+    assert log.after(tmp_path / "b", 2) == (7, set())
 
 
 def test_what_names_no_topic_is_passed_over(log, tmp_path, monkeypatch):
@@ -209,4 +209,4 @@ def test_what_names_no_topic_is_passed_over(log, tmp_path, monkeypatch):
     monkeypatch.setattr("broker.schedule.arrived._BATCH", 1)
     log.made.put(SCHEDULE_TOPIC, LEVEL, b"lost", properties={"DELAY": "3"})
     log.arrive(log.wait(unique="a"))
-    assert log.behind(tmp_path) == (0, {1})
+    assert log.after(tmp_path) == (0, {1})

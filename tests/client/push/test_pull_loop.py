@@ -175,9 +175,9 @@ def test_listeners_see_the_bounds_of_the_queue_and_may_skip_what_is_far_behind(
 
     def skip_far_behind(messages, context):
         for message in messages:
-            behind = int(message.get_property("MAX_OFFSET")) - message.queue_offset
+            pull_more = int(message.get_property("MAX_OFFSET")) - message.queue_offset
             assert message.get_property("MIN_OFFSET") == "0"
-            if behind > 5:
+            if pull_more > 5:
                 skipped.append(message.queue_offset)
         return SUCCESS
 
@@ -373,7 +373,7 @@ def test_a_queue_that_holds_as_many_as_allowed_may_be_pulled_once_more(make_cons
     consumer = make_consumer(config=config)
     consumer.start()
     flow_control = consumer.pull_loop.flow_control
-    assert flow_control.pulls_behind(ProcessQueue(), pulled(range(count)), count) == more
+    assert flow_control.pulls_ahead(ProcessQueue(), pulled(range(count)), count) == more
 
 
 @pytest.mark.conformance("F3", "F10")

@@ -176,18 +176,18 @@ def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
 
 def test_a_mark_is_written_when_its_message_is_on_the_device(dead, monkeypatch):
     """A loss of power that keeps the mark and takes the message would lose it."""
-    behind = []
+    following = []
     mark = DlqAcksFile.mark
 
     def mark_and_look(self, topic, marks, *rest):
         with words_of(dead) as words:
-            behind.append((words[Word.LOG_END], words[Word.FLUSHED_TO], bool(marks)))
+            following.append((words[Word.LOG_END], words[Word.FLUSHED_TO], bool(marks)))
         return mark(self, topic, marks, *rest)
 
     monkeypatch.setattr(DlqAcksFile, "mark", mark_and_look)
     assert run("dlq", "redrive", "g", "0", "1", *DO).code == 0
-    assert any(marks for *_, marks in behind)
-    assert all(flushed >= end for end, flushed, marks in behind if marks), behind
+    assert any(marks for *_, marks in following)
+    assert all(flushed >= end for end, flushed, marks in following if marks), following
 
 
 @contextmanager

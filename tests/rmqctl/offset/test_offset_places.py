@@ -71,11 +71,11 @@ def test_units_that_the_broker_had_not_written_yet_count(made):
 def test_a_gap_in_the_queue_makes_the_bytes_before_it_unknown_and_nothing_else(tmp_path):
     root = golden.extract("hole-4.9", tmp_path)
     commit(root, {"GoldenTiny@before": {"0": 10}, "GoldenTiny@behind": {"0": 100}})
-    before, behind = inspected(root, "before", "behind")
+    before, end = inspected(root, "before", "behind")
     assert (before["lag"], before["lag_bytes"]) == (270, None)
     assert before["oldest_unread_timestamp"] is not None
-    assert behind["lag"] == 180
-    assert behind["lag_bytes"] > 0
+    assert end["lag"] == 180
+    assert end["lag_bytes"] > 0
     commit(root, {"GoldenTiny@within": {"0": 50}})
     (within,) = inspected(root, "within")
     assert (within["lag"], within["state"]) == (230, "BEHIND")

@@ -29,18 +29,18 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_links_lead_somewhere_modes_stay_and_neighbours_live(way, store, tmp_path):
-    behind, link = tmp_path / "behind.json", tmp_path / "link.json"
-    behind.write_text("old")
-    behind.chmod(0o600)
-    link.symlink_to(behind.name)
+    end, link = tmp_path / "behind.json", tmp_path / "link.json"
+    end.write_text("old")
+    end.chmod(0o600)
+    link.symlink_to(end.name)
     neighbours = [tmp_path / "link.json.tmp", tmp_path / "behind.json.tmp"]
     for neighbour in neighbours:
         neighbour.write_text("mine")
     result = run(*WAYS[way], link, "-S", store)
     assert result.code == 0, result.err
     assert link.is_symlink()
-    assert len(behind.read_text()) > 10
-    assert stat.S_IMODE(behind.stat().st_mode) == 0o600
+    assert len(end.read_text()) > 10
+    assert stat.S_IMODE(end.stat().st_mode) == 0o600
     assert [neighbour.read_text() for neighbour in neighbours] == ["mine", "mine"]
     assert not list(tmp_path.glob(".*"))
 

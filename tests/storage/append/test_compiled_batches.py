@@ -208,8 +208,8 @@ def test_pages_that_are_made_ahead_are_written_over_nothing(tmp_path: Path) -> N
     files = sorted((root / "commitlog").iterdir())
     assert {path.stat().st_size for path in files} == {odd.mapped_file_size_commit_log}
     last = files[-1]
-    behind = last.read_bytes()[end - int(last.name) :]
-    assert not any(behind)
+    following = last.read_bytes()[end - int(last.name) :]
+    assert not any(following)
 
 
 def test_a_long_run_leaves_nothing_behind_its_end(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ def test_it_is_the_file_that_going_through_all_of_them_finds(
         add(folder, number, ms)
     begun = [(10 * number, ms) for number, ms in enumerate(modified) if 10 * number < end]
     found = next((first for first, ms in begun if ms >= timestamp), begun[-1][0] if begun else None)
-    behind = None if found is None or found == begun[-1][0] else found + 10
+    end_offset = None if found is None or found == begun[-1][0] else found + 10
     segment = FileTimes(ReadOnlyFiles(MapBudget(4), str(folder), SIZE)).segment(timestamp, end)
-    assert segment == (None if found is None else (found, behind or end))
+    assert segment == (None if found is None else (found, end_offset or end))
 
 
 def test_full_files_are_looked_at_again_after_a_second(tmp_path: Path, clock: Clock) -> None:

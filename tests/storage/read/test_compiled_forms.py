@@ -166,8 +166,8 @@ def test_runs_of_records_are_read_alike(
 ) -> None:
     with damaged_view(tmp_path_factory, messages, damage) as (view, made):
         for topic, queue_id in {(m.topic, m.queue_id) for m in made.messages}:
-            behind = view.max_offset_in_queue(topic, queue_id)
-            data = view.unit_bytes(topic, queue_id, min(start, behind), behind)
+            end = view.max_offset_in_queue(topic, queue_id)
+            data = view.unit_bytes(topic, queue_id, min(start, end), end)
             reader, key = view._records, QueueKey(topic, queue_id)
             if key.topic_field is None or len(data) < CQ_STORE_UNIT.size:
                 continue

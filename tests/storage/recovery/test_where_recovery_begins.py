@@ -75,13 +75,13 @@ def test_damage_is_passed_if_the_checkpoint_vouches_for_the_record_behind_it(
     made = HandMade(TINY)
     for _ in range(3):
         made.put("T")
-    _, damaged, behind = made.messages
+    _, damaged, following = made.messages
     place = damaged.commitlog_offset
     made.log[place : place + damaged.size] = b"?" * damaged.size
     made.write(tmp_path)
     log = MappedFileQueue(FileSystem(), tmp_path / "commitlog", 1024, writable=False)
     recovery = LogRecovery(FileSystem(), tmp_path, log, clean_shutdown=False)
-    _, end = recovery.walk(0, behind.store_timestamp - early_ms)
+    _, end = recovery.walk(0, following.store_timestamp - early_ms)
     assert end == (made.log_end if passed else place)
 
 

@@ -6,7 +6,7 @@ from tests.support.cli import run
 
 
 @pytest.fixture
-def behind(store):
+def end(store):
     """A group with two unread messages of a moment ago."""
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
     run("consume", "t", "-g", "g", "-e", "-c", 1, "-Q", 0)
@@ -26,7 +26,7 @@ def behind(store):
         (["-S", "nowhere"], 3, "UNKNOWN"),
     ],
 )
-def test_exit_code_and_first_line_agree(behind, args, code, word):
+def test_exit_code_and_first_line_agree(end, args, code, word):
     result = run("lag", "check", *args)
     assert result.code == code
     assert result.lines[0].startswith(f"LAG {word} - ")
@@ -34,7 +34,7 @@ def test_exit_code_and_first_line_agree(behind, args, code, word):
 
 @pytest.mark.feature(130)
 @pytest.mark.parametrize("args", [["--warn-lag", "x"], ["--no-such"], ["-o", "table"], ["a b"]])
-def test_a_wrong_command_line_is_no_alarm(behind, args):
+def test_a_wrong_command_line_is_no_alarm(end, args):
     result = run("lag", "check", *args)
     assert (result.code, result.err.count("\n")) == (3, 1)
 
@@ -43,24 +43,24 @@ def test_a_wrong_command_line_is_no_alarm(behind, args):
     ("option", "value"), [("--where", "group = other"), ("--limit", "0"), ("--sort", "group")]
 )
 @pytest.mark.parametrize("form", ["nagios", "prometheus", "json"])
-def test_a_verdict_is_about_all_rows_so_none_can_be_left_out(behind, option, value, form):
+def test_a_verdict_is_about_all_rows_so_none_can_be_left_out(end, option, value, form):
     result = run("lag", "check", "-o", form, "--crit-lag", 0, option, value)
     assert (result.code, result.out) == (3, "")
     assert f"{option} is for rows, and lag check judges all of them" in result.err
     assert "-g or -t" in result.err
 
 
-def test_columns_of_the_json_object_can_be_chosen(behind):
+def test_columns_of_the_json_object_can_be_chosen(end):
     result = run("lag", "check", "-o", "json", "--crit-lag", 0, "--columns", "verdict")
     assert (result.code, result.json()) == (2, {"verdict": "CRITICAL"})
 
 
-def test_other_commands_keep_their_codes(behind):
+def test_other_commands_keep_their_codes(end):
     assert run("lag", "show", "--no-such").code == 2
     assert run("lag", "show", "nobody").code == 3
 
 
-def test_json_holds_what_was_found(behind):
+def test_json_holds_what_was_found(end):
     result = run("lag", "check", "-o", "json", "--warn-lag", 1)
     found = result.json()
     assert (result.code, found["code"], found["verdict"]) == (1, 1, "WARNING")
@@ -70,7 +70,7 @@ def test_json_holds_what_was_found(behind):
 
 
 @pytest.mark.feature(131)
-def test_prometheus_gets_gauges(behind):
+def test_prometheus_gets_gauges(end):
     lines = run("lag", "check", "-o", "prometheus").lines
     assert 'rmqctl_group_lag_messages{group="g",topic="t"} 2' in lines
     assert 'rmqctl_group_status{group="g",topic="t",status="STOP"} 0' in lines

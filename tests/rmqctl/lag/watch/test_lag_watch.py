@@ -25,7 +25,7 @@ T = 1_700_000_000_000
 
 
 @pytest.fixture
-def behind(store):
+def end(store):
     """A group with two unread messages."""
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
     run("consume", "t", "-g", "g", "-e", "-c", 1, "-Q", 0)
@@ -69,11 +69,11 @@ def test_the_forecast_says_how_many_members_it_would_take():
     assert needed(0, 10.0, 4.0) is needed(2, 10.0, 0.0) is needed(2, None, 1.0) is None
 
 
-def test_drained_is_what_has_nothing_left_to_read(behind):
-    with EmbeddedBroker.open(behind, read_only=True) as reader:
+def test_drained_is_what_has_nothing_left_to_read(end):
+    with EmbeddedBroker.open(end, read_only=True) as reader:
         assert left(Watcher(reader, Choice(), T).look(T)) is Left.SOME
     run("consume", "t", "-g", "g", "-e")
-    with EmbeddedBroker.open(behind, read_only=True) as reader:
+    with EmbeddedBroker.open(end, read_only=True) as reader:
         assert left(Watcher(reader, Choice(), T).look(T)) is Left.NOTHING
 
 
@@ -110,7 +110,7 @@ def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_un
     assert len(found) == 20
 
 
-def test_it_ends_when_the_group_is_through(behind):
+def test_it_ends_when_the_group_is_through(end):
     with start("lag", "watch", "--until-drained", "-i", "100ms", "-o", "jsonl") as watching:
         assert b'"lag":2' in watching.stdout.readline()
         run("consume", "t", "-g", "g", "-e")
@@ -120,7 +120,7 @@ def test_it_ends_when_the_group_is_through(behind):
 
 
 @pytest.mark.feature(60)
-def test_on_a_terminal_each_look_takes_the_place_of_the_one_before(behind):
+def test_on_a_terminal_each_look_takes_the_place_of_the_one_before(end):
     main, terminal = pty.openpty()
     env = {"TERM": "xterm", "COLUMNS": "120", "LINES": "20"}
     watching = start(
@@ -191,7 +191,7 @@ def test_a_small_terminal_is_not_left_upwards(columns, groups, monkeypatch):
 
 
 @pytest.mark.feature(60)
-def test_elsewhere_each_look_is_printed_below_the_one_before(behind):
+def test_elsewhere_each_look_is_printed_below_the_one_before(end):
     with start("lag", "watch", "-i", "100ms") as watching:
         lines = [watching.stdout.readline().decode().split("\t") for _ in range(4)]
         watching.send_signal(signal.SIGINT)
@@ -201,7 +201,7 @@ def test_elsewhere_each_look_is_printed_below_the_one_before(behind):
     assert [line[1:4] for line in lines[1:]] == [["g", "t", "2"]] * 3
 
 
-def test_sorted_looks_are_sorted_one_by_one(behind):
+def test_sorted_looks_are_sorted_one_by_one(end):
     run("consume", "t", "-g", "h", "-e", "-c", 2, "-Q", 0)
     with start("lag", "watch", "-i", "100ms", "--sort", "-lag", "-o", "csv") as watching:
         lines = [watching.stdout.readline().decode().split(",") for _ in range(5)]
@@ -220,16 +220,16 @@ def test_sorted_looks_are_sorted_one_by_one(behind):
         (["--until-drained", "--where", "group = g"], 2, "name the groups instead"),
     ],
 )
-def test_what_can_not_be_watched_is_one_sentence(behind, args, code, sentence):
+def test_what_can_not_be_watched_is_one_sentence(end, args, code, sentence):
     result = run("lag", "watch", *args)
     assert (result.code, result.err.count("\n")) == (code, 1)
     assert sentence in result.err
 
 
-def test_a_limit_ends_what_waits_for_nothing(behind):
+def test_a_limit_ends_what_waits_for_nothing(end):
     result = run("lag", "watch", "-i", "100ms", "-o", "jsonl", "--limit", 2)
     assert (result.code, len(result.lines)) == (0, 2)
 
 
-def test_a_time_limit_ends_it(behind):
+def test_a_time_limit_ends_it(end):
     assert run("lag", "watch", "--timeout", "300ms", "-i", "100ms").code == 124

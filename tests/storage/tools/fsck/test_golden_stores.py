@@ -119,8 +119,8 @@ def test_a_check_can_begin_in_the_middle() -> None:
     assert later.healthy
     assert later.log_end == whole.log_end == view.log_max_offset()
     manifest = golden.manifest("small-files-4.9")["messages"]
-    behind = {row["commitLogOffset"] for row in manifest if row["commitLogOffset"] >= 196_608}
-    assert later.checked.records == len(behind)
+    past_end = {row["commitLogOffset"] for row in manifest if row["commitLogOffset"] >= 196_608}
+    assert later.checked.records == len(past_end)
 
 
 def test_progress_and_findings_are_told_as_they_come() -> None:

@@ -28,7 +28,7 @@ from storage.errors import (
     StoreNotFoundError,
 )
 from storage.files.fs import FileSystem
-from storage.format.crc import behind_zeros
+from storage.format.crc import crc_after_zeros
 from storage.store import MessageStore
 from storage.tools.snapshot.manifest import MAX_MANIFEST
 from storage.tools.snapshot.restore import restore_snapshot
@@ -90,7 +90,7 @@ def archive(path: Path, *members: bytes, files: list[list[Any]] | None = None) -
 
 
 def hole_crc(size: int) -> int:
-    return behind_zeros(0, size)
+    return crc_after_zeros(0, size)
 
 
 def many(head: bytes, size: int, path: Path, *, first: bool = False) -> Path:
