@@ -30,8 +30,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from .format.names import OURS
-
+_OURS: Final = "rmqctl"
+"""The folder of rmqctl's own files; ``storage.format.names`` may not be imported here."""
 _CHECKED: Final = "offsets.json"
 """The file of rmqctl's own that a check tells of; without others it can not even begin."""
 
@@ -190,7 +190,7 @@ class CorruptFileError(StoreError):
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
         sentence = f"{path} is damaged at byte {position}: {reason}"
-        if path.parent.name != OURS or path.name == _CHECKED:
+        if path.parent.name != _OURS or path.name == _CHECKED:
             sentence += "; 'rmqctl store fsck' lists all damage"
         super().__init__(sentence)
         self.path = path

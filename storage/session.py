@@ -7,8 +7,6 @@ remove ``abort``, whoever is killed at any instant.
 
 from __future__ import annotations
 
-import errno
-import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +22,12 @@ from storage.coordination.shared_state import (
 )
 from storage.coordination.shared_state_check import contradiction
 from storage.coordination.write_lock import WriteLock
-from storage.files.access import refuse_unwritable
+from storage.files.access import not_writable, refuse_unwritable
 from storage.files.creating import remove_left
-from storage.files.ownership import OwnerLockedOutError, refuse_to_shut_out
+from storage.files.ownership import refuse_to_shut_out
 from storage.format.names import ABORT, CONFIG, LOCK, OURS
 
-from .errors import StoreBrokenError, StoreContradictionError, StoreError, StoreNotWritableError
+from .errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -204,23 +202,6 @@ class Session:
         self._has_left = True
         self.write_lock.shut()
         self.write_lock.shared = None
-
-
-def not_writable(root: Path, error: OSError) -> StoreError:
-    """The error for a folder that the system does not let us write."""
-    reasons = {
-        errno.EROFS: "the file system is mounted read-only",
-        errno.EACCES: "no permission",
-        errno.EPERM: "no permission",
-        errno.ENOSPC: "no space is left on the device",
-        errno.EDQUOT: "the disk quota is used up",
-    }
-    what = reasons.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
-    if isinstance(error, OwnerLockedOutError):
-        return StoreNotWritableError(root, error.strerror or "")
-    if error.filename:
-        what = f"{what} ({error.filename})"
-    return StoreNotWritableError(root, what)
 
 
 def _refuse_network_file_system(root: Path) -> None:

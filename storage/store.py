@@ -23,13 +23,14 @@ from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
 from .deadlines import MAX_CLOSE_S
 from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
+from .files.access import not_writable
 from .files.fs import FileSystem
 from .format.encode import prepare
 from .format.names import COMMITLOG
 from .format.prepared_table import PreparedTable
 from .layout import create_store, was_created_here
 from .results import PutMessageResult, PutMessageStatus
-from .session import Session, not_writable
+from .session import Session
 
 if TYPE_CHECKING:
     from storage.append.file_deletion import DeletedFiles

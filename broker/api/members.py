@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from broker.filter.subscription import SUB_ALL
+from storage.read.tag_filter import SUB_ALL
 
 from .offsets import ConsumeFromWhere
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from broker.filter.subscription import SUB_ALL
 from storage.format.message import MessageExt
+from storage.read.tag_filter import SUB_ALL
 from storage.results import GetMessageStatus
 
 from .offsets import OffsetCommit

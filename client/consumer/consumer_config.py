@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
 MAX_RECONSUME_TIMES_CONCURRENTLY: Final = 16
-MAX_RECONSUME_TIMES_ORDERLY: Final = (1 << 31) - 1
 
 
 def _half_an_hour_ago() -> int:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from broker.api.send_back import SendBackRequest
 from broker.errors import BrokerError
 from client.errors import UNANSWERED, ClientError
-from client.listener.service import ListenerResult
+from client.listener.service import MAX_RECONSUME_TIMES_ORDERLY, ListenerResult
+from client.producer.producer import Producer
 from storage.format.errors import BodyError
 from storage.format.message import (
     PROPERTY_MAX_RECONSUME_TIMES,
@@ -26,7 +27,7 @@ from storage.format.message import (
     retry_topic,
 )
 
-from .consumer_config import MAX_RECONSUME_TIMES_CONCURRENTLY, MAX_RECONSUME_TIMES_ORDERLY
+from .consumer_config import MAX_RECONSUME_TIMES_CONCURRENTLY
 
 if TYPE_CHECKING:
     from client.runtime.instance import ClientInstance
@@ -109,7 +110,7 @@ class SendBack:
         again = self._retry(message, max_reconsume_times, returned.failure)
         again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
         try:
-            self._instance.inner_producer().send(again)
+            self._instance.inner_producer(Producer.inner).send(again)
         except Exception as error:  # noqa: BLE001 - an answer like any other
             return error
         return None
@@ -123,7 +124,7 @@ class SendBack:
         again = self._retry(message, max_reconsume_times, failure)
         again.properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.msg_id)
         again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times)
-        self._instance.inner_producer().send(again)
+        self._instance.inner_producer(Producer.inner).send(again)
 
     def _retry(
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]

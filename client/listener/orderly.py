@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
 from broker.retry.failure_reason import failure_properties, text_of
-from client.consumer.consumer_config import MAX_RECONSUME_TIMES_ORDERLY
+from client.listener.service import MAX_RECONSUME_TIMES_ORDERLY
 from storage.format.message import MessageExt, MessageQueue, retry_topic
 
 from .consume_hooks import call_after, call_before, return_type

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .process_queue import ProcessQueue
     from .worker_pool import BorrowedWorker, WorkerPool
 
+MAX_RECONSUME_TIMES_ORDERLY: Final = (1 << 31) - 1
+"""How often a message comes again in order where no limit is set."""
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from broker.api.send import SendOptions, SendResult
-from broker.config import unique_ids_of
 from broker.errors import BrokerError, MessageIllegalError
 from broker.send.compression import compress_body
 from broker.validation import (
@@ -19,6 +18,7 @@ from broker.validation import (
     check_types,
 )
 from client.errors import UNANSWERED, RemotingTimeoutError
+from client.runtime.unique_ids import client_unique_ids
 from client.send_kinds import CommunicationMode, MessageType
 from storage.format.message import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
     from client.hooks import CheckForbiddenHook, SendMessageContext, SendMessageHook
     from client.runtime.routes import Routes
     from client.timing import Clock
-    from storage.format.message_id import UniqueIds
 
     from .config import ProducerConfig
 
 logger = logging.getLogger("rmqctl.client")
 
-_LOCALHOST: Final = "127.0.0.1:0"
 _NORMAL: Final = MessageType.Normal_Msg
 _ONEWAY: Final = CommunicationMode.ONEWAY
 _REFUSED: Final = (*UNANSWERED, BrokerError)
@@ -300,11 +298,3 @@ class SendKernel:
             ids = self.unique_ids.take(len(missing), now_ms)
             for properties, unique_id in zip(missing, ids.texts(), strict=True):
                 properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
-
-
-def client_unique_ids(client_ip: str) -> UniqueIds:
-    """Make a generator of ids; a client whose address is no address is on this machine."""
-    try:
-        return unique_ids_of(f"{client_ip}:0")
-    except ValueError:
-        return unique_ids_of(_LOCALHOST)

@@ -132,6 +132,11 @@ class Producer(ForkAware):
         producer.start()
         return producer
 
+    @classmethod
+    def inner(cls, instance: ClientInstance) -> Self:
+        """Make the producer that sends what consumers of a client give back."""
+        return cls.within(instance, INNER_PRODUCER_GROUP)
+
     # -- life
 
     @property
@@ -355,10 +360,11 @@ class Producer(ForkAware):
         return instance
 
     def _trace(self, instance: ClientInstance) -> None:
-        from client.trace.dispatcher import TraceDispatcher
         from client.trace.trace_hooks import SendMessageTraceHook
 
-        self._dispatcher = TraceDispatcher.of(
+        from .tracing import trace_dispatcher
+
+        self._dispatcher = trace_dispatcher(
             instance, self.group, "PRODUCE", self.config.customized_trace_topic
         )
         self.send_message_hooks.append(SendMessageTraceHook(self._dispatcher, instance.clock))

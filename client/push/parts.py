@@ -26,9 +26,11 @@ def start_trace(consumer: PushConsumer) -> ConsumeMessageTraceHook | None:
     """Have calls of the listener leave traces, if that is wanted."""
     if not consumer.config.enable_msg_trace:
         return None
+    from client.producer.tracing import trace_dispatcher
     from client.trace.trace_hooks import ConsumeMessageTraceHook
 
     topic = consumer.config.customized_trace_topic
-    hook = ConsumeMessageTraceHook.of(consumer.instance, consumer.group, topic)
+    dispatcher = trace_dispatcher(consumer.instance, consumer.group, "CONSUME", topic)
+    hook = ConsumeMessageTraceHook.of(consumer.instance, dispatcher)
     consumer.consume_hooks.append(hook)
     return hook

@@ -286,13 +286,11 @@ class ClientInstance:
             ScheduledTask("adjustThreadPool", 60_000, 60_000, self.adjust_thread_pool),
         )
 
-    def inner_producer(self) -> Producer:
+    def inner_producer(self, make: Callable[[ClientInstance], Producer]) -> Producer:
         """Give the producer that sends retries, CLIENT_INNER_PRODUCER; made at first use."""
-        from client.producer.producer import INNER_PRODUCER_GROUP, Producer
-
         with self._lock:
             if self._inner_producer is None:
-                self._inner_producer = Producer.within(self, INNER_PRODUCER_GROUP)
+                self._inner_producer = make(self)
             return self._inner_producer
 
     # -- brokers

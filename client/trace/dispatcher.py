@@ -8,20 +8,17 @@ trace.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from client.producer.config import ProducerConfig
-from storage.format.message import TRACE_TOPIC, Message
+from storage.format.message import Message
 
 from .trace import TraceContext, encode_trace, trace_keys
 
 if TYPE_CHECKING:
     from client.producer.producer import Producer
-    from client.runtime.instance import ClientInstance
     from client.timing import Clock, Scheduler
 
 logger = logging.getLogger("rmqctl.client.trace")
@@ -33,10 +30,6 @@ MAX_MSG_SIZE: Final = 128_000
 FLUSH_CHARACTERS: Final = MAX_MSG_SIZE - 10_000
 FLUSH_KEY_CHARACTERS: Final = 30_000
 """A message's properties hold 32,767 bytes; RocketMQ loses segments with more keys than that."""
-SEND_TIMEOUT_MS: Final = 5_000
-GROUP_NAME_PREFIX: Final = "_INNER_TRACE_PRODUCER"
-
-_counter = itertools.count(1)
 
 
 class TraceDispatcher:
@@ -57,18 +50,6 @@ class TraceDispatcher:
         self._first_timestamp = 0
         self._scheduled = self._hurried = False
         self._discarded = 0
-
-    @classmethod
-    def of(
-        cls, instance: ClientInstance, group: str, kind: str, trace_topic: str = TRACE_TOPIC
-    ) -> TraceDispatcher:
-        """Make the dispatcher of a group; ``kind`` is PRODUCE or CONSUME."""
-        from client.producer.producer import Producer
-
-        config = ProducerConfig(send_msg_timeout_ms=SEND_TIMEOUT_MS, max_message_size=MAX_MSG_SIZE)
-        name = f"{GROUP_NAME_PREFIX}-{group}-{kind}-{next(_counter)}"
-        producer = Producer.within(instance, name, config)
-        return cls(producer, trace_topic, instance.clock, instance.scheduler)
 
     @property
     def discarded(self) -> int:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.send import SendStatus
 from client.hooks import CONSUME_CONTEXT_TYPE, ConsumeReturnType, MessageType
-from client.producer.kernel import client_unique_ids
+from client.runtime.unique_ids import client_unique_ids
 from storage.format.host import unpack_host
 from storage.format.message import (
     PROPERTY_KEYS,
     PROPERTY_MSG_REGION,
     PROPERTY_TRACE_SWITCH,
-    TRACE_TOPIC,
     MessageExt,
 )
 from storage.format.message_id import parse_offset_msg_id
@@ -81,13 +80,10 @@ class ConsumeMessageTraceHook:
         self._request_id = request_id
 
     @classmethod
-    def of(
-        cls, instance: ClientInstance, group: str, trace_topic: str = TRACE_TOPIC
-    ) -> ConsumeMessageTraceHook:
-        """Make the hook of a consumer, with a dispatcher of its own; ``shutdown`` ends both."""
+    def of(cls, instance: ClientInstance, dispatcher: TraceDispatcher) -> ConsumeMessageTraceHook:
+        """Make the hook of a consumer, which owns the dispatcher; ``shutdown`` ends both."""
         clock = instance.clock
         ids = client_unique_ids(instance.config.client_ip)
-        dispatcher = TraceDispatcher.of(instance, group, "CONSUME", trace_topic)
         return cls(dispatcher, clock, lambda: ids.next(clock.now_ms()))
 
     def shutdown(self) -> None:

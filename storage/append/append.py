@@ -25,7 +25,7 @@ from storage.coordination.shared_state import (
     SharedState,
     Word,
 )
-from storage.coordination.shared_state_check import mend_queue, queue_agrees
+from storage.coordination.shared_state_check import queue_agrees
 from storage.errors import StoreBrokenError, StoreContradictionError
 from storage.files.access import refuse_unwritable_folders
 from storage.files.mapped_file_queue import MappedFileQueue
@@ -302,6 +302,8 @@ class Appender:
                 return
         finally:
             maps.drop()
+        from .queue_end import mend_queue  # which loads all readers, and is hardly ever needed
+
         if not mend_queue(shared, topic, queue_id, self._config):
             shared.words[Word.FAILED] = 1  # the next first-in makes all anew
             raise StoreContradictionError(

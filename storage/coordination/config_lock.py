@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from storage.files.access import not_writable
 from storage.format.names import LOCK
 
 from .write_lock import WriteLock
@@ -24,8 +25,6 @@ def config_lock(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     try:
         write_lock = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
     except OSError as error:
-        from storage.session import not_writable  # which imports all of the writer
-
         raise not_writable(root, error) from error
     try:
         with write_lock.held():

@@ -30,7 +30,6 @@ from .shared_state import QUEUES_NAME, STAGE_DISPATCH, STAGE_KEYS, STAGE_NONE, S
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.config import StoreConfig
     from storage.files.read_files import ReadOnlyFiles
 
     from .shared_state import SharedState
@@ -231,27 +230,6 @@ def queue_agrees(shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFi
         return True
     offset, size = _unit(row, end - 1)
     return size > 0 and offset >= 0 and offset + size <= _batch_end(shared)
-
-
-def mend_queue(shared: SharedState, topic: str, queue_id: int, config: StoreConfig) -> bool:
-    """Make a queue end where files and log say; False if they lack units that the log has, which
-    is more than a wrong word. Needs the gate; nothing is half done."""
-    from storage.files.read_files import StoreFiles
-    from storage.read.scan_bounds import ScanBounds
-
-    slot = shared.slot(topic, queue_id)
-    bounds = ScanBounds(StoreFiles(shared.path.parent.parent, config), config, doubtful=True)
-    try:
-        end = bounds.next_offset(topic, queue_id)
-        whole = not bounds.rebuilt.next_offset(topic, queue_id)
-        whole = whole and bounds.log_end() == shared.words[Word.LOG_END]
-    finally:
-        bounds.close()
-    if slot is None or not whole:
-        return False
-    shared.set_next_offset(slot, end)
-    shared.set_synced_offset(slot, 0)
-    return True
 
 
 def _unit(row: ReadOnlyFiles, queue_offset: int) -> tuple[int, int]:

@@ -6,10 +6,11 @@ queue names, say. So it is asked first: it costs some microseconds once an openi
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
-from storage.errors import StoreNotWritableError
+from storage.errors import StoreError, StoreNotWritableError
 from storage.format.names import (
     ABORT,
     CHECKPOINT,
@@ -20,6 +21,8 @@ from storage.format.names import (
     LOCK,
     OURS,
 )
+
+from .ownership import OwnerLockedOutError
 
 _FOLDERS = ("", COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS)
 _FILES = (LOCK, ABORT, CHECKPOINT, f"{OURS}/shared", f"{OURS}/queues")
@@ -65,3 +68,20 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208 - once an opening
     except OSError:
         return []
+
+
+def not_writable(root: Path, error: OSError) -> StoreError:
+    """The error for a folder that the system does not let us write."""
+    reasons = {
+        errno.EROFS: "the file system is mounted read-only",
+        errno.EACCES: "no permission",
+        errno.EPERM: "no permission",
+        errno.ENOSPC: "no space is left on the device",
+        errno.EDQUOT: "the disk quota is used up",
+    }
+    what = reasons.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
+    if isinstance(error, OwnerLockedOutError):
+        return StoreNotWritableError(root, error.strerror or "")
+    if error.filename:
+        what = f"{what} ({error.filename})"
+    return StoreNotWritableError(root, what)

@@ -59,11 +59,7 @@ def _compiled(name: str) -> Any:
 
 
 if native.compiled is not None:
-    native.compiled.bind_sent(Message, MessageInner)
-    # Programs that send make one for each message: half of that time was Python's. A dict for each
-    # was half of what was left, and nobody looks into most of them.
-    Message.properties = native.compiled.make_late(Message.__init__)  # type: ignore[misc]
-    Message.__init__ = native.compiled.Made.__init__  # type: ignore[method-assign]
+    native.compiled.bind_inner(MessageInner)
 
 look_at: Final[LookAt] = _compiled("look_at")
 """Tell whether a message is plain, with a body of 1 byte to so many."""

@@ -91,12 +91,15 @@ def read_at(log: memoryview, position: int, limit: int, offset: int, unusual: in
 def parse_properties(data: bytes, /) -> dict[str, str]:
     """See storage.format.properties.parse_properties."""
 
-def bind_sent(message_class: type, inner_class: type, /) -> None:
-    """Say what is sent, and what is made of it; see storage.format.plain_message."""
+def bind_message(message_class: type, /) -> None:
+    """Say what is sent; see storage.format.message."""
+
+def bind_inner(inner_class: type, /) -> None:
+    """Say what is made of a message that is stored; see storage.format.plain_message."""
 
 def make_late(pure: Callable[..., None], /) -> Any:
     """What Message is to have as ``properties``, which are made late from then on; ``pure`` is its
-    own ``__init__``. After ``bind_sent``."""
+    own ``__init__``. After ``bind_message``."""
 
 class Made:
     """What Message comes from: its ``__init__`` does what the one that make_late was told does."""

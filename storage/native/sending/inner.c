@@ -97,7 +97,7 @@ static int shared_of(PyObject *const *arguments, struct shared *shared)
     for (int number = 0; number < 5; number++)
         shared->origin[number] = PyTuple_GetItem(arguments[4], number);
     if (inner_type == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "bind_sent comes first");
+        PyErr_SetString(PyExc_RuntimeError, "bind_inner comes first");
         return -1;
     }
     return 0;

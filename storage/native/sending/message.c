@@ -126,13 +126,13 @@ static PyGetSetDef properties_way = {"properties", get_properties, set_propertie
 
 const char make_late_doc[] =
     "make_late(pure)\n\n"
-    "What the class that bind_sent was told is to have as ``properties``: from now on they are made"
+    "What the class that bind_message was told is to have as ``properties``: from now on they are made"
     " when somebody asks for them. ``pure`` is its own __init__, for what Made leaves to it.";
 PyObject *make_late(PyObject *module, PyObject *function)
 {
     (void)module;
     if (sent_type == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "bind_sent comes first");
+        PyErr_SetString(PyExc_RuntimeError, "bind_message comes first");
         return NULL;
     }
     Py_INCREF(function);

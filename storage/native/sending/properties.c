@@ -14,17 +14,16 @@ static const char *const NAMES[SENT_SLOTS] = {"topic", "body", "flag", "properti
 Py_ssize_t sent_slots[SENT_SLOTS];
 static PyObject *unique_name, *properties_name;
 
-PyDoc_STRVAR(bind_doc, "bind_sent(message_class, inner_class)\n\n"
-                       "Say what is sent, and what is made of it; once, before all others.");
-static PyObject *bind_sent(PyObject *module, PyObject *args)
+PyDoc_STRVAR(bind_message_doc, "bind_message(message_class)\n\n"
+                               "Say what is sent; once, before all others.");
+static PyObject *bind_message(PyObject *module, PyObject *type)
 {
-    PyTypeObject *type, *inner;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &type, &PyType_Type, &inner))
-        return NULL;
+    if (!PyType_Check(type))
+        return PyErr_Format(PyExc_TypeError, "a class is wanted");
     PyMemberDef *member = NULL;
-    if (PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)
-        member = PyType_GetSlot(type, Py_tp_members);
+    if (PyType_GetFlags((PyTypeObject *)type) & Py_TPFLAGS_HEAPTYPE)
+        member = PyType_GetSlot((PyTypeObject *)type, Py_tp_members);
     Py_ssize_t found[SENT_SLOTS] = {0};
     for (; member != NULL && member->name != NULL; member++)
         for (int slot = 0; slot < SENT_SLOTS; slot++)
@@ -33,15 +32,23 @@ static PyObject *bind_sent(PyObject *module, PyObject *args)
     for (int slot = 0; slot < SENT_SLOTS; slot++)
         if (!found[slot])
             return PyErr_Format(PyExc_TypeError, "the class has no slot %s", NAMES[slot]);
-    if (!PyType_IsSubtype(inner, &PyTuple_Type))
-        return PyErr_Format(PyExc_TypeError, "the second class is no tuple");
     memcpy(sent_slots, found, sizeof sent_slots);
-    Py_INCREF((PyObject *)type);
+    Py_INCREF(type);
     Py_XDECREF((PyObject *)sent_type);
-    sent_type = type;
-    Py_INCREF((PyObject *)inner);
+    sent_type = (PyTypeObject *)type;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(bind_inner_doc, "bind_inner(inner_class)\n\n"
+                             "Say what is made of a message that is stored; once, before inner_message.");
+static PyObject *bind_inner(PyObject *module, PyObject *type)
+{
+    (void)module;
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type))
+        return PyErr_Format(PyExc_TypeError, "a class of tuples is wanted");
+    Py_INCREF(type);
     Py_XDECREF((PyObject *)inner_type);
-    inner_type = inner;
+    inner_type = (PyTypeObject *)type;
     Py_RETURN_NONE;
 }
 
@@ -396,7 +403,8 @@ static PyObject *give_ids(PyObject *module, PyObject *arguments)
 }
 
 PyMethodDef property_functions[] = {
-    {"bind_sent", bind_sent, METH_VARARGS, bind_doc},
+    {"bind_message", bind_message, METH_O, bind_message_doc},
+    {"bind_inner", bind_inner, METH_O, bind_inner_doc},
     {"make_late", make_late, METH_O, make_late_doc},
     {"look_at", (PyCFunction)(void (*)(void))look_at, METH_FASTCALL, look_at_doc},
     {"have_topic", (PyCFunction)(void (*)(void))have_topic, METH_FASTCALL, have_topic_doc},

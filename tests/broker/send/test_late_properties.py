@@ -18,7 +18,8 @@ from storage.format.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX as UNI
 from tests.support.compiled import compiled, needs_compiled
 
 if compiled is not None:
-    compiled.bind_sent(Message, MessageInner)
+    compiled.bind_message(Message)
+    compiled.bind_inner(MessageInner)
 
 pytestmark = needs_compiled
 LARGEST = 100_000

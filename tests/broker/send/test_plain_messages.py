@@ -23,7 +23,8 @@ from tests.support.compiled import compiled, needs_compiled
 from tests.support.messages_sent import any_messages, plain_messages
 
 if compiled is not None:
-    compiled.bind_sent(Message, MessageInner)
+    compiled.bind_message(Message)
+    compiled.bind_inner(MessageInner)
 
 pytestmark = needs_compiled
 LARGEST = 100
@@ -211,12 +212,14 @@ def test_messages_of_one_topic_are_told_from_others() -> None:
 
 
 def fresh_message_class() -> Any:
-    """The class as message.py has it, which no compiled code has touched."""
+    """The class as it is where nothing is compiled."""
     spec = find_spec("storage.format.message")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "compiled", None)
+        spec.loader.exec_module(module)
     return module.Message
 
 

@@ -41,7 +41,8 @@ OPTIONS = SendOptions("g", born_timestamp=NOW - 5)
 @pytest.fixture(autouse=True)
 def with_compiled_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "compiled", compiled)
-    compiled.bind_sent(Message, MessageInner)
+    compiled.bind_message(Message)
+    compiled.bind_inner(MessageInner)
 
 
 @contextmanager

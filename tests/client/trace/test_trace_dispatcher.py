@@ -11,7 +11,8 @@ from broker.api.send import SendStatus
 from client.hooks import CONSUME_CONTEXT_TYPE, ConsumeMessageContext
 from client.producer.config import ProducerConfig
 from client.producer.producer import Producer
-from client.trace.dispatcher import QUEUE_SIZE, TraceDispatcher
+from client.producer.tracing import trace_dispatcher
+from client.trace.dispatcher import QUEUE_SIZE
 from client.trace.trace import TraceBean, TraceContext, TraceType, decode_traces, query_traces
 from client.trace.trace_hooks import ConsumeMessageTraceHook
 from storage.configs.topics import TopicConfig
@@ -40,7 +41,7 @@ def traced(manager, broker):
 @pytest.fixture
 def dispatcher(manager, broker):
     with Producer("host", brokers=[broker], manager=manager) as producer:
-        yield TraceDispatcher.of(producer.instance, "group", "CONSUME")
+        yield trace_dispatcher(producer.instance, "group", "CONSUME")
 
 
 def context(number, keys="k"):
@@ -174,7 +175,8 @@ def test_a_listeners_call_is_traced_before_and_after(manager, broker, clock):
         message_queue=MessageQueue("T", "broker-a", 0),
     )
     with Producer("host", brokers=[broker], manager=manager) as host:
-        hook = ConsumeMessageTraceHook.of(host.instance, "consumers", "Traces")
+        dispatcher = trace_dispatcher(host.instance, "consumers", "CONSUME", "Traces")
+        hook = ConsumeMessageTraceHook.of(host.instance, dispatcher)
         hook.consume_message_before(call)
         clock.advance(30)
         call.success, call.props[CONSUME_CONTEXT_TYPE] = False, "TIME_OUT"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.append.queue_end import mend_queue
 from storage.coordination.shared_state import (
     QUEUES_NAME,
     STAGE_DISPATCH,
@@ -17,7 +18,7 @@ from storage.coordination.shared_state import (
     SharedState,
     Word,
 )
-from storage.coordination.shared_state_check import _agrees, contradiction, mend_queue, queue_agrees
+from storage.coordination.shared_state_check import _agrees, contradiction, queue_agrees
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.record import BLANK_SIZE
