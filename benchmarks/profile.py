@@ -24,7 +24,7 @@ from benchmarks.memory_stock import memory_stock
 from benchmarks.ours import new_store, put_column
 from benchmarks.workload import TOPIC, columns, messages
 from broker.embedded.broker import EmbeddedBroker
-from client import (
+from rmqctl import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     ConsumerConfig,

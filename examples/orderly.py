@@ -11,18 +11,18 @@ import threading
 from collections import defaultdict
 from pathlib import Path
 
-from broker.embedded.broker import EmbeddedBroker
-from client import (
+from rmqctl import (
+    SMALL_STORE,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
+    EmbeddedBroker,
     Message,
     MessageExt,
+    MessageStore,
     Producer,
     PushConsumer,
     select_by_hash,
 )
-from storage.config import SMALL_STORE
-from storage.store import MessageStore
 
 STEPS = ("created", "paid", "finished")
 ORDERS = [f"order-{number}" for number in range(1, 7)]

@@ -10,17 +10,17 @@ import sys
 import threading
 from pathlib import Path
 
-from broker.embedded.broker import EmbeddedBroker
-from client import (
+from rmqctl import (
+    SMALL_STORE,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
+    EmbeddedBroker,
     Message,
     MessageExt,
+    MessageStore,
     Producer,
     PushConsumer,
 )
-from storage.config import SMALL_STORE
-from storage.store import MessageStore
 
 
 class InsufficientBalanceError(Exception):

@@ -17,20 +17,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.embedded.broker import EmbeddedBroker
-from client import (
+from rmqctl import (
+    PROPERTY_MAX_OFFSET,
+    SMALL_STORE,
+    Boundary,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
+    EmbeddedBroker,
     Message,
     MessageExt,
+    MessageStore,
     Producer,
     PushConsumer,
+    TopicConfig,
 )
-from storage.config import SMALL_STORE
-from storage.configs.topics import TopicConfig
-from storage.format.message import PROPERTY_MAX_OFFSET
-from storage.read.by_time import Boundary
-from storage.store import MessageStore
 
 DAY_MS = 86_400_000
 OLD, NEW = 100, 10

@@ -11,20 +11,20 @@ import sys
 import threading
 from pathlib import Path
 
-from broker.config import BrokerConfig
-from broker.embedded.broker import EmbeddedBroker
-from client import (
+from rmqctl import (
+    SMALL_STORE,
+    BrokerConfig,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
+    EmbeddedBroker,
     LocalTransactionState,
     Message,
     MessageExt,
+    MessageStore,
     PushConsumer,
+    TopicConfig,
     TransactionProducer,
 )
-from storage.config import SMALL_STORE
-from storage.configs.topics import TopicConfig
-from storage.store import MessageStore
 
 
 class Orders:

@@ -76,7 +76,7 @@ def split_batch(
 
     A message that is too large by itself makes a batch of its own, which is refused when sent.
 
-    >>> from client import Message
+    >>> from rmqctl import Message
     >>> many = [Message("OrderEvent", b"x" * 1_000_000) for _ in range(10)]
     >>> [len(batch) for batch in split_batch(many)]
     [4, 4, 2]

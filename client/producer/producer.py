@@ -46,7 +46,7 @@ class Producer(ForkAware):
     """Sends messages, from any number of threads; a context manager that starts and shuts down.
 
     >>> from broker.embedded.broker import EmbeddedBroker
-    >>> from client import Message, Producer
+    >>> from rmqctl import Message, Producer
     >>> with EmbeddedBroker.open(store) as broker:
     ...     with Producer("order-service", brokers=[broker]) as producer:
     ...         result = producer.send(Message("OrderEvent", b"created", keys="order-1001"))
@@ -104,7 +104,7 @@ class Producer(ForkAware):
     def open(cls, store: str | Path, group: str, config: ProducerConfig | None = None) -> Self:
         """Make a producer for the store in a folder; the store is closed with the producer.
 
-        >>> from client import Message, Producer
+        >>> from rmqctl import Message, Producer
         >>> with Producer.open(store, "order-service") as producer:
         ...     queue = producer.send(Message("OrderEvent", b"paid")).message_queue
         >>> queue.topic
@@ -242,7 +242,7 @@ class Producer(ForkAware):
         default the config's, is for all attempts together. Stored as the broker's
         flush_disk_type says when this returns; look at ``send_status``.
 
-        >>> from client import Message, Producer, select_by_hash
+        >>> from rmqctl import Message, Producer, select_by_hash
         >>> with Producer.open(store, "order-service") as producer:
         ...     for step in (b"created", b"paid", b"finished"):
         ...         message = Message("OrderSteps", step)

@@ -68,7 +68,7 @@ def select_by_hash(
 ) -> MessageQueue:
     """Choose by the hash of ``arg``, as Java clients do (SelectMessageQueueByHash).
 
-    >>> from client import Message, MessageQueue
+    >>> from rmqctl import Message, MessageQueue
     >>> queues = [MessageQueue("OrderEvent", "broker-a", i) for i in range(4)]
     >>> select_by_hash(queues, Message("OrderEvent", b"paid"), "order-1001").queue_id
     3

@@ -82,7 +82,7 @@ class TransactionSendResult(NamedTuple):
 class TransactionProducer(Producer):
     """A producer whose messages may hang on a local transaction.
 
-    >>> from client import LocalTransactionState, TransactionProducer
+    >>> from rmqctl import LocalTransactionState, TransactionProducer
     >>> class Orders:
     ...     def execute_local_transaction(self, message, arg):
     ...         return LocalTransactionState.COMMIT_MESSAGE

@@ -19,7 +19,7 @@ DEADLINE_S = 60
 
 _BEGIN = """
 import os, sys, threading
-from client import (
+from rmqctl import (
     ConsumeConcurrentlyStatus,
     ConsumerConfig,
     LitePullConsumer,

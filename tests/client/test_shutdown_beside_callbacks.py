@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from client import (
+from client.consumer.consumer_config import ConsumerConfig
+from client.errors import ClientStateError
+from client.producer.bounded_executor import BoundedExecutor
+from client.producer.config import ProducerConfig
+from client.pull.lite_pull_consumer import LitePullConfig
+from rmqctl import (
     ConsumeConcurrentlyStatus,
     LitePullConsumer,
     LocalTransactionState,
@@ -18,11 +23,6 @@ from client import (
     PushConsumer,
     TransactionProducer,
 )
-from client.consumer.consumer_config import ConsumerConfig
-from client.errors import ClientStateError
-from client.producer.bounded_executor import BoundedExecutor
-from client.producer.config import ProducerConfig
-from client.pull.lite_pull_consumer import LitePullConfig
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from tests.support.consumers import eventually

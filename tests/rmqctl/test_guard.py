@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rmqctl.__main__ import SIBLINGS, foreign_packages
+from rmqctl.shadowed import SIBLINGS, foreign_packages
 from tests.support.cli import ROOT
 
 

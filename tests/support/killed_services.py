@@ -23,8 +23,8 @@ from broker.api.transactions import EndTransactionRequest, LocalTransactionState
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from broker.transaction.check import TransactionCheckService
-from client import ConsumeConcurrentlyStatus, PushConsumer
 from client.consumer.consumer_config import ConsumerConfig
+from rmqctl import ConsumeConcurrentlyStatus, PushConsumer
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, SCHEDULE_TOPIC, Message, dlq_topic

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.embedded.broker import EmbeddedBroker
-from client import Message
+from rmqctl import Message
 from storage.format.encode import MessageInner, prepare
 from storage.format.properties import encode_properties
 from storage.format.record import BLANK_MAGIC, CheckKind, check_record, decode_record

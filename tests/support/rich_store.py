@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from broker.api.transactions import LocalTransactionState
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from client import Message, Producer, TransactionProducer
 from client.producer.config import ProducerConfig
+from rmqctl import Message, Producer, TransactionProducer
 from storage.config import StoreConfig
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig

@@ -16,8 +16,8 @@ from broker.api.offsets import OffsetCommit
 from broker.api.pull import PullRequest
 from broker.config import BrokerConfig
 from broker.members.notices import Notices
-from client import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, Producer, PushConsumer
 from client.consumer.consumer_config import ConsumerConfig
+from rmqctl import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, Producer, PushConsumer
 from storage.configs.topics import TopicConfig
 from storage.errors import StoreClosedError, StoreError
 from storage.format.message import Message

@@ -12,7 +12,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
-from client import ConsumeConcurrentlyStatus, PushConsumer
+from rmqctl import ConsumeConcurrentlyStatus, PushConsumer
 from storage.errors import StoreError
 from storage.format.message import Message
 from storage.store import MessageStore

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from client import ConsumeConcurrentlyStatus, PushConsumer
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener import send_back_batcher
 from client.listener.send_back_batcher import TURN_S
+from rmqctl import ConsumeConcurrentlyStatus, PushConsumer
 from storage.configs.topics import TopicConfig
 from storage.format.message import SCHEDULE_TOPIC
 from tests.support.consumers import eventually

@@ -10,8 +10,8 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from client import Message, Producer
 from client.producer.config import ProducerConfig
+from rmqctl import Message, Producer
 from rmqctl.message.exchange.masking import parse_rules
 from rmqctl.store.carve.transform import RecordTransform, UnmaskableError
 from storage.config import SMALL_STORE
