@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
-from storage.index.sizes import find_index_sizes
 
 from .config import FIXED_FIELDS, StoreConfig
 from .configs.store_settings import read_store_settings, settings_error
@@ -179,6 +178,8 @@ def not_covered(root: Path) -> list[str]:
 
 
 def _sizes_of_files(root: Path, base: StoreConfig) -> dict[str, int]:
+    from storage.index.sizes import find_index_sizes  # for stores that others have made
+
     sizes = {}
     log = _log_file_size(root / COMMITLOG)
     if log is not None:

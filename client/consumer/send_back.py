@@ -15,7 +15,6 @@ from broker.api.send_back import SendBackRequest
 from broker.errors import BrokerError
 from client.errors import UNANSWERED, ClientError
 from client.listener.service import MAX_RECONSUME_TIMES_ORDERLY, ListenerResult
-from client.producer.producer import Producer
 from storage.format.errors import BodyError
 from storage.format.message import (
     PROPERTY_MAX_RECONSUME_TIMES,
@@ -110,10 +109,15 @@ class SendBack:
         again = self._retry(message, max_reconsume_times, returned.failure)
         again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
         try:
-            self._instance.inner_producer(Producer.inner).send(again)
+            self._send_anew(again)
         except Exception as error:  # noqa: BLE001 - an answer like any other
             return error
         return None
+
+    def _send_anew(self, message: Message) -> None:
+        from client.producer.producer import Producer  # most consumers never need one
+
+        self._instance.inner_producer(Producer.inner).send(message)
 
     def send_orderly_to_retry(
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]
@@ -124,7 +128,7 @@ class SendBack:
         again = self._retry(message, max_reconsume_times, failure)
         again.properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.msg_id)
         again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times)
-        self._instance.inner_producer(Producer.inner).send(again)
+        self._send_anew(again)
 
     def _retry(
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]

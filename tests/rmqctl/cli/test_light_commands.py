@@ -21,6 +21,12 @@ LOOKS = [
     *(["offset", "history"], ["audit", "list"], ["offset", "orphans"]),
     *(["lag", "show"], ["message", "query", "-k", "k", "-t", "t"], ["dlq", "list"]),
 ]
+PACKAGES = {
+    ".".join(path.parent.relative_to(ROOT).parts)
+    for package in ("rmqctl", "analytics", "client", "broker", "storage")
+    for path in (ROOT / package).rglob("__init__.py")
+}
+"""They hold a docstring each, and are not counted."""
 
 
 def modules_of(*args, env=None):
@@ -37,7 +43,7 @@ def test_nothing_heavy_is_imported(store, args):
     modules = modules_of(*args)
     assert "rmqctl.cli.context" in modules
     assert not modules & (HEAVY | FOR_OTHERS)
-    assert len(modules) <= 295
+    assert len(modules - PACKAGES) <= 276
 
 
 @pytest.mark.parametrize("args", [["topic", "create", "u"], ["store", "init", "new"]], ids=" ".join)
@@ -89,7 +95,7 @@ def test_one_message_is_sent_without_logs(store):
 def test_a_member_imports_no_more_than_it_needs(store, tmp_path):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     # One that stays for longer runs services by the way: on a slow machine this one, too.
-    patient = "import rmqctl.cli.services\nrmqctl.services.AFTER_S = 60\n"
+    patient = "import rmqctl.cli.services\nrmqctl.cli.services.AFTER_S = 60\n"
     (tmp_path / "sitecustomize.py").write_text(patient)
     modules = modules_of("consume", "t", "-g", "g", "-e", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
     assert "client.push.push_consumer" in modules
