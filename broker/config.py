@@ -58,7 +58,7 @@ class BrokerConfig:
     """Whether a group's expression holds for its retries too (filterSupportRetry)."""
     keep_failure_reasons: bool = True
     """Whether a message that is sent back keeps what its consumer says of the failure; RocketMQ
-    has no such thing (broker.failure_reason)."""
+    has no such thing (broker.retry.failure_reason)."""
     zero_when_young: bool = True
     """Whether a group without progress starts at 0 in a queue whose first message is still in
     memory, as the real broker has it (ConsumerManageProcessor.queryConsumerOffset)."""

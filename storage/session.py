@@ -1,6 +1,6 @@
 """Opening and closing a store for writing: who is first in, who is last out.
 
-The sequences (ARCHITECTURE.md, "One folder, many processes") keep a Java broker out while any
+The sequences (docs/internals/concurrency.md) keep a Java broker out while any
 rmqctl process is in, let exactly the first one judge the page, and let exactly the last one
 remove ``abort``, whoever is killed at any instant.
 """

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class LocalTransactionState(StrEnum):
-    """What became of a producer's local transaction (client.producer.LocalTransactionState)."""
+    """What became of a producer's local transaction (LocalTransactionState of 4.9)."""
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
     ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"

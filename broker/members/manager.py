@@ -3,7 +3,7 @@
 A client that is connected here is said in this process's station file, for all processes to read;
 it lives as long as its process does. So there is no table that could be wrong: whoever asks for a
 group's members reads what the living say. What RocketMQ's broker tells its clients over their
-connections goes as letters (broker.notices), and each broker calls its own clients.
+connections goes as letters (broker.members.notices), and each broker calls its own clients.
 
 Lock order: ``_lock`` > that of QueueLocks. Clients are called under none of them.
 """

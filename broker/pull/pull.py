@@ -1,4 +1,4 @@
-"""Answering pulls (PullMessageProcessor of 4.9); those that wait: broker.held_pulls."""
+"""Answering pulls (PullMessageProcessor of 4.9); held ones: broker.pull.pull_request_hold."""
 
 from __future__ import annotations
 

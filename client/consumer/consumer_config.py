@@ -34,11 +34,12 @@ class ConsumerConfig:
 
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
-    """Where a group without progress begins; see broker.start_position for what that means."""
+    """Where a group without progress begins; see broker.offset.start_position."""
     consume_timestamp: int = field(default_factory=_half_an_hour_ago)
     """For CONSUME_FROM_TIMESTAMP, ms since the epoch; half an hour before this object was made."""
     allocate_message_queue_strategy: str | AllocateMessageQueueStrategy = "AVG"
-    """Who of a group gets which queues, by name or as an object (client.allocate). All members
+    """Who of a group gets which queues, by name or as an object (client.rebalance.allocate). All
+    members
     must have the same."""
 
     consume_thread_min: int = 20
@@ -94,7 +95,7 @@ class ConsumerConfig:
     await_termination_millis_when_shutdown: int = 0
     """How long a shutdown waits for running listeners."""
     record_failure_reason: bool = True
-    """Whether a message that is given back says why in its properties (broker.failure_reason)."""
+    """Whether a message given back says why, see broker.retry.failure_reason."""
     consume_log: bool = False
     """Whether each call of the listener is logged with its status and message ids."""
     enable_msg_trace: bool = False

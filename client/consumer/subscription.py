@@ -19,7 +19,7 @@ SQL92: Final = "SQL92"
 
 
 class MessageSelector(NamedTuple):
-    """An expression and its language; None is every message (client.consumer.MessageSelector)."""
+    """An expression and its language; None is every message (MessageSelector of 4.9)."""
 
     expression: str | None = SUB_ALL
     expression_type: str = TAG

@@ -54,7 +54,7 @@ class Producer(ForkAware):
     <SendStatus.SEND_OK: 'SEND_OK'>
 
     With several brokers messages go to the queues of all of them in turn. A send that fails is
-    tried again, preferably at another broker (client.producer_sending tells when). A message
+    tried again, preferably at another broker (client.producer.sending tells when). A message
     gets a UNIQ_KEY when it is sent, and keeps it: sent again it is the same message to whoever
     looks out for repeats.
 

@@ -1,4 +1,4 @@
-"""Finishing or undoing the batch of a dead writer (crash table: ARCHITECTURE.md)."""
+"""Finishing or undoing the batch of a dead writer (crash table: docs/internals/append.md)."""
 
 from __future__ import annotations
 

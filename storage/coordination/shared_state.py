@@ -13,7 +13,7 @@ slot k, with a check sum (queue_names.py).
 
 Only the holder of the gate writes words (GATE_WANTED and the waiters' apart); readers take no lock.
 What a word means at which moment, and what a death between two stores leaves behind:
-ARCHITECTURE.md, "One folder, many processes".
+docs/internals/concurrency.md.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class SharedState:
         """Why a first-in must not trust this page, or None if it may.
 
         Trusted only if it is not stale, no sync failed, and the abort file is there if and only
-        if the state is open (sequences: ARCHITECTURE.md).
+        if the state is open (sequences: docs/internals/concurrency.md).
         """
         words = self.words
         stale = self.stale(log_file_size=log_file_size)

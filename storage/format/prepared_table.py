@@ -1,7 +1,7 @@
 """Prepared records that are compiled: one table for all columns; same answers as PreparedRecords.
 
-The table is bytes that C wrote (``Row`` of storage/native/record.h): numbers of 8 bytes, a row of
-``_COLUMNS`` for each record. Columns are made of it only if somebody asks for them.
+The table is bytes that C wrote (``Row`` of storage/native/writing/rows.h): numbers of 8 bytes, a
+row of ``_COLUMNS`` for each record. Columns are made of it only if somebody asks for them.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def query_key(
     unusual: int,
     /,
 ) -> tuple[list[Any], list[int], int, int] | None:
-    """See storage.read.by_key.query_message: what QueryMessageResult takes; None for what is to
+    """See storage.read.by_key: what QueryMessageResult takes; None for what is to
     be looked at one by one."""
 
 def search_index(

@@ -86,7 +86,7 @@ class Quarantine:
 
         What is no file, such as a folder or a link that leads nowhere, counts no bytes.
 
-        Whoever moves queue files calls storage.coordination.exclusive.distrust_page first.
+        Whoever moves queue files calls storage.coordination.exclusive.distrust_shared_state first.
         """
         fs = self._fs
         original = self._root / path

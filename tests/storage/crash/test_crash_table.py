@@ -1,4 +1,4 @@
-"""One test for each row of the crash table (ARCHITECTURE.md, "One folder, many processes")."""
+"""One test for each row of the crash table (docs/internals/append.md)."""
 
 from __future__ import annotations
 

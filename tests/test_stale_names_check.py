@@ -1,0 +1,32 @@
+"""The check of stale names finds what it is for."""
+
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_spec = importlib.util.spec_from_file_location("stale_names", ROOT / "tests/checks/stale_names.py")
+assert _spec
+assert _spec.loader
+checks = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(checks)
+
+
+def test_names_that_lead_nowhere_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    (tmp_path / "storage").mkdir()
+    there = tmp_path / "storage" / "there.py"
+    there.write_text(
+        '"""See storage.there.name, storage.gone, ``lost.py`` and there.py."""\n\nname = 1\n'
+    )
+    page = tmp_path / "page.md"
+    page.write_text("`storage/there.py`, `storage/gone.py`, `storage.there.other`\n")
+    assert list(checks.stale([there, page])) == [
+        "storage/there.py:1: there is no storage.gone",
+        "storage/there.py:1: there is no file lost.py",
+        "page.md:1: there is no storage/gone.py",
+        "page.md:1: there is no storage.there.other",
+    ]
+
+
+def test_the_project_has_none():
+    assert checks.main() == 0
