@@ -16,7 +16,7 @@ help: ## Show this list
 
 install: $(STAMP) ## Make .venv with the program, Spark and the development tools
 
-$(STAMP): pyproject.toml hatch_build.py $(wildcard storage/native/*.[ch] storage/native/*/*.[ch])
+$(STAMP): pyproject.toml hatch_build.py $(wildcard */native/*.[ch] storage/native/*/*.[ch])
 	@test -n "$(PYTHON)" || { echo "make: rmqctl needs Python 3.11 or newer with the venv module;" \
 		"none of python3.13, python3.12, python3.11, python3 is one (or: make PYTHON=/path/to/python)" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is older than Python 3.11" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""Compiles the C files of storage/native at installation; without a compiler it stays pure.
+"""Compiles the C files of storage and client at installation; without a compiler it stays pure.
 
 ``python hatch_build.py`` does it in this folder, and says what went wrong if something did.
 ``RMQCTL_PURE=1`` at installation leaves them out: such a wheel is good for every platform. ``CC``
@@ -15,8 +15,9 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-SOURCES = "storage/native"
-TARGET = "storage/native/_compiled.abi3.so"
+MODULES = ("storage/native", "client/native")
+"""Folders of one module each. What all share lies in the first: native.h and common/."""
+_NAME = "_compiled.abi3.so"
 _LIMITED_API = "-DPy_LIMITED_API=0x030b0000"
 _MINUTE = 60
 _OFF = frozenset({"", "0", "false", "no", "off"})
@@ -29,20 +30,28 @@ def compile_native(root: Path) -> str:
         compiler = shlex.split(named)
     except ValueError as error:
         return f"CC={named}: {error}"
-    target = root / TARGET
+    for folder in MODULES:
+        reason = _compile_module(compiler, root, folder)
+        if reason:
+            return reason
+    return ""
+
+
+def _compile_module(compiler: list[str], root: Path, folder: str) -> str:
+    target = root / folder / _NAME
     staged = target.with_suffix(".new")
     command = [*compiler, "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", _LIMITED_API]
     command += [f"-I{sysconfig.get_paths()['include']}", "-o", str(staged)]
-    for folder in (SOURCES, f"{SOURCES}/common"):
-        command += ["-I", str(root / folder)]
-    command += map(str, sorted((root / SOURCES).rglob("*.c")))
+    for included in (folder, MODULES[0], f"{MODULES[0]}/common"):
+        command += ["-I", str(root / included)]
+    command += map(str, sorted((root / folder).rglob("*.c")))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MINUTE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode:
         return done.stderr or f"{shlex.join(command)} ends with exit code {done.returncode}"
-    staged.replace(target)  # whoever has the old one mapped keeps it
+    staged.replace(target)  # a process that has the old one mapped keeps it
     return ""
 
 
@@ -54,7 +63,7 @@ except ImportError:  # run as a program, where no build backend is installed
 else:
 
     class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-        """Has the wheel carry the compiled module, for all Pythons from 3.11 on."""
+        """Has the wheel carry the compiled modules, for all Pythons from 3.11 on."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Compile before files are collected; say so if that does not work."""
@@ -65,7 +74,7 @@ else:
             if reason:
                 self.app.display_warning(f"without compiled loops: {reason}")
                 return
-            build_data["artifacts"].append(TARGET)
+            build_data["artifacts"] += [f"{folder}/{_NAME}" for folder in MODULES]
             build_data["pure_python"] = False
             build_data["tag"] = f"cp311-abi3-{_platform()}"
 

@@ -1,6 +1,7 @@
 """The layers, as far as they can be read off the source; `make check` has import-linter's rest."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,3 +89,15 @@ def test_sources_are_ascii():
 
 def test_no_package_hides_ours_in_the_tests():
     assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+def test_c_files_include_what_lies_below_them() -> None:
+    own = {
+        "storage": {path.name for path in (ROOT / "storage/native").rglob("*.h")},
+        "client": {path.name for path in (ROOT / "client/native").rglob("*.h")},
+    }
+    for package, below in (("storage", set()), ("client", own["storage"])):
+        for path in (ROOT / package / "native").rglob("*.[ch]"):
+            included = set(re.findall(r'(?m)^#include "(.+)"', path.read_text("utf-8")))
+            included -= {"structmember.h"}  # Python's
+            assert included <= own[package] | below, path

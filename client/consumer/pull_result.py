@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from client import native
 from client.hooks import FilterMessageContext, FilterMessageHook, call_hooks
-from storage import native
 from storage.format.message import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET, MessageExt
 
 from .subscription import wanted
@@ -56,7 +56,7 @@ def add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
 
 
 def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
-    """The pure form of ``add_property_bytes`` of storage/native/delivering/pulled.c."""
+    """The pure form of ``add_property_bytes`` of client/native/pulled.c."""
     before, both = b"", items
     for message in messages:
         own = message.added_property_bytes

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage import native
+from client import native
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, MessageExt
 
 from .listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
@@ -82,7 +82,7 @@ class ListenerLoop(NamedTuple):
         clock: Callable[[], float],
         finished: list[Messages],
     ) -> LoopResult | None:
-        """The pure form of ``call_quickly`` of storage/native/delivering/calls.c."""
+        """The pure form of ``call_quickly`` of client/native/calls.c."""
         listen, queue, process_queue, pool, _ = self
         before, added = b"", item
         for messages in requests:

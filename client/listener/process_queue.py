@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sortedcontainers import SortedDict
 
+from client import native
 from client.timing import SYSTEM_CLOCK, Clock
-from storage import native
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_MAX_OFFSET, MessageExt
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
 
 
 def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
-    """The pure form of ``run_of`` of storage/native/delivering/pulled.c."""
+    """The pure form of ``run_of`` of client/native/pulled.c."""
     size = 0
     for message in messages:
         offset = message.queue_offset

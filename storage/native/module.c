@@ -1,4 +1,4 @@
-/* The compiled module: the functions of all files in the folders beside this one. */
+/* The compiled module of the store: the functions of all files in the folders beside this one. */
 #include "native.h"
 
 static struct PyModuleDef definition = {
@@ -13,12 +13,11 @@ PyMODINIT_FUNC PyInit__compiled(void)
         message_functions, property_text_functions, index_chain_functions, key_query_functions,
         time_search_functions, file_change_functions, property_functions, inner_functions,
         sent_functions, id_functions, encode_functions, table_functions, key_functions,
-        appending_functions, instant_functions, pulled_functions, call_functions,
-        readdressed_functions, bell_functions, page_functions,
+        appending_functions, instant_functions, readdressed_functions, bell_functions, page_functions,
     };
     prepare_crc();
     if (prepare_messages() < 0 || prepare_key_query() < 0 || prepare_properties() < 0
-        || prepare_appending() < 0 || prepare_pages() < 0 || prepare_pulled() < 0 || prepare_calls() < 0)
+        || prepare_appending() < 0 || prepare_pages() < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module != NULL && i < sizeof tables / sizeof tables[0]; i++)

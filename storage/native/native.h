@@ -93,10 +93,4 @@ extern PyMethodDef sent_functions[];
 extern PyMethodDef id_functions[];
 extern PyMethodDef readdressed_functions[];
 
-/* delivering/ */
-extern PyMethodDef pulled_functions[];
-int prepare_pulled(void);
-extern PyMethodDef call_functions[];
-int prepare_calls(void);
-
 #endif

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hatch_build import compile_native
+from hatch_build import MODULES, compile_native
 
 ROOT = Path(__file__).parents[2]
 SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -36,9 +36,11 @@ def test_the_sanitizers_have_nothing_to_say(
 ) -> None:
     """All tests that hold a compiled form against a pure one, in a copy with another module."""
     copy = tmp_path / "copy"
-    native, without = copy / "storage" / "native", shutil.ignore_patterns("*.so", "__pycache__")
-    shutil.copytree(ROOT / "storage" / "native", native, ignore=without)
-    for path in [*ROOT.iterdir(), *(ROOT / "storage").iterdir()]:
+    without = shutil.ignore_patterns("*.so", "__pycache__")
+    for folder in MODULES:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=without)
+    inside = [path for folder in MODULES for path in (ROOT / folder).parent.iterdir()]
+    for path in [*ROOT.iterdir(), *inside]:
         target = copy / path.relative_to(ROOT)
         if not target.exists():
             target.symlink_to(path)

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
+from client import native
 from client.consumer.pull_result import _add_property_bytes
 from client.listener.listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from client.listener.listener_loop import ListenerLoop, LoopResult
 from client.listener.process_queue import ProcessQueue, _run_of
 from client.listener.worker_pool import WorkerPool
-from storage import native
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, MessageExt
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled_client as compiled, needs_compiled
 from tests.support.consuming import QUEUE
 from tests.support.messages import pulled
 

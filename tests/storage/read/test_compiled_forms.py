@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from hatch_build import compile_native
+from hatch_build import MODULES, compile_native
 from storage import native
 from storage.as_of import AsOfBounds
 from storage.format.cq_unit import CQ_STORE_UNIT
@@ -40,10 +40,10 @@ def test_where_there_is_a_compiler_the_loops_are_compiled(tmp_path: Path) -> Non
     if shutil.which("cc") is None:
         assert compiled is None or (ROOT / "storage/native/_compiled.abi3.so").exists()
         return
-    source = tmp_path / "storage" / "native"
-    shutil.copytree(ROOT / "storage/native", source, ignore=shutil.ignore_patterns("*.so"))
+    for folder in MODULES:
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.so"))
     assert compile_native(tmp_path) == ""
-    assert (source / "_compiled.abi3.so").exists()
+    assert all((tmp_path / folder / "_compiled.abi3.so").exists() for folder in MODULES)
 
 
 def test_what_can_not_be_compiled_is_told(tmp_path: Path) -> None:

@@ -18,4 +18,9 @@ typedef struct {
 int add_properties(PyObject *messages, Added *added);
 void let_go(Added *added);
 
+extern PyMethodDef pulled_functions[];
+int prepare_pulled(void);
+extern PyMethodDef call_functions[]; /* calls.c */
+int prepare_calls(void);
+
 #endif
