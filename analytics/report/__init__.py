@@ -1,1 +1,4 @@
-"""The report over one or many stores: scanned, counted, put together."""
+"""The report over one or many stores: scanned, counted, put together.
+
+See docs/internals/report.md.
+"""

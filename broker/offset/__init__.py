@@ -1,1 +1,4 @@
-"""Offsets of groups: committed, moved, sampled, and where a group begins."""
+"""Offsets of groups: committed, moved, sampled, and where a group begins.
+
+See docs/internals/offsets.md.
+"""

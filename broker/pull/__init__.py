@@ -1,1 +1,4 @@
-"""Answering pulls, and holding those that found nothing."""
+"""Answering pulls, and holding those that found nothing.
+
+See docs/internals/read.md.
+"""

@@ -1,1 +1,4 @@
-"""Messages that a consumer could not consume: next attempts, dead letters, redriving."""
+"""Messages that a consumer could not consume: next attempts, dead letters, redriving.
+
+See docs/internals/retries.md.
+"""

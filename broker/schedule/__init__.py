@@ -1,1 +1,4 @@
-"""Delayed messages: waiting and being delivered."""
+"""Delayed messages: waiting and being delivered.
+
+See docs/internals/retries.md.
+"""

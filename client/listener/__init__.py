@@ -1,1 +1,4 @@
-"""Listeners, the queues in their hands, and the threads that call them."""
+"""Listeners, the queues in their hands, and the threads that call them.
+
+See docs/internals/push-consumer.md.
+"""

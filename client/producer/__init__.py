@@ -1,1 +1,4 @@
-"""Producers: plain, batched, asynchronous and transactional sends."""
+"""Producers: plain, batched, asynchronous and transactional sends.
+
+See docs/internals/producer.md.
+"""

@@ -1,6 +1,8 @@
 """Checking a store (``rmqctl store fsck``): findings as values, nothing changed.
 
 Needs NumPy, which is why nothing else of storage imports this package.
+
+See docs/internals/fsck-repair.md.
 """
 
 from __future__ import annotations
