@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-full check format bench bench-quick completions pictures conformance compared man build clean
+.PHONY: numbers help install demo test test-full check format bench bench-quick completions pictures conformance compared man build clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,6 +55,7 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/python tests/checks/declared_dependencies.py
 	$(BIN)/python tests/checks/docstrings.py
 	$(BIN)/python tests/checks/stale_names.py
+	$(BIN)/python tests/checks/native_numbers.py
 	$(BIN)/python tests/checks/conformance.py
 	$(BIN)/python tests/checks/compared.py
 
@@ -77,6 +78,9 @@ bench-quick: $(BENCH_STAMP) ## The same goals with little work, in three minutes
 
 completions: $(STAMP) ## Write the completion scripts of bash, zsh, fish and PowerShell
 	$(BIN)/python tests/checks/completions_fresh.py --write
+
+numbers: $(STAMP) ## Write the numbers of C that Python has, too
+	$(BIN)/python tests/checks/native_numbers.py --write
 
 man: $(STAMP) ## Write the manual pages of all commands
 	$(BIN)/python tests/checks/man_fresh.py --write

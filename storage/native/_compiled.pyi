@@ -274,9 +274,6 @@ class Appending:
 def appending(
     result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /
 ) -> Appending: ...
-def appending_numbers() -> dict[str, int]:
-    """What is written down of storage.coordination.shared_state and storage.store, by name."""
-
 def die_after(instants: int, /) -> None:
     """Have this process killed before so many more stores to maps; for tests."""
 

@@ -10,13 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "numbers.h"
 
-enum { HEAD = 88, UNIT = 20, LEAST = 91, MOST = (4 << 20) + (64 << 10) };
-enum {
-    MAGIC_V1 = (int32_t)0xDAA320A7u, MAGIC_V2 = (int32_t)0xDAA320ABu, CRC_MASK = 0x7FFFFFFF,
-    BORN_V6 = 0x10, STORED_V6 = 0x20, V6_BITS = BORN_V6 | STORED_V6, /* of sysFlag */
-    LONGEST_PROPERTIES = 32767
-};
+enum { MOST = (4 << 20) + (64 << 10) }; /* bytes of a record that is read at once */
 /* The property of a message's unique id, up to its value. */
 #define UNIQ_KEY "UNIQ_KEY\1"
 enum { UNIQ_KEY_SIZE = sizeof UNIQ_KEY - 1 };

@@ -2,7 +2,7 @@
 #ifndef RMQCTL_INDEX_FILE_H
 #define RMQCTL_INDEX_FILE_H
 
-enum { HEADER = 40, SLOT = 4, ENTRY = 20 };
+#include "index_numbers.h"
 
 /* Places in the header, and in an entry, which begins with the key's hash. */
 enum { FIRST_TIME = 0, LAST_TIME = 8, LAST_OFFSET = 24, NEXT_NUMBER = 36 };

@@ -1,14 +1,10 @@
 /* One record as the store writes it: storage/format/layout.py draws the picture. */
 #ifndef RMQCTL_RECORD_H
 #define RMQCTL_RECORD_H
+#include "inner_fields.h"
 #include "text.h"
 
-/* The places of a MessageInner, see storage/format/encode.py. */
-enum {
-    TOPIC, QUEUE_ID, BODY, PROPERTIES, BORN_TIMESTAMP, BORN_HOST, STORE_HOST, FLAG, SYS_FLAG,
-    RECONSUME_TIMES, PREPARED_OFFSET, TAGS, KEYS, DELAY_TIME_LEVEL, DELAY_MS, FIELDS
-};
-enum { NO_UNIT = 0x4, ROLLBACK = 0xC, LONGEST_TOPIC = 127 };
+enum { LONGEST_TOPIC = 127 };
 
 typedef struct {
     const unsigned char *body, *properties, *born_host, *store_host;

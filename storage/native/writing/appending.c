@@ -216,26 +216,8 @@ static PyType_Slot tail_slots[] = {{Py_tp_dealloc, free_tail}, {0, NULL}};
 static PyType_Spec tail_spec = {"storage.native._compiled.Tail", sizeof(Tail), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tail_slots};
 
-#define NUMBER(name) #name, (int)name
-PyDoc_STRVAR(numbers_doc, "appending_numbers()\n\n"
-                          "What is written down here of the shared page and of the store, by name.");
-static PyObject *appending_numbers(PyObject *module, PyObject *nothing)
-{
-    (void)module;
-    (void)nothing;
-    return Py_BuildValue(
-        "{sisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisisi}", NUMBER(WORD), NUMBER(STAGE_NONE),
-        NUMBER(STAGE_RECORDS), NUMBER(STAGE_DISPATCH), NUMBER(STAGE_KEYS), NUMBER(FROM), NUMBER(TO),
-        NUMBER(STAGE), NUMBER(LOG_END), NUMBER(FAILED), NUMBER(HOLDER_PID), NUMBER(WRITE_LOCK_BYTE), NUMBER(QUICK_GAP_US), NUMBER(KEYS_FROM), NUMBER(KEYS_TO),
-        NUMBER(LAST_STORE_TIMESTAMP), NUMBER(INDEX_FILE), NUMBER(UNDO_INDEX_FILE),
-        NUMBER(UNDO_INDEX_HEADER), NUMBER(LOCK_WANTED), NUMBER(CONFIGS), NUMBER(WAITER_FLAGS), NUMBER(WAITER_TOPICS), NUMBER(WAITER_WAKERS), NUMBER(BY_SOCKET), NUMBER(BY_WORD), NUMBER(TOPIC_BITS), NUMBER(MAX_WAITERS),
-        NUMBER(SLOTS), NUMBER(LARGE_BODY), NUMBER(BATCH_NO_ROOM), NUMBER(BATCH_NO_QUEUE),
-        NUMBER(BATCH_NO_INDEX));
-}
-
 PyMethodDef appending_functions[] = {
     {"appending", appending, METH_VARARGS, appending_doc},
-    {"appending_numbers", appending_numbers, METH_NOARGS, numbers_doc},
     {NULL, NULL, 0, NULL},
 };
 

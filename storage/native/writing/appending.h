@@ -1,23 +1,9 @@
 /* What appends records: its state, and what append.c, append_batch.c and put.c share. */
 #ifndef RMQCTL_APPENDING_H
 #define RMQCTL_APPENDING_H
+#include "appending_numbers.h"
 #include "pages_ahead.h"
 #include "record.h"
-
-/* A test holds these against shared_state.py and store.py: appending_numbers of appending.c. */
-enum { WORD = 8, STAGE_NONE = 0, STAGE_RECORDS = 1, STAGE_DISPATCH = 2, STAGE_KEYS = 3 };
-/* Words of the page, see storage/coordination/shared_state.py. */
-enum {
-    FROM = 7, TO = 8, STAGE = 9, LOG_END = 10, FAILED = 12, HOLDER_PID = 13, KEYS_FROM = 14,
-    KEYS_TO = 17,
-    LAST_STORE_TIMESTAMP = 19, INDEX_FILE = 20, UNDO_INDEX_FILE = 21, UNDO_INDEX_HEADER = 22,
-    LOCK_WANTED = 32, CONFIGS = 33
-};
-enum { WRITE_LOCK_BYTE = 1, QUICK_GAP_US = 1000 }; /* of storage/coordination/write_lock.py */
-/* Places in the page, in bytes; and how a waiter is woken, see storage/coordination/wakeup.py. */
-enum { WAITER_FLAGS = 4096, WAITER_TOPICS = 8192, WAITER_WAKERS = 10240, SLOTS = 16384 };
-enum { MAX_WAITERS = 256, TOPIC_BITS = 63, BY_SOCKET = 1, BY_WORD = 2 };
-enum { LARGE_BODY = 16 << 10 }; /* of storage/store.py */
 
 /* Where one queue's next unit goes. */
 typedef struct {
@@ -85,7 +71,7 @@ extern const char append_doc[];
 int prepare_append(void);
 
 /* What keeps a batch from being appended in one step; positive numbers but BATCH_DONE are told. */
-enum { BATCH_DONE, BATCH_UNUSUAL, BATCH_NO_ROOM, BATCH_NO_QUEUE, BATCH_NO_INDEX };
+enum { BATCH_DONE, BATCH_UNUSUAL };
 PyObject *use_index(PyObject *self, PyObject *args); /* append_batch.c */
 PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from storage import native
+from storage.append import fast_append_batch
 from storage.format.encode_column import prepare_column
 from storage.format.prepared_table import PreparedTable
 from storage.readonly import StoreView
@@ -101,7 +102,7 @@ def test_a_batch_takes_all_units_of_a_queue_file_and_none_behind(
     monkeypatch.setattr(native, "compiled", compiled)
     root = new_store(tmp_path / "store", SHORT)
     with open_store(root, SHORT, clock=Ticking(step=0)) as store:
-        no_queue = compiled.appending_numbers()["BATCH_NO_QUEUE"]
+        no_queue = fast_append_batch._NO_QUEUE
         store.put(column(2))
         store.put(column(2))
         assert what_is_unknown(store, IN_FILE - 3) == no_queue
@@ -118,7 +119,7 @@ def test_a_batch_stores_no_unit_where_there_are_no_blocks(
     monkeypatch.setattr(native, "compiled", compiled)
     root = new_store(tmp_path / "store", LONG)
     with open_store(root, LONG, clock=Ticking(step=0)) as store:
-        no_queue = compiled.appending_numbers()["BATCH_NO_QUEUE"]
+        no_queue = fast_append_batch._NO_QUEUE
         store.put(column(2))
         store.put(column(2))
         with_blocks = store._appender.one._topics["T"][0].last // UNIT + 1
