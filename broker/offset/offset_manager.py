@@ -27,7 +27,7 @@ from storage.configs.pending_commits import NOTES_SUFFIX, PendingCommits, notes_
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.errors import CorruptFileError, go_on_without
 
-from .offset_move import move_progress
+from .offset_move import move_offsets, move_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,18 +158,24 @@ class ConsumerOffsetManager:
     ) -> Moves:
         """Move progress deliberately: (topic, queue id) to offset, None forgets it. All or nothing.
 
-        Noted in the change journal first, with ``note``. Consumers that do not know of it can not
-        overwrite it; those that run are told, in all processes. See moving.move_progress.
+        The change journal gets an entry first, with ``note``. A commit of before the move does not
+        overwrite it; running consumers are notified, in all processes. See
+        :func:`broker.offset.offset_move.move_offsets`.
         """
         offered: dict[ProgressKey, int | None] = {}
         for (topic, queue_id), offset in targets.items():
             commit = OffsetCommit(topic, queue_id, 0 if offset is None else offset)
             offered[self._checked(group, commit)[0]] = offset
         note = {"command": "move progress"} if note is None else note
-        moves = move_progress(self._file, self._journal, offered, note, self._now).moves
-        for topic in sorted({topic for topic, _ in targets}):
-            self._tell_moved(group, topic, sorted(q for name, q in targets if name == topic))
-        return moves
+        return move_offsets(
+            self._file,
+            self._journal,
+            offered,
+            note,
+            self._now,
+            notify=self._tell_moved,
+            processes=self._processes,
+        ).moves
 
     def correct(
         self, group: str, topic: str, queue_id: int, max_offset: Callable[[], int]

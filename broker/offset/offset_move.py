@@ -1,19 +1,44 @@
-"""Moving progress deliberately: checked, noted in the journal, written, in this order.
+"""Moving offsets deliberately: one order of steps for every caller.
 
-All under the lock of progress, so that nobody commits or moves in between, and a death leaves all
-queues as they were or all of them moved. The entry in the journal names the one that was in force
-before, and the progress file the one that is in force now: so the journal tells which moves were
-done, also after a kill between the two writes.
+:func:`move_offsets` does these steps:
+
+1. Hold ``lock``, which keeps a Java broker out and other processes away from config files.
+2. Call ``before``: last refusals, and copies of files that are about to be replaced.
+3. Take over pending commits (storage.configs.pending_commits), so that the journal's old values
+   are the offsets that groups really had, and an undo brings back those.
+4. Under the lock of offsets: ``check``, the journal's entry, our file and Java's.
+5. Release ``lock`` and notify running consumers, which go on from the new offsets.
+
+A death before step 4 ends leaves all queues as they were, or all of them moved. The journal's entry
+names the change that was in force before, and the file of offsets the one that is in force now: so
+the journal tells which moves were done, also after a kill between the two writes.
+
+    caller                               leaves out
+    rmqctl.offset.move                   nothing
+    rmqctl.store.recover.offsets         3: a file that cannot be read cannot take a commit; a
+                                         commit of before the move does not count after it
+    rmqctl.group.deletion                2: it has no file to keep
+    rmqctl.topic.deletion                1: it holds the store alone, which includes this lock; 2
+    ConsumerOffsetManager.move           1: its process has the store open for writing, which keeps
+                                         Java out, and step 4 keeps other processes apart; 2
+
+Two callers need step 4 alone, :func:`move_progress`. ConsumerOffsetManager.correct is called by the
+queue's owner, which reads the answer. ``store repair`` holds the store alone, so that no consumer
+runs, and writes where a file cannot be read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage.configs.consumer_offsets import split_topic_at_group
+from storage.configs.pending_commits import notes_in, read_notes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from storage.configs.journal import Journal
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
 
@@ -23,6 +48,98 @@ class MovedOffsets(NamedTuple):
 
     change_id: int
     moves: Moves
+
+
+def move_offsets(
+    file: ProgressFile,
+    journal: Journal,
+    targets: Mapping[ProgressKey, int | None],
+    note: Mapping[str, Any],
+    now: Callable[[], int],
+    *,
+    notify: Callable[[str, str, list[int]], None],
+    processes: Path | None,
+    lock: AbstractContextManager[Any] | None = None,
+    before: Callable[[], None] | None = None,
+    check: Callable[[Moves], None] | None = None,
+    damaged: bool = False,
+) -> MovedOffsets:
+    """Move offsets, None forgets one; all or nothing, on the device when this returns.
+
+    ``notify`` gets group, topic and queue ids, once for each group and topic. ``processes`` is the
+    folder with the pending commits of processes, None for no such folder. ``before`` and ``check``
+    may refuse by raising. For ``check``, ``note``, ``now``, ``damaged`` and errors see
+    :func:`move_progress`. The lock raises StoreInUseError for a Java broker, and
+    WriteLockTimeoutError. After any error nothing has changed.
+    """
+    with nullcontext() if lock is None else lock:
+        if before is not None:
+            before()
+        if processes is not None and not damaged:
+            take_over_pending_commits(file, processes)
+        moved = move_progress(file, journal, targets, note, now, check, damaged=damaged)
+    queues: dict[tuple[str, str], list[int]] = {}
+    for key, queue_id in targets:
+        topic, group = split_topic_at_group(key) or (key, "")
+        queues.setdefault((group, topic), []).append(queue_id)
+    for (group, topic), queue_ids in sorted(queues.items()):
+        with suppress(OSError):  # a consumer without the notice learns it with its next commit
+            notify(group, topic, sorted(queue_ids))
+    return moved
+
+
+def move_offsets_of_store(
+    root: Path,
+    targets: Mapping[ProgressKey, int | None],
+    note: Mapping[str, Any],
+    now: Callable[[], int],
+    *,
+    before: Callable[[], None] | None = None,
+    check: Callable[[Moves], None] | None = None,
+    damaged: bool = False,
+    alone: bool = False,
+) -> MovedOffsets:
+    """Move offsets of the store at ``root``, which this process need not have open.
+
+    ``alone``: the caller holds the store alone (storage.coordination.exclusive), and step 1 is left
+    out. Else as :func:`move_offsets`. Blocks up to 10 s for the lock.
+    """
+    from broker.members.notices import tell_reset
+    from storage.configs.journal import Journal
+    from storage.configs.progress import ProgressFile
+    from storage.coordination.config_lock import config_lock
+
+    def notify(group: str, topic: str, queue_ids: list[int]) -> None:
+        tell_reset(root, group, topic, queue_ids)
+
+    return move_offsets(
+        ProgressFile(root),
+        Journal(root),
+        targets,
+        note,
+        now,
+        notify=notify,
+        processes=processes_folder(root),
+        lock=None if alone else config_lock(root),
+        before=before,
+        check=check,
+        damaged=damaged,
+    )
+
+
+def processes_folder(root: Path) -> Path:
+    """The folder in which processes keep their pending commits."""
+    from storage.format.names import MEMBERS_FOLDER, OURS
+
+    return root / OURS / MEMBERS_FOLDER
+
+
+def take_over_pending_commits(file: ProgressFile, processes: Path) -> None:
+    """Commit what processes have in memory, of living ones and of dead ones."""
+    for path in notes_in(processes):
+        offered = dict(read_notes(path))
+        if offered:
+            file.commit(offered)
 
 
 def move_progress(
@@ -35,12 +152,12 @@ def move_progress(
     *,
     damaged: bool = False,
 ) -> MovedOffsets:
-    """Move progress, None forgets it; all or nothing, on the device when this returns.
+    """Do step 4: check, write the journal's entry, write both files; on the device then.
 
-    ``check`` is called under the lock with the values before and after, and may refuse by raising.
-    ``note`` becomes the journal's entry, with ``moves`` and ``previous``. ``damaged`` writes also
-    where a file can not be read: what it says is lost (ProgressFile.recover). Blocks for others who
-    commit. Running consumers still have to be told (broker.members.notices.tell_reset). Raises
+    ``check`` is called under the lock of offsets with the values before and after, and may refuse
+    by raising. ``note`` becomes the journal's entry, with ``moves`` and ``previous``; ``now`` gives
+    its time in epoch ms. ``damaged`` writes also where a file cannot be read, whose content is
+    lost then (ProgressFile.recover). Blocks for other processes that commit. Raises
     StoreNotWritableError, and nothing has changed then.
     """
     change_id = 0

@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.offset.offset_move import move_progress
+from broker.offset.offset_move import move_offsets_of_store
 from rmqctl.errors import NotFound, Refused
 from rmqctl.topic.deletion import TopicDeletion
 from rmqctl.topic.plans import messages_of_topic, unchanged
 from storage.configs.consumer_offsets import topic_at_group
-from storage.configs.journal import Journal
-from storage.configs.progress import ProgressFile
 from storage.configs.subscription_groups import subscription_groups_file
 from storage.format.message import dlq_topic, retry_topic
 from storage.readonly import StoreView
@@ -118,15 +116,12 @@ class GroupDeletion:
             yield row._replace(applied=row.fate == "kept" or not self._is_there(row))
 
     def _forget_offsets(self, note: Mapping[str, Any]) -> None:
-        root = self._tables.view.root
         targets: dict[tuple[str, int], int | None] = {
             (topic_at_group(topic, self._group), queue_id): None
             for topic, queues in self._offsets.items()
             for queue_id in queues
         }
-        file = ProgressFile(root)
-        move_progress(file, Journal(root), targets, note, _now)
-        file.export()
+        move_offsets_of_store(self._tables.view.root, targets, note, _now)
 
     def _is_there(self, row: DeletedGroupRow) -> bool:
         """Whether a part is still to be seen, looked at anew."""

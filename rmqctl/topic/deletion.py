@@ -12,7 +12,6 @@ from rmqctl.errors import NotFound, Refused
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.journal import Journal
-from storage.configs.progress import ProgressFile
 from storage.coordination.exclusive import alone
 from storage.coordination.lock_owners import find_holders
 from storage.format.message import LMQ_PREFIX
@@ -132,18 +131,15 @@ class TopicDeletion:
             return bool(view.consumer_offsets().get(key))
 
     def _forget_offsets(self, note: Mapping[str, Any]) -> None:
-        from broker.offset.offset_move import move_progress
+        from broker.offset.offset_move import move_offsets_of_store
 
-        root = self._tables.view.root
         offsets = self._tables.view.consumer_offsets()
         targets: dict[tuple[str, int], int | None] = {
             (topic_at_group(self._topic, group), queue_id): None
             for group in self._groups
             for queue_id in offsets[topic_at_group(self._topic, group)]
         }
-        file = ProgressFile(root)
-        move_progress(file, Journal(root), targets, note, _now)
-        file.export()
+        move_offsets_of_store(self._tables.view.root, targets, note, _now, alone=True)
 
 
 def _now() -> int:

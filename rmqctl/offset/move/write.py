@@ -6,17 +6,14 @@ broker out, and everybody else who replaces a file of settings or commits.
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import OffsetChangedError
-from broker.offset.offset_move import MovedOffsets, move_progress
-from storage.configs.journal import Journal
+from broker.offset.offset_move import MovedOffsets, move_offsets_of_store, processes_folder
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
-from storage.format.names import MEMBERS_FOLDER, OURS
 
 from .queues import QueueId, committed
 
@@ -30,21 +27,11 @@ Check = Callable[["Moves"], None]
 
 def progress_now(root: Path) -> ProgressTable:
     """What holds now, with what consumers have done and not yet written there. Changes nothing."""
-    shown = [note for path in notes_in(_processes(root)) for note in read_notes(path)]
+    shown = [note for path in notes_in(processes_folder(root)) for note in read_notes(path)]
     table = ProgressTable.from_entry(ProgressFile(root).read().entry())
     for (key, queue_id), progress in shown:
         table.commit(key, queue_id, progress)
     return table
-
-
-def _take_over_notes(root: Path, file: ProgressFile) -> None:
-    """Commit what consumers have done, so that what is noted as old is what it was."""
-    for path in notes_in(_processes(root)):
-        file.commit(dict(read_notes(path)))
-
-
-def _processes(root: Path) -> Path:
-    return root / OURS / MEMBERS_FOLDER
 
 
 def write_moves(
@@ -59,26 +46,8 @@ def write_moves(
     Java's consumerOffset.json is moved with it, and whoever runs in the groups is told. Raises
     OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has changed then.
     """
-    from storage.coordination.config_lock import config_lock  # a plan needs no gate
-
-    file = ProgressFile(root)
-    with config_lock(root):
-        java_check()
-        _take_over_notes(root, file)
-        keys = {place.key: offset for place, offset in targets.items()}
-        moved = move_progress(file, Journal(root), keys, note, _now_ms, check)
-    tell(root, targets)
-    return moved
-
-
-def tell(root: Path, places: Collection[QueueId]) -> None:
-    """Have running consumers go on from progress that was moved."""
-    from broker.members.notices import tell_reset
-
-    for group, topic in sorted({(place.group, place.topic) for place in places}):
-        queue_ids = sorted(p.queue_id for p in places if p[:2] == (group, topic))
-        with suppress(OSError):  # who does not hear of it notices with its next commit
-            tell_reset(root, group, topic, queue_ids)
+    keys = {place.key: offset for place, offset in targets.items()}
+    return move_offsets_of_store(root, keys, note, _now_ms, before=java_check, check=check)
 
 
 def unchanged(steps: "Collection[Step]", live: Collection[str]) -> Check:

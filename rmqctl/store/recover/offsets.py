@@ -4,15 +4,14 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import OffsetChangedError
-from broker.offset.offset_move import move_progress
+from broker.offset.offset_move import move_offsets_of_store
 from broker.offset_recovery.recovery import LostProgress, Recovered, progress_key
 from broker.offset_recovery.retry_evidence import given_back
 from rmqctl.audit.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import Refused
-from rmqctl.offset.move.queues import QueueId
-from rmqctl.offset.move.write import members_of, tell
+from rmqctl.offset.move.write import members_of
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile
 from storage.coordination.config_lock import config_lock
@@ -113,14 +112,14 @@ def _write(
                     f"({old.offset}); nothing was changed, look at the plan again"
                 )
 
-    with config_lock(root):
+    def before() -> None:
         java_check()
         _keep(root, lost, _now_ms())
-        moved = move_progress(
-            ProgressFile(root), Journal(root), targets, change_note(cli), _now_ms, check,
-            damaged=True,
-        )  # fmt: skip
-    tell(root, [QueueId(*row.place) for row in wanted])
+
+    note = change_note(cli)
+    moved = move_offsets_of_store(
+        root, targets, note, _now_ms, before=before, check=check, damaged=True
+    )
     cli.say(
         f"this is change {moved.change_id}; "
         f"'rmqctl offset undo {moved.change_id} --execute' takes it back"

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.cli.context import Cli
+from rmqctl.cli.opening import tables_for_change
+from rmqctl.group.deletion import GroupDeletion
+from storage.configs.pending_commits import PendingCommits
+from storage.configs.progress_table import QueueProgress
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
+from storage.errors import StoreInUseError
 from tests.support import golden
 from tests.support.cli import run, start
+from tests.support.java_lock import java_lock
 
 SETTINGS: dict[str, tuple[str, Any]] = {
     "--retry-max-times": ("retry_max_times", 3),
@@ -220,6 +228,30 @@ def test_everything_goes_if_that_is_wanted(used):
 def test_a_group_that_comes_back_begins_anew(used):
     run("group", "delete", "g", "--remove-offsets", "--confirm", "g")
     assert run("consume", "t", "-g", "g", "-e").lines == ["x", "y"]
+
+
+def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
+    before = run("offset", "list", "-o", "json", "--where", "topic = t").json()
+    (used / "rmqctl/members").mkdir(exist_ok=True)
+    notes = PendingCommits(used / "rmqctl/members/dead.notes")
+    notes.write(("t@g", 0), QueueProgress(0, 2))
+    notes.close()
+    assert [row["committed_offset"] for row in before if row["queue_id"] == 0] == [1]
+    assert run("group", "delete", "g", "--remove-offsets", "--confirm", "g").code == 0
+    old = {(move["topic"], move["queue_id"]): move["old"] for move in journal(used)[-1]["moves"]}
+    assert old["t", 0] == 2
+
+
+def test_offsets_are_not_forgotten_beside_a_java_broker_that_starts_meanwhile(used):
+    cli = Cli({})
+    cli.remember("store", [str(used)])
+    before = (used / "config/consumerOffset.json").read_bytes()
+    run("group", "delete", "g", "--confirm", "g")
+    with EmbeddedBroker.open(used, read_only=True) as broker, tables_for_change(cli) as tables:
+        deletion = GroupDeletion(tables, broker, "g", remove_offsets=True, remove_topics=False)
+        with java_lock(used), pytest.raises(StoreInUseError):
+            list(deletion.carry_out({"command": "group delete"}))
+    assert (used / "config/consumerOffset.json").read_bytes() == before
 
 
 def test_a_dry_run_deletes_nothing(used):

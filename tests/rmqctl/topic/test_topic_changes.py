@@ -5,6 +5,8 @@ import json
 import pytest
 
 from storage.configs.dlq_acks import DlqAcksFile
+from storage.configs.pending_commits import PendingCommits
+from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import topics_file
 from tests.support import golden
 from tests.support.cli import run, start
@@ -257,6 +259,17 @@ def test_the_progress_of_groups_goes_too_if_that_is_wanted(orders):
     assert '"orders@' not in (orders / "config/consumerOffset.json").read_text()
     moves = journal(orders)[-1]["moves"]
     assert {(move["group"], move["new"]) for move in moves} == {("one", None), ("two", None)}
+
+
+def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(orders):
+    (orders / "rmqctl/members").mkdir(exist_ok=True)
+    notes = PendingCommits(orders / "rmqctl/members/dead.notes")
+    notes.write(("orders@one", 0), QueueProgress(0, 50))
+    notes.close()
+    result = run("topic", "delete", "orders", "--confirm", "orders", "--remove-offsets")
+    assert result.code == 0, result.err
+    moves = journal(orders)[-1]["moves"]
+    assert [m["old"] for m in moves if (m["group"], m["queue_id"]) == ("one", 0)] == [50]
 
 
 def test_a_topic_that_is_made_again_begins_at_0(orders):

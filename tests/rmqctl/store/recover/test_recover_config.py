@@ -265,7 +265,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(delayed, tmp_pat
         def recover(_, number=number):
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))
             with ExitStack() as stack:
-                for module in ("configs.config_file", "configs.journal", "repairing.quarantine"):
+                for module in ("configs.config_file", "configs.journal", "tools.quarantine"):
                     stack.enter_context(patch(f"storage.{module}.FileSystem", lambda: fs))
                 app.main([*RECOVER, "-S", str(root), *DO])
 

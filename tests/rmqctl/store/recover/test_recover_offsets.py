@@ -284,7 +284,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
         def recover(_, number=number):
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))
             with ExitStack() as stack:
-                for module in ("configs.progress", "configs.journal", "repairing.quarantine"):
+                for module in ("configs.progress", "configs.journal", "tools.quarantine"):
                     stack.enter_context(patch(f"storage.{module}.FileSystem", lambda: fs))
                 app.main([*RECOVER, "-S", str(orders), *DO])
 
