@@ -35,6 +35,7 @@ from .session import Session
 if TYPE_CHECKING:
     from storage.append.file_deletion import DeletedFiles
     from storage.append.lmq import LmqPut
+    from storage.append.send_template import SendTemplate
     from storage.format.message import Message
 
     from .format.encode import MessageInner
@@ -276,13 +277,13 @@ class MessageStore(ForkAware):
             self._ringer.wake_for(message.topic)
         return result
 
-    def put_sent(self, message: Message, queue_id: int, way: Any) -> Any:
-        """Append a plain message by a SendTemplate of broker.send, and give its SendResult; durable
-        as ``put_message``. None: nothing is done, and it has to be put that way."""
+    def put_sent(self, message: Message, queue_id: int, template: SendTemplate) -> Any:
+        """Append a plain message by a template, and give an answer of its ``result_type``; durable as
+        ``put_message``. None: nothing is done, and the message is to be put the other way."""
         put_sent = self._appender.one.put_sent
         if put_sent is None or self._broken is not None or not self._flush_service.started:
             return None
-        return put_sent(message, queue_id, way)
+        return put_sent(message, queue_id, template)
 
     def _join(self) -> GroupPut:
         """Have threads put single messages together: each waits for the device."""

@@ -18,6 +18,7 @@ from broker.errors import (
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import WRONG_TYPES, check_types
 from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut
+from storage.append.send_template import SendTemplate
 from storage.configs.topics import PERM_WRITE
 from storage.errors import InvalidMessageError
 from storage.format.encode import prepare
@@ -35,7 +36,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .message_builder import MessageBuilder, Origin
-from .send_template import SendTemplate, send_template
+from .send_template import send_template
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig

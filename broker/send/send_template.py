@@ -8,9 +8,10 @@ what follows from that is remembered: the topic's settings, where they come from
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from broker.api.send import SendOptions, SendResult, SendStatus
+from storage.append.send_template import SendTemplate
 from storage.configs.topics import TopicConfig
 from storage.format.message import MessageQueue
 
@@ -19,29 +20,6 @@ from .message_builder import Origin
 _TRUSTED_MS: Final = 1
 """Clients say something new each millisecond. Who does not waits no longer for what somebody has
 edited by hand than SharedTable.recent does."""
-
-
-class SendTemplate(NamedTuple):
-    """The way of plain messages of a topic; put_sent.c knows these places."""
-
-    topic: str
-    queues: tuple[MessageQueue, ...]
-    """All that may be sent to, by id."""
-    added: bytes
-    """Properties that the broker adds."""
-    largest: int
-    """Bytes of a body."""
-    origin: Origin
-    changes: int
-    """MessageStore.config_changes when this was found out: another number ends it."""
-    until_ms: int
-    """When it ends by itself."""
-    host: str
-    """How the ids of messages in this store begin (offsetMsgId)."""
-    result_type: type[SendResult]
-    status: SendStatus
-    options: SendOptions
-    """What the client says: this very object."""
 
 
 def send_template(

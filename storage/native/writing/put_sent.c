@@ -1,5 +1,5 @@
 /* A plain message that a producer sends, from Message to what its sender is told, in one step: what
- * Sender.send of broker/send/send.py does where it knows the way (broker/send/send_template.py).
+ * Sender.send of broker/send/send.py does where it knows the way (a template of storage/append/send_template.py).
  * Whatever is not as usual is left to that; a test holds both against each other.
  */
 #include "appending.h"
@@ -76,7 +76,7 @@ static PyObject *queue_of(PyObject *way, PyObject *queue_id)
 const char put_sent_doc[] =
     "put_sent(message, queue_id, way)\n\n"
     "Put a plain message that has its id, and give its SendResult; None: nothing is done. ``way`` is"
-    " a SendTemplate of broker/send.";
+    " a SendTemplate.";
 PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Appending *a = (Appending *)self;
