@@ -1,14 +1,13 @@
-"""Whether the bytes at a place of the commit log are a record, as recovery asks it.
+"""Checks whether the bytes at a position of the commit log are a record.
 
-These are the rules of CommitLog.checkMessageAndReturnSize, without the objects that Java builds on
-the way: recovery reads every record of up to gigabytes like this. Version 2 records (5.1.0 and
-later) are accepted too. Offsets inside the record are not compared with its place: Java does not.
+The rules are those of CommitLog.checkMessageAndReturnSize, without Java's objects: recovery checks
+every record of up to gigabytes. Version 2 records (5.1.0 and later) are accepted too. Offsets in
+the record are not compared with its position, as in Java.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from enum import IntEnum
 from struct import Struct, error as StructError
 from typing import Final, NamedTuple
@@ -42,9 +41,9 @@ class CheckKind(IntEnum):
 class CheckResult(NamedTuple):
     """Outcome of ``check_record``.
 
-    ``size`` is the record's for MESSAGE, and what the blank record claims to be left of the file
-    for BLANK. For INVALID it is the size that the record claims if only the sum of its parts
-    contradicts it (Java skips that many bytes when it dispatches), else -1.
+    ``size`` is the size of a MESSAGE. For BLANK it is the rest of the file by the blank record. For
+    INVALID it is the size that the record claims if only the sum of its parts differs from it (Java
+    skips so many bytes when it dispatches), else -1.
     """
 
     kind: CheckKind
@@ -53,10 +52,10 @@ class CheckResult(NamedTuple):
 
 
 class RecordScan(NamedTuple):
-    """A run of whole records: ``sizes[i]`` bytes each, one behind the other.
+    """A run of consecutive whole records of ``sizes[i]`` bytes each.
 
-    ``end`` is the position behind the last one; ``stop`` says what lies there, None if the scan
-    ended because it had found as many records as it was asked for.
+    ``end`` is the end of the last one. ``stop`` says what lies there, None if the scan ended at
+    ``max_count`` records.
     """
 
     sizes: array[int]
@@ -65,7 +64,7 @@ class RecordScan(NamedTuple):
 
 
 def check_record(buffer: Buffer, position: int, limit: int, check_crc: bool = True) -> CheckResult:
-    """Judge what begins at ``position``; bytes from ``limit`` on do not count. Never raises."""
+    """Check what begins at ``position``; bytes from ``limit`` on do not count. Never raises."""
     limit = min(limit, len(buffer))
     if position < 0 or limit - position < TWO_INTS.size:
         return _invalid("fewer than 8 bytes are left")
@@ -115,43 +114,20 @@ def scan_records(
     check_crc: bool = True,
     max_count: int = 1 << 16,
 ) -> RecordScan:
-    """Check record after record, up to ``max_count`` of them or the first that is none.
+    """Check consecutive records, up to ``max_count`` of them or the first that is none.
 
-    The same answers as ``check_record``, many times as fast where the compiled form is there.
-    ``buffer`` should be a memoryview of the mapped file: slices of a map are copies.
+    The answers are those of ``check_record``; compiled code is many times as fast. ``buffer``
+    should be a memoryview of the mapped file: slices of a map are copies.
     """
     if native.compiled is None:
         return scan_one_by_one(buffer, position, limit, check_crc=check_crc, max_count=max_count)
-    scan_plain = native.compiled.scan_plain
-
-    def run(position: int, most: int) -> tuple[array[int], int]:
-        data, end = scan_plain(buffer, position, limit, most, check_crc)
-        sizes = array("q")
-        sizes.frombytes(data)
-        return sizes, end
-
-    return scan_in_runs(run, buffer, position, limit, check_crc=check_crc, max_count=max_count)
-
-
-def scan_in_runs(
-    run: Callable[[int, int], tuple[array[int], int]],
-    buffer: Buffer,
-    position: int,
-    limit: int,
-    *,
-    check_crc: bool,
-    max_count: int,
-) -> RecordScan:
-    """The same where ``run`` gives the sizes of the plain records at a position, so many at most,
-    and where they end.
-
-    What it ends at is looked at singly, and so are some records behind an unusual one, as more of
-    its kind may follow.
-    """
     sizes = array("q")
     while len(sizes) < max_count:
-        found, position = run(position, max_count - len(sizes))
-        sizes += found
+        data, position = native.compiled.scan_plain(
+            buffer, position, limit, max_count - len(sizes), check_crc
+        )
+        sizes.frombytes(data)
+        # scan_plain ends before an unusual record, and more of its kind may follow.
         count = min(_AFTER_ODD, max_count - len(sizes))
         scan = scan_one_by_one(buffer, position, limit, check_crc=check_crc, max_count=count)
         sizes += scan.sizes
@@ -164,7 +140,7 @@ def scan_in_runs(
 def scan_one_by_one(
     buffer: Buffer, position: int, limit: int, *, check_crc: bool, max_count: int
 ) -> RecordScan:
-    """The pure form of ``scan_records``."""
+    """The reference of ``scan_records``."""
     limit = min(limit, len(buffer))
     crc_of = bulk_crc32()
     unpack = _IPV4_FIELDS.unpack_from
@@ -186,10 +162,10 @@ def scan_one_by_one(
                 and properties + (high << 8 | buffer[properties - 1]) == position + total
                 and (not check_crc or crc_of(buffer[body:end]) & CRC_MASK == crc)
             )
-        except (StructError, IndexError):  # beyond the end of the buffer
+        except (StructError, IndexError):  # past the end of the buffer
             plain = False
         if not plain:
-            # Whatever is unusual about a record, or wrong, goes the slow road.
+            # An unusual or damaged record is checked field by field.
             result = check_record(buffer, position, limit, check_crc)
             if result.kind is not CheckKind.MESSAGE:
                 return RecordScan(sizes, position, result)

@@ -1,10 +1,10 @@
 """Walking the log record by record, past damage where whole records follow.
 
-RocketMQ's recovery ends the log at the first thing that is no record. Here the walk goes on where
-that surely keeps whole messages: behind a record whose body alone is damaged, behind bytes that
-are no record if a record follows that knows its own place and is no older, and into the next file
-if it begins with such a record. So a lost blank record, or one bad byte, hides one message at
-most. Left-over bytes of an earlier, longer log are older than the log's end and are not followed.
+RocketMQ's recovery ends the log at the first bytes that are no record. This walk goes on where
+whole messages surely follow: after a record of which only the body is damaged; after bytes that
+are no record, if a record follows that holds its own offset and is no older; and into the next
+file, if it begins with such a record. So a lost blank record, or one bad byte, hides one message
+at most. Bytes left over from an earlier, longer log are older than the log's end and are skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import MutableSequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage import native
 from storage.format.layout import BLANK_MAGIC, MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
 from storage.format.record import CheckKind, check_record, read_head, scan_records
 
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
     from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.format.check import RecordScan
 
-_FIRST_RECORDS: Final = 1 << 14
 _CHUNK_RECORDS: Final = 1 << 13
-"""Few enough that they are still in the processor's cache when more is asked of them."""
+"""So few that they are still in the processor's cache when the caller reads them."""
 _SEARCH_STEP: Final = 1 << 20
 _MAGICS: Final = tuple(
     magic.to_bytes(4, "big", signed=True)
@@ -36,8 +34,8 @@ class StretchKind(Enum):
 
     RECORDS = auto()
     DAMAGED = auto()  # one record of known length that fails a check; whole records follow
-    LOST = auto()  # bytes in which no record can be told; whole records follow
-    BLANK = auto()  # the blank record and what is behind it to the file's end
+    LOST = auto()  # bytes in which no record can be found; whole records follow
+    BLANK = auto()  # the blank record and the rest of the file
 
 
 class Segment(NamedTuple):
@@ -51,14 +49,13 @@ class Segment(NamedTuple):
 
 
 class LogWalk:
-    """One walk, from ``position`` on. ``position`` is always behind what was given out last.
+    """One walk, from ``position`` on. ``position`` is the end of the last stretch that was given.
 
-    ``limit`` None walks to the end of what is written; else nothing that ends behind it is given
-    out. ``search_all`` looks for records in all of a file behind damage; without it at most some
-    MiB, which is where the next record lies behind a single damaged one. ``last_record`` is the
-    offset of a record in front of ``position``, if one is known. No stretch that begins in front of
-    ``until`` goes over it where a record begins there. ``has_many`` says that the log has thousands
-    of records.
+    ``limit`` None walks to the end of what is written; else no stretch ends after it.
+    ``search_all`` searches the whole rest of a file for records after damage; without it some MiB,
+    which is where the next record lies after a single damaged one. ``last_record`` is the offset of
+    a record before ``position``, if one is known. No stretch that begins before ``until`` crosses
+    it where a record begins there.
     """
 
     def __init__(
@@ -71,7 +68,6 @@ class LogWalk:
         search_all: bool = False,
         last_record: int | None = None,
         until: int | None = None,
-        has_many: bool = False,
         max_record: int = (4 << 20) + (64 << 10),
     ) -> None:
         self.position = position
@@ -81,11 +77,10 @@ class LogWalk:
         self._search_all = search_all
         self._window = log.file_size if search_all else 2 * max_record
         self.last_record = last_record
-        """Offset of the last record that was given out, also if its body is damaged."""
+        """Offset of the last record that was given, also if its body is damaged."""
         self._until = until
-        self._has_many = has_many
         self.stop_reason = ""
-        """What lies at ``position`` after the walk has ended."""
+        """What lies at ``position`` after the end of the walk."""
 
     def next(self) -> Segment | None:
         """Give the next stretch, None at the end. May be called again when the log has grown."""
@@ -109,7 +104,7 @@ class LogWalk:
         return self._pass_damage(file, first, position, limit, reason)
 
     def _scan_to(self, view: memoryview, position: int, limit: int, first: int) -> RecordScan:
-        """Take the next whole records up to the border, if it lies in front of ``limit``."""
+        """Take the next whole records up to the border, if it lies before ``limit``."""
         border = limit if self._until is None else self._until - first
         if position < border < limit:
             scan = self._scan(view, position, border)
@@ -119,18 +114,12 @@ class LogWalk:
         return self._scan(view, position, limit)
 
     def _scan(self, view: memoryview, position: int, limit: int) -> RecordScan:
-        """Take the next whole records; a log that has many is worth to load NumPy for."""
-        check_crc = self._check_crc
-        if self._has_many and native.compiled is None:
-            from storage.format.scan_many import scan_many
+        """Take the next whole records, up to _CHUNK_RECORDS."""
+        return scan_records(
+            view, position, limit, check_crc=self._check_crc, max_count=_CHUNK_RECORDS
+        )
 
-            return scan_many(view, position, limit, check_crc=check_crc, max_count=_CHUNK_RECORDS)
-        count = _CHUNK_RECORDS if self._has_many else _FIRST_RECORDS
-        scan = scan_records(view, position, limit, check_crc=check_crc, max_count=count)
-        self._has_many = scan.stop is None
-        return scan
-
-    # -- beyond damage ------------------------------------------------------------------------
+    # -- after damage ------------------------------------------------------------------------
 
     def _pass_damage(
         self, file: ReadMap, first: int, position: int, limit: int, reason: str
@@ -152,7 +141,7 @@ class LogWalk:
         return self._enter_next_file(first, position, reason)
 
     def _goes_on(self, file: ReadMap, first: int, position: int, limit: int) -> bool:
-        """Whether a whole record that knows its place, or a right blank record, lies here."""
+        """Whether a whole record that holds its own offset, or a right blank record, lies here."""
         found = check_record(file.view, position, limit)
         if found.kind is CheckKind.BLANK:
             return found.size == self._log.file_size - position
@@ -162,10 +151,10 @@ class LogWalk:
         return head.physical_offset == first + position and self._is_no_older(head.store_timestamp)
 
     def _search(self, file: ReadMap, first: int, position: int, limit: int) -> int | None:
-        """Where the log goes on behind bytes that are no record, looking for magic codes."""
+        """Find where the log goes on after bytes that are no record, by magic codes."""
         if not self._search_all and not any(file.map[position : position + 8]):
-            # Where nothing was written a search would read through a file of zeros. A zeroed
-            # stretch between records is passed with the help of the queues (see scan_bounds).
+            # Where nothing was written a search would read a file of zeros. A zeroed stretch
+            # between records is passed by means of the queues (see scan_bounds).
             return None
         end = min(limit, position + self._window)
         start = position + 1
@@ -180,7 +169,7 @@ class LogWalk:
         return None
 
     def _enter_next_file(self, first: int, position: int, reason: str) -> Segment | None:
-        """Go to the next file that there is, if it begins with a record that can follow."""
+        """Go to the next existing file, if it begins with a record that can follow."""
         following = self._next_file(first)
         if following is None or not self._follows(following):
             self.stop_reason = reason
@@ -188,7 +177,7 @@ class LogWalk:
         return self._pass(StretchKind.LOST, following - first - position, reason)
 
     def _next_file(self, first: int) -> int | None:
-        """Where the next file begins, or where the walk shall end if that comes before."""
+        """Where the next file begins, or the walk's limit if that comes first."""
         following = first + self._log.file_size
         if self._limit is not None and following >= self._limit:
             return self._limit
@@ -204,7 +193,7 @@ class LogWalk:
         return file is not None and self._goes_on(file, following, 0, file.length)
 
     def _is_no_older(self, timestamp: int) -> bool:
-        """Whether a record may stand behind the last one that was given out, by its time."""
+        """Whether a record may follow the last one that was given, by its time."""
         if self.last_record is None:
             return True
         position = self.last_record % self._log.file_size

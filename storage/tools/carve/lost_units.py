@@ -50,7 +50,7 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
     deleted = deleted_topics_for_reading(view.root)
     limit = view.log_max_offset()
     start = min(_end_of_last(view, key, end) for key, end in ends.items())
-    walk = LogWalk(log, start, limit=limit, check_crc=False, search_all=True, has_many=True)
+    walk = LogWalk(log, start, limit=limit, check_crc=False, search_all=True)
     while (stretch := walk.next()) is not None:
         position = stretch.start % log.file_size
         file = log.at(stretch.start - position)

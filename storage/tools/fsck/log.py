@@ -101,7 +101,6 @@ class LogCheck:
                 search_all=True,
                 last_record=self._last_record,
                 until=until,
-                has_many=True,
             )
             while walk.position < until and (stretch := walk.next()) is not None:
                 whole = stretch.kind is StretchKind.RECORDS

@@ -12,7 +12,6 @@ from storage.format.message import MessageExt
 from storage.format.names import file_name
 from storage.format.properties import encode_properties, find_property, parse_properties
 from storage.format.record import blank_record, encode_record, read_head
-from storage.format.scan_many import scan_many
 from tests.support import golden
 from tests.support.golden_log import head_of, log_files, records, walk
 
@@ -103,8 +102,6 @@ def test_scanning_finds_what_checking_one_by_one_finds(name: str) -> None:
             one_by_one.append(result.size)
             position += result.size
         assert scan_records(buffer, 0, len(buffer)) == (one_by_one, position, result)
-        many = scan_many(memoryview(buffer), 0, len(buffer), check_crc=True, max_count=1 << 16)
-        assert many == (one_by_one, position, result)
 
 
 def expected_host(java: str) -> bytes:

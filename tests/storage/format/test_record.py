@@ -18,7 +18,6 @@ from storage.format.record import (
     encode_record,
     read_head,
 )
-from storage.format.scan_many import scan_many
 from tests.support.inner_messages import int32s, int64s, ipv4_hosts, ipv6_hosts, times
 
 NO_SIZES = array("q")
@@ -230,7 +229,7 @@ def test_scanning_gives_what_checking_one_by_one_gives(
         sizes.append(result.size)
         position += result.size
     view = memoryview(buffer)
-    for scan in (scan_records, scan_many, scan_one_by_one):
+    for scan in (scan_records, scan_one_by_one):
         found = scan(view, 0, len(buffer), check_crc=check_crc, max_count=max_count)
         assert found == (array("q", sizes), position, stop)
 
@@ -239,8 +238,7 @@ def test_scanning_gives_what_checking_one_by_one_gives(
 def test_scanning_many_gives_what_scanning_gives(runs: list[tuple[bytes, int]], end: bytes) -> None:
     buffer = memoryview(b"".join(record * count for record, count in runs) + end)
     for limit in (len(buffer), len(buffer) - 1):
-        found = scan_many(buffer, 0, limit, check_crc=True, max_count=5000)
-        assert found == scan_records(buffer, 0, limit, max_count=5000)
+        found = scan_records(buffer, 0, limit, max_count=5000)
         assert found == scan_one_by_one(buffer, 0, limit, check_crc=True, max_count=5000)
 
 
@@ -250,8 +248,7 @@ def test_scanning_many_stops_at_the_same_damage(number: int, place: int, change:
     buffer = bytearray(plain * 600)
     buffer[number * len(plain) + place % len(plain)] ^= change
     view = memoryview(buffer)
-    found = scan_many(view, 0, len(buffer), check_crc=True, max_count=1000)
-    assert found == scan_records(view, 0, len(buffer), max_count=1000)
+    found = scan_records(view, 0, len(buffer), max_count=1000)
     assert found == scan_one_by_one(view, 0, len(buffer), check_crc=True, max_count=1000)
 
 
@@ -306,7 +303,7 @@ def topic_that_points_back_into_the_body() -> bytearray:
 def test_lengths_are_signed(buffer: bytearray) -> None:
     assert check_record(buffer, 0, len(buffer)).kind is CheckKind.INVALID
     assert scan_records(buffer, 0, len(buffer)).sizes == NO_SIZES
-    scan = scan_many(memoryview(buffer), 0, len(buffer), check_crc=True, max_count=9)
+    scan = scan_one_by_one(memoryview(buffer), 0, len(buffer), check_crc=True, max_count=9)
     assert scan.sizes == NO_SIZES
     with pytest.raises(RecordError):
         decode_record(buffer)

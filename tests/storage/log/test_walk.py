@@ -1,4 +1,4 @@
-"""Walking a log that is long enough for NumPy gives what walking it record by record gives."""
+"""Walking a log of many records gives what walking it record by record gives."""
 
 from __future__ import annotations
 
