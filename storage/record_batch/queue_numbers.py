@@ -1,4 +1,4 @@
-"""Numbers for the topics and queues that records name."""
+"""Numbers of the topics and queues in records."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .byte_windows import Longs
 
 
 class TopicNames:
-    """Numbers of topics in the order in which they were met, and what follows from a name."""
+    """Numbers of topics, in the order of their first records, and the hashes of their names."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, tuple[int, int]] = {}
         self.names: list[str] = []
 
     def number_and_hash(self, name: bytes) -> tuple[int, int]:
-        """Give the topic's number, a new one for a new topic, and the hash of ``topic#``
-        (unsigned), where that of each key begins."""
+        """Give the topic's number, a new one for a new topic, and the unsigned hash of ``topic#``,
+        with which the hash of each key begins."""
         found = self._numbers.get(name)
         if found is None:
             text = name.decode("utf-8", "replace")
@@ -30,7 +30,7 @@ class TopicNames:
 
 
 class QueueNames:
-    """Numbers of queues, whose records name a topic by its number in ``topics``."""
+    """Numbers of queues; a queue is a topic's number in ``topics`` and a queue id."""
 
     def __init__(self) -> None:
         self.topics = TopicNames()
@@ -41,7 +41,7 @@ class QueueNames:
         self._possible: list[bool] = []
 
     def number_of(self, topic: str, queue_id: int) -> int:
-        """The number of a queue; a new one if it was not met before."""
+        """Give the number of a queue, a new one for a new queue."""
         key = (topic, queue_id)
         found = self._by_key.get(key)
         if found is None:
@@ -51,7 +51,7 @@ class QueueNames:
         return found
 
     def numbers(self, topics: Longs, queue_ids: Longs) -> Longs:
-        """The numbers of many: ``topics`` are numbers, ``queue_ids`` of 32 bits."""
+        """Give the numbers of many queues: ``topics`` are numbers, ``queue_ids`` have 32 bits."""
         codes = topics << 32 | queue_ids & 0xFFFFFFFF
         distinct = np.unique(codes)
         for code in distinct.tolist():
@@ -64,5 +64,5 @@ class QueueNames:
         return found
 
     def possible(self) -> NDArray[np.bool_]:
-        """Whether there can be such a queue, by number."""
+        """Whether there can be such a queue, for each number."""
         return np.array(self._possible, np.bool_)

@@ -1,8 +1,8 @@
 """A block of records as columns, and how it is read.
 
-What a record means for its queue and for the index is said here once, for checks, rebuilding and
-carving: the answers of ``storage.format.dispatch.read_request`` (the dispatchers of RocketMQ's
-CommitLog), but that a unit points at where its record lies, not at where the record says it does.
+fsck, rebuild and carve use it. The answers are those of ``storage.format.dispatch.read_request``
+(the dispatchers of RocketMQ's CommitLog), except that a unit names the offset at which its record
+lies, not the offset that the record claims.
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage import native
-from storage.format.java_hash import unsigned_java_hash
+from storage.format.dispatch import keys_of
+from storage.format.java_hash import key_hash, tags_code, unsigned_java_hash
+from storage.format.layout import MESSAGE_MAGIC_V1
+from storage.format.message import (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_INNER_MULTI_DISPATCH,
+    PROPERTY_KEYS,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
+from storage.format.properties import parse_properties
+from storage.format.record import read_head
 from storage.format.sys_flag import MessageSysFlag
 
 from .byte_windows import Longs
@@ -45,8 +56,8 @@ COLUMNS: Final = (
 """The rows of the matrix that is filled, in the order of storage/native/reading/columns.c."""
 
 _BESIDE: Final = 24
-"""Room between two rows: cells of one column that are a power of two apart would push each other
-out of the processor's cache."""
+"""Items between two rows: cells of one column that are a power of two apart would evict each other
+from the processor's cache."""
 _ROLLBACK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
@@ -54,11 +65,11 @@ _ROLLBACK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 class RecordBatch:
     """Whole records of one log file in log order; item i of each column is of record i.
 
-    ``place`` is where the record lies in the file, ``physical_offset`` where it says it lies in the
-    log. ``topic`` is a number of :class:`TopicNames`. ``properties_at`` and ``properties_length``
-    tell where its properties lie in the file. ``tags_code`` is the hash of its tags, ``marks``
-    what is special about its properties. Keys are in the index's order: ``key_hash[j]`` is one of
-    record ``key_row[j]``.
+    ``place`` is the record's offset in the file, ``physical_offset`` the log offset that the record
+    claims. ``topic`` is a number of :class:`TopicNames`. ``properties_at`` and
+    ``properties_length`` give its properties in the file. ``tags_code`` is the hash of its tags,
+    ``marks`` says what is special about its properties. Keys are in the index's order:
+    ``key_hash[j]`` is a key of record ``key_row[j]``.
     """
 
     first: int
@@ -85,16 +96,16 @@ class RecordBatch:
 
     @property
     def offset(self) -> Longs:
-        """Where the records lie in the log."""
+        """Log offsets of the records."""
         return self.place + self.first
 
     @property
     def end(self) -> int:
-        """Log offset behind the last record."""
+        """Log offset of the end of the last record."""
         return self.first + int(self.place[-1] + self.size[-1])
 
     def take(self, rows: Longs) -> RecordBatch:
-        """A block of some of the records; ``rows`` ascend."""
+        """Make a block of some of the records; ``rows`` ascend."""
         chosen = {name: getattr(self, name)[rows] for name in COLUMNS}
         kept = np.full(len(self), -1, np.int64)
         kept[rows] = np.arange(len(rows))
@@ -109,15 +120,15 @@ class RecordBatch:
         )
 
     def marked(self, mark: int) -> list[int]:
-        """Records with a mark."""
+        """List the records that have a mark."""
         if not self.texts:
             return []
         found: list[int] = np.flatnonzero(self.marks & mark).tolist()
         return found
 
     def index_keys(self, without: NDArray[np.bool_] | None = None) -> tuple[Longs, Longs]:
-        """Rows and hashes of the keys that the index gets: not of rolled back records
-        (IndexService), and not of those that ``without`` names."""
+        """Rows and hashes of the keys that the index gets: none of rolled back records
+        (IndexService), and none of those in ``without``."""
         left_out = self.sys_flag & _ROLLBACK == _ROLLBACK
         if without is not None:
             left_out |= without
@@ -130,10 +141,10 @@ class RecordBatch:
 def read_block(
     view: memoryview, first: int, start: int, sizes: Sequence[int], topics: TopicNames
 ) -> RecordBatch:
-    """Take the columns of records that lie one behind the other from ``start`` of a file on.
+    """Read consecutive records, the first of which begins at ``start`` of a file, as columns.
 
     ``first`` is the file's log offset. The lengths in the records have been checked
-    (storage.format.record.scan_records).
+    (storage.format.record.scan_records). Without compiled code a record takes some 15 us.
     """
     size = np.array(sizes, np.int64)
     return read_records(view, first, start + np.cumsum(size) - size, size, topics)
@@ -142,17 +153,15 @@ def read_block(
 def read_records(
     view: memoryview, first: int, place: Longs, size: Longs, topics: TopicNames
 ) -> RecordBatch:
-    """The same for records at some places."""
+    """Read records at any places of a file, see :func:`read_block`."""
     matrix = np.empty((len(COLUMNS), len(place) + _BESIDE), np.int64)
     if native.compiled is not None:
         keys = native.compiled.read_columns(
             view, place.data, size.data, topics.number_and_hash, hash_of_text, matrix.data
         )
-        key_row, key_hash = (np.frombuffer(column, np.int64) for column in keys)
+        key_row, hashes = (np.frombuffer(column, np.int64) for column in keys)
     else:
-        from .columns import fill
-
-        key_row, key_hash = fill(view, place, size, topics, matrix[:, : len(place)])
+        key_row, hashes = _read_columns(view, place, size, topics, matrix[:, : len(place)])
     columns = dict(zip(COLUMNS, matrix[:, : len(place)], strict=True))
     marked = np.flatnonzero(columns["marks"])
     begin = columns["properties_at"][marked]
@@ -161,7 +170,55 @@ def read_records(
         row: bytes(view[start:stop])
         for row, start, stop in zip(marked.tolist(), begin.tolist(), end.tolist(), strict=True)
     }
-    return RecordBatch(first, **columns, key_row=key_row, key_hash=key_hash, texts=texts)
+    return RecordBatch(first, **columns, key_row=key_row, key_hash=hashes, texts=texts)
+
+
+def _read_columns(
+    view: memoryview, places: Longs, sizes: Longs, topics: TopicNames, matrix: Longs
+) -> tuple[Longs, Longs]:
+    """The reference of ``read_columns`` of storage/native/reading/columns.c."""
+    cells: list[tuple[int, ...]] = []
+    key_rows: list[int] = []
+    key_hashes: list[int] = []
+    for row, (place, size) in enumerate(zip(places.tolist(), sizes.tolist(), strict=True)):
+        head = read_head(view, place)
+        width = 1 if head.magic == MESSAGE_MAGIC_V1 else 2
+        start = place + head.head_size + max(0, head.body_length) + width
+        name = bytes(view[start : start + int.from_bytes(view[start - width : start], "big")])
+        number, _ = topics.number_and_hash(name)
+        properties_at = start + len(name) + 2
+        text = bytes(view[properties_at : place + size])
+        found = parse_properties(text)
+        marks = 0
+        if PROPERTY_DELAY_TIME_LEVEL in found:
+            marks |= MARK_DELAY
+        if PROPERTY_INNER_MULTI_DISPATCH in found:
+            marks |= MARK_LIGHT
+        if not text.isascii() or text.endswith(b"\0"):
+            marks |= MARK_ODD
+        cells.append(
+            (
+                place,
+                size,
+                head.queue_id,
+                head.queue_offset,
+                head.physical_offset,
+                head.sys_flag,
+                head.store_timestamp,
+                number,
+                properties_at,
+                place + size - properties_at,
+                tags_code(found.get(PROPERTY_TAGS)),
+                marks,
+            )
+        )
+        unique = found.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        for key in keys_of(unique, found.get(PROPERTY_KEYS)):
+            key_rows.append(row)
+            key_hashes.append(key_hash(topics.names[number], key))
+    if cells:
+        matrix[:] = np.array(cells, np.int64).T
+    return np.array(key_rows, np.int64), np.array(key_hashes, np.int64)
 
 
 def hash_of_text(value: bytes) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What follows from thousands of records at once is what follows from each by itself."""
+"""Columns of many records hold what single records hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from storage.format.delay import parse_delay_levels
 from storage.format.dispatch import read_request
 from storage.format.message import SCHEDULE_TOPIC
 from storage.format.record import encode_record
-from storage.record_batch.byte_windows import group_rows, windows
 from storage.record_batch.queue_numbers import QueueNames, TopicNames
 from storage.record_batch.record_batch import COLUMNS, read_block
 from storage.tools.rebuild.keys import keys_of
@@ -71,7 +70,7 @@ records: st.SearchStrategy[dict[str, object]] = st.builds(
 
 @contextmanager
 def by(form: Any) -> Iterator[None]:
-    """Read columns by a compiled module, or by the pure forms."""
+    """Read columns by a compiled module, or by the reference."""
     before, native.compiled = native.compiled, form
     try:
         yield
@@ -124,7 +123,7 @@ def test_units_and_keys_are_those_of_single_records(
 @needs_compiled
 @settings(max_examples=150, deadline=None)
 @given(st.lists(records, min_size=1, max_size=12))
-def test_the_compiled_form_gives_the_columns_of_the_pure_one(
+def test_the_compiled_form_gives_the_columns_of_the_reference(
     made: list[dict[str, object]],
 ) -> None:
     log, sizes = log_of(made)
@@ -173,25 +172,3 @@ def test_some_records_of_a_block_keep_what_is_theirs() -> None:
     assert some.key_row.tolist() == [0, 0, 1, 1]
     assert some.key_hash.tolist() == whole.key_hash[[2, 3, 6, 7]].tolist()
     assert some.texts == {0: whole.texts[1], 1: whole.texts[3]}
-
-
-def test_rows_near_the_end_of_a_buffer_are_whole() -> None:
-    buffer = memoryview(b"abcdefghij")
-    starts, lengths = np.array([0, 8, 9, 3]), np.array([4, 2, 1, 0])
-    rows = windows(buffer, starts, lengths, 8)
-    assert [row.tobytes().rstrip(b"\0") for row in rows] == [b"abcd", b"ij", b"j", b""]
-    assert [row.tobytes() for row in windows(buffer[:3], np.array([1]), np.array([2]), 8)] == [
-        b"bc" + bytes(6)
-    ]
-
-
-@given(st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 2)), min_size=1, max_size=40))
-def test_equal_rows_are_in_one_group(items: list[tuple[bytes, int]]) -> None:
-    matrix = np.zeros((len(items), 16), np.uint8)
-    for row, (text, _) in enumerate(items):
-        matrix[row, : len(text)] = list(text)
-    more = np.array([number for _, number in items])
-    first, group = group_rows(matrix, more)
-    keys = [(matrix[row].tobytes(), number) for row, (_, number) in enumerate(items)]
-    assert len(first) == len(set(keys))
-    assert [keys[row] for row in first[group].tolist()] == keys
