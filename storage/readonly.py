@@ -253,7 +253,7 @@ class StoreView:
 
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
-        reader = ColumnReader(self.files.log, self._records)
+        reader = ColumnReader(self._records)
         if queue is None:
             return reader.nothing()
         return reader.read(queue, bounds, offset, count, max_bytes)

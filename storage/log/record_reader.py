@@ -1,9 +1,9 @@
-"""From a place in the log to a message, handed out only if nothing contradicts it.
+"""From a log offset to a message, given only if nothing contradicts it.
 
-A unit of a consume queue says where a record lies and how long it is; the record says which topic,
-queue and queue offset it belongs to, where it lies itself, and the CRC of its body. A record that
-contradicts any of that is not handed out. The one lawful exception is multi-dispatch: a unit of a
-light queue names a record of another topic, and that record's properties name the queue.
+A unit of a consume queue holds the log offset and the size of a record. The record holds its topic,
+queue, queue offset and log offset, and the CRC of its body. A record that contradicts any of them
+is not given. The only exception is multi-dispatch: a unit of a light queue names a record of
+another topic, and that record's properties name the queue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from storage import native
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.format.crc import CRC_MASK, bulk_crc32
 from storage.format.layout import (
-    HEADS,
+    HEAD_SIZES,
     MESSAGE_MAGIC_V1,
     MESSAGE_MAGIC_V2,
     MIN_RECORD_SIZE,
@@ -34,20 +34,17 @@ from storage.format.sys_flag import REPLACED_FLAG
 from storage.format.tombstone import is_replaced
 
 if TYPE_CHECKING:
-    from mmap import mmap
-
     from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.format.prepared import PreparedRecords
 
-_HEAD: Final = HEADS[0]
-_HEAD_SIZE: Final = _HEAD.size
+_HEAD_SIZE: Final = HEAD_SIZES[0]
 _INT: Final = Struct(">i")
 _LONG: Final = Struct(">q")
 _TIMES: Final = Struct(">ii28xi16xq")
 """Size, magic, sysFlag and store time of a record that was born at an IPv4 host."""
 _BORN_V6: Final = 0x10
 UNUSUAL: Final = 0x30 | REPLACED_FLAG
-"""Bits of sysFlag of records that are looked at one by one: IPv6 hosts, and replaced ones."""
+"""Bits of sysFlag of records that are checked one by one: IPv6 hosts, and replaced ones."""
 if native.compiled is not None:
     native.compiled.bind(MessageExt)
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
@@ -58,7 +55,7 @@ _NO_LIMIT: Final = 1 << 62
 
 
 class RecordNames(NamedTuple):
-    """Which properties say where a message goes, and a topic that nothing goes to."""
+    """The properties that say where a message goes, and a topic to which no message goes."""
 
     topic: str
     queue_id: str
@@ -66,7 +63,7 @@ class RecordNames(NamedTuple):
 
 
 class QueueKey:
-    """A queue as records name it, prepared for comparing."""
+    """A queue as records name it, prepared for comparison."""
 
     __slots__ = ("queue_id", "topic", "topic_field")
 
@@ -74,7 +71,7 @@ class QueueKey:
         self.topic = topic
         self.queue_id = queue_id
         name = topic.encode("utf-8", "surrogateescape")
-        # as a record of version 1 holds it; longer topics only occur in version 2
+        # as in a record of version 1; only version 2 has longer topics
         self.topic_field = bytes((len(name),)) + name if len(name) < 128 else None
 
 
@@ -89,9 +86,9 @@ class RecordReader:
         self._crc_of = bulk_crc32()
 
     def read(self, offset: int, size: int, key: QueueKey, queue_offset: int) -> MessageExt | None:
-        """Read the record that a unit of a queue points to, or None if it contradicts the unit.
+        """Read the record of a unit of a queue, or None if it contradicts the unit.
 
-        Also None where the log's file is missing. Never reads more than the record can be.
+        None, too, where the log file is missing. Never reads more bytes than a record can have.
         """
         unit = CQ_STORE_UNIT.pack(offset, size, 0)
         for message in self.read_run(unit, key, queue_offset, 1, 0)[0]:
@@ -112,22 +109,22 @@ class RecordReader:
         count: int,
         byte_limit: int,
     ) -> tuple[list[MessageExt], int]:
-        """Read records of one log file as long as they are usual ones that agree with their units.
+        """Read records of one log file as long as they are usual and agree with their units.
 
-        Ends before whatever :meth:`read` must look at more closely, after ``count`` messages, and
-        where their records would exceed ``byte_limit``; the first one always fits. It is
-        :meth:`read` for each, without a call for each. Gives the bytes of the records, too.
+        Ends before a record that :meth:`read` must check more closely, after ``count`` messages,
+        and where their records would exceed ``byte_limit``; the first one always fits. The result
+        is that of :meth:`read` for each unit. Gives the bytes of the records, too.
         """
         compiled, field = native.compiled, key.topic_field
         if field is None or not units:
             return [], 0
-        if compiled is None:
-            return self._read_run(units, key, field, queue_offset, count, byte_limit)
         (offset,) = _LONG.unpack_from(units)
         first = offset - offset % self._file_size
         file = self._open_files.get(first) or self.log.at(first)
         if file is None:
             return [], 0
+        if compiled is None:
+            return self._decode_run(units, file, first, key, queue_offset, count, byte_limit)
         found: tuple[list[MessageExt], int] = compiled.read_run(
             units,
             file.view,
@@ -142,9 +139,32 @@ class RecordReader:
         )
         return found
 
+    def read_bodies(
+        self, units: bytes, key: QueueKey, queue_offset: int, max_bytes: int
+    ) -> tuple[list[bytes], memoryview] | None:
+        """Read the bodies of records of one log file, up to ``max_bytes`` of records, at least one.
+
+        With it as many store times as units, then log offsets, sizes and flags. None if one of the
+        records is unusual, or if nothing is compiled.
+        """
+        compiled, field = native.compiled, key.topic_field
+        if compiled is None or field is None or not units:
+            return None
+        (offset,) = _LONG.unpack_from(units)
+        first = offset - offset % self._file_size
+        file = self._open_files.get(first) or self.log.at(first)
+        if file is None:
+            return None
+        found = compiled.read_bodies(
+            units, file.view, first, field, key.queue_id, queue_offset, max_bytes, UNUSUAL
+        )
+        return None if found is None else (found[0], memoryview(found[1]).cast("q"))
+
     def read_each(self, units: bytes, key: QueueKey, queue_offset: int) -> list[MessageExt | None]:
-        """What :meth:`read` gives for each unit of a queue, the first of which is that of
-        ``queue_offset``. All of them are in memory then: it is for units of few bytes."""
+        """Call :meth:`read` for each unit of a queue; the first unit is that of ``queue_offset``.
+
+        All messages are in memory at once: call it for few units.
+        """
         found: list[MessageExt | None] = []
         count = len(units) // CQ_STORE_UNIT_SIZE
         while len(found) < count:
@@ -161,8 +181,8 @@ class RecordReader:
     ) -> tuple[PreparedRecords, int] | None:
         """Make the records of messages that are stored again where their properties say.
 
-        Of usual records one behind the other in one log file, as :meth:`read_run` reads them;
-        with it how many these are. None if the first is none of them, or nothing is compiled.
+        Takes consecutive usual records of one log file, as :meth:`read_run` reads them, and gives
+        their number, too. None if the first one is unusual, or if nothing is compiled.
         """
         compiled, field = native.compiled, key.topic_field
         if compiled is None or field is None or not units:
@@ -180,105 +200,58 @@ class RecordReader:
         *columns, count = made
         return PreparedTable(*columns), count
 
-    def _read_run(
+    def _decode_run(
         self,
         units: bytes | memoryview,
+        file: ReadMap,
+        first: int,
         key: QueueKey,
-        field: bytes,
         queue_offset: int,
         count: int,
         byte_limit: int,
     ) -> tuple[list[MessageExt], int]:
-        """The pure form of ``read_run`` of storage/native/reading/messages.c."""
+        """The reference of ``read_run`` of storage/native/reading/messages.c."""
         messages: list[MessageExt] = []
-        topic, wanted_queue_id, field_size = key.topic, key.queue_id, len(field) + 2
-        crc_of, head_of, new = self._crc_of, _HEAD.unpack_from, object.__new__
-        first = length = -1
-        mapped: mmap | bytes = b""
-        view = memoryview(mapped)
         left = byte_limit
         for offset, size, _ in CQ_STORE_UNIT.iter_unpack(units):
-            position = offset - first
-            if not 0 <= position < length:
-                if messages:
-                    break
-                first = offset - offset % self._file_size
-                file = self._open_files.get(first) or self.log.at(first)
-                if file is None:
-                    break
-                position, length, mapped, view = offset - first, file.length, file.map, file.view
-            end = position + size
-            if not MIN_RECORD_SIZE <= size <= _USUAL_SIZE or end > length:
-                break
             if messages and (size > left or len(messages) == count):
                 break
-            (
-                total,
-                magic,
-                body_crc,
-                queue_id,
-                flag,
-                own_queue_offset,
-                physical_offset,
-                sys_flag,
-                born_timestamp,
-                born_host,
-                store_timestamp,
-                store_host,
-                reconsume_times,
-                prepared_transaction_offset,
-                body_length,
-            ) = head_of(view, position)
-            body_start = position + _HEAD_SIZE
-            body_end = body_start + body_length
-            properties = body_end + field_size
-            if (
-                total != size
-                or magic != MESSAGE_MAGIC_V1
-                or own_queue_offset != queue_offset
-                or physical_offset != offset
-                or queue_id != wanted_queue_id
-                or sys_flag & UNUSUAL
-                or body_length < 0
-                or properties > end
-            ):
+            message = self._usual(file, offset, size, first, key, queue_offset + len(messages))
+            if message is None:
                 break
-            body = mapped[body_start:body_end]
-            rest = mapped[body_end:end]
-            if (
-                not rest.startswith(field)
-                or (rest[field_size - 2] << 8 | rest[field_size - 1]) != end - properties
-                or crc_of(body) & CRC_MASK != body_crc
-            ):
-                break
-            message: MessageExt = new(MessageExt)
-            message.topic = topic
-            message.queue_id = queue_id
-            message.queue_offset = queue_offset
-            message.commitlog_offset = offset
-            message.store_size = size
-            message.body_crc = body_crc
-            message.flag = flag
-            message.sys_flag = sys_flag
-            message.born_timestamp = born_timestamp
-            message.born_host_bytes = born_host
-            message.store_timestamp = store_timestamp
-            message.store_host_bytes = store_host
-            message.reconsume_times = reconsume_times
-            message.prepared_transaction_offset = prepared_transaction_offset
-            message.stored_body = body
-            message.property_bytes = rest[field_size:]
-            message.version = 1
-            message.added_property_bytes = b""
-            message._body = None
-            message._properties = None
             messages.append(message)
-            queue_offset += 1
             left -= size
         return messages, byte_limit - left
 
+    def _usual(
+        self, file: ReadMap, offset: int, size: int, first: int, key: QueueKey, queue_offset: int
+    ) -> MessageExt | None:
+        """Decode the record of a unit; None if it is unusual or contradicts the unit."""
+        position, view, field = offset - first, file.view, key.topic_field
+        if position < 0 or not MIN_RECORD_SIZE <= size <= min(_USUAL_SIZE, file.length - position):
+            return None
+        try:
+            message = decode_record(view, position, size)
+        except RecordError:
+            return None
+        (body_length,) = _INT.unpack_from(view, position + _HEAD_SIZE - _INT.size)
+        topic_at = position + _HEAD_SIZE + len(message.stored_body)
+        if (
+            message.version != 1
+            or message.sys_flag & UNUSUAL
+            or body_length < 0
+            or message.commitlog_offset != offset
+            or (message.queue_id, message.queue_offset) != (key.queue_id, queue_offset)
+            or field is None
+            or view[topic_at : topic_at + len(field)] != field
+            or self._crc_of(message.stored_body) & CRC_MASK != message.body_crc
+        ):
+            return None
+        message.topic = key.topic
+        return message
+
     def look(self, offset: int, log_end: int) -> MessageExt | None:
-        """Read the record that begins at ``offset``, None if there is no whole one before
+        """Read the record that begins at ``offset``; None if there is no whole one before
         ``log_end`` (DefaultMessageStore.lookMessageByOffset)."""
         if not 0 <= offset < log_end:
             return None
@@ -297,7 +270,7 @@ class RecordReader:
         return self._look(file, position, limit, offset)
 
     def _look(self, file: ReadMap, position: int, limit: int, offset: int) -> MessageExt | None:
-        """The pure form of ``read_at`` of messages.c (storage/native); for unusual records."""
+        """The reference of ``read_at`` of messages.c (storage/native); for unusual records."""
         if limit - position < MIN_RECORD_SIZE:
             return None
         (size,) = _INT.unpack_from(file.view, position)
@@ -315,7 +288,7 @@ class RecordReader:
         return None if is_replaced(message.sys_flag, message.stored_body) else message
 
     def store_timestamp(self, offset: int, size: int) -> int | None:
-        """Store time (ms) of a record that a unit points to, without reading the rest of it.
+        """Store time (ms) of the record of a unit, without reading the rest of it.
 
         None if its file is missing, or size or magic contradict the unit
         (CommitLog.pickupStoreTimestamp).

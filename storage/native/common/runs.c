@@ -1,4 +1,4 @@
-/* From units to records, see _read_run of storage/log/record_reader.py. */
+/* From units to records, see _decode_run of storage/log/record_reader.py. */
 #include "runs.h"
 
 enum { CACHE_LINE = 64, FETCHED = 4096 };
@@ -49,6 +49,7 @@ int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *recor
         return -1;
     const unsigned char *rest = record + HEAD + body_length, *properties = rest + field_size + 2;
     if (memcmp(rest, run->field.buf, field_size)
+        || properties[-2] > 127 /* lengths are signed */
         || (Py_ssize_t)big(properties - 2, 2) != record + size - properties
         || !has_sum(record, body_length))
         return -1;
