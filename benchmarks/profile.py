@@ -32,7 +32,7 @@ from rmqctl import (
     Producer,
     PushConsumer,
 )
-from storage.format.encode_many import encode_many
+from storage.format.encode import prepare
 from storage.store import MessageStore
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -141,7 +141,7 @@ def _batch(folder: Path) -> Iterator[Operation]:
     folder.mkdir()
     sent = messages(100, 1024)
     with new_store(folder) as store:
-        yield Operation("batch of 100 messages", lambda: store.put(encode_many(sent)), 200, 100)
+        yield Operation("batch of 100 messages", lambda: store.put(prepare(sent)), 200, 100)
 
 
 @contextmanager

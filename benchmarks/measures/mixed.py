@@ -15,8 +15,7 @@ from benchmarks.peers.known import missing
 from benchmarks.report import Missing, Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.workload import HOST, IDS, QUEUES, TOPIC
-from storage.format.encode import MessageInner
-from storage.format.encode_many import encode_many
+from storage.format.encode import MessageInner, prepare
 from storage.format.java_hash import java_hash
 from storage.format.properties import encode_properties
 from storage.read.tag_filter import TagFilter
@@ -81,7 +80,7 @@ def _put(run: Run, batches: Sequence[Sequence[MessageInner]]) -> float:
 def _put_all(store: MessageStore, batches: Sequence[Sequence[MessageInner]]) -> float:
     start = perf_counter()
     for batch in batches:
-        store.put(encode_many(batch))
+        store.put(prepare(batch))
     return perf_counter() - start
 
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.api.send import ColumnSendResult, SendOptions
 from broker.errors import MessageIllegalError
 from broker.validation import check_body_size, check_properties
-from storage import native
 from storage.errors import InvalidMessageError
-from storage.format.encode import ENCODE_MANY_FROM, MessageInner
-from storage.format.encode_column import prepare_column
+from storage.format.encode import MessageInner
+from storage.format.encode_column import column_pays, prepare_column
 from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, SCHEDULE_TOPIC, split_keys
 
 from .send import Sender, prepared, put_outcome
@@ -127,7 +126,7 @@ class ColumnSender(Sender):
 
 
 def _prepared_column(column: _Column, origin: Origin) -> PreparedRecords:
-    if native.compiled is None and len(column.bodies) < ENCODE_MANY_FROM:
+    if not column_pays(len(column.bodies)):
         return prepared(_inners(column, origin))
     try:
         return prepare_column(

@@ -1,4 +1,7 @@
-"""The form of ``prepare_column`` that needs no compiler: columns in NumPy, bodies only joined."""
+"""The form of ``prepare_column`` that needs no compiler: columns in NumPy, bodies only joined.
+
+It stays until binary wheels are published: in plain Python a line takes some 15 times as long.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .encode import cached_tags_code, properties_length, topic_field, topic_hash
+from .encode import cached_tags_code, properties_length, topic_field
 from .encode_column import ColumnParts
-from .hash_many import MAX_ROW, index_hashes_many, index_hashes_of_rows
 from .head_matrix import HEAD_TYPES, checksums_of, lengths_of, rows_of
+from .java_hash import key_hash, unsigned_java_hash
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_V1
 from .message import KEY_SEPARATOR, split_keys
 from .prepared import PreparedRecords
@@ -22,6 +25,9 @@ _V6_BITS: Final = MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDR
 _UNIQ_KEY: Final = b"UNIQ_KEY\x01"
 _KEYS_TEXT: Final = "KEYS\x01"
 _KEYS: Final = _KEYS_TEXT.encode()
+_MAX_ROW: Final = 256
+"""Characters of the longest key that is hashed by multiplying with powers of 31."""
+_POWERS: Final = np.array([pow(31, n, 1 << 32) for n in range(_MAX_ROW + 1)], np.uint32)
 
 
 def prepare_column_pure(column: ColumnParts) -> PreparedRecords:
@@ -46,7 +52,7 @@ def prepare_column_pure(column: ColumnParts) -> PreparedRecords:
     unique_rows = None if unique_ids is None else _rows(unique_ids, count)
     key_rows = None if keys is None else _equal_keys(keys)
     pieces = [properties] if properties else []
-    varying: list[tuple[int, NDArray[np.uint8]]] = []  # where in the properties, and what
+    varying: list[tuple[int, NDArray[np.uint8]]] = []  # offset in the properties, and bytes
     for name, rows in ((_UNIQ_KEY, unique_rows), (_KEYS, key_rows)):
         if rows is not None:
             varying.append((sum(map(len, pieces)) + len(pieces) + len(name), rows))
@@ -66,7 +72,7 @@ def prepare_column_pure(column: ColumnParts) -> PreparedRecords:
     hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
     sizes = body_sizes + property_sizes + (HEAD_SIZES[hosts] + len(field) + 2)
 
-    # What stands between two bodies is one row: the tail of a record and the head of the next.
+    # A row is what lies between two bodies: the tail of a record and the head of the next.
     head_type = HEAD_TYPES[hosts]
     template = field + longest.to_bytes(2, "big") + fixed  # the length that most rows have
     begin = len(template)
@@ -128,7 +134,7 @@ def _image(
     bodies: Sequence[bytes],
     key_parts: Sequence[bytes] | None,
 ) -> bytearray:
-    """Join bodies, and keys if given apart, with the rows of ``between``; heads begin there."""
+    """Join bodies, and separate keys, with the rows of ``between``; a head starts at ``begin``."""
     count = len(bodies)
     if key_parts is None:
         parts: list[bytes] = [b""] * (2 * count + 1)
@@ -154,7 +160,7 @@ def _equal_keys(keys: Sequence[str]) -> NDArray[np.uint8] | None:
     width = len(keys[0])
     joined = "".join(keys)
     if (
-        not 0 < width <= MAX_ROW
+        not 0 < width <= _MAX_ROW
         or len(joined) != width * len(keys)
         or not joined.isascii()
         or KEY_SEPARATOR in joined
@@ -165,10 +171,10 @@ def _equal_keys(keys: Sequence[str]) -> NDArray[np.uint8] | None:
 
 
 def _key_parts(keys: Sequence[str], fixed: bytes) -> tuple[list[bytes], bytes]:
-    """Encode KEYS items; gives them and what stands before each of them.
+    """Encode KEYS items; gives them and what precedes each of them.
 
-    All at once if every message has a key. What divides an item from the properties before it
-    belongs to the item only if some have none.
+    If every message has a key, the separator before the item is part of what precedes it; else
+    it is part of the item.
     """
     before = fixed + b"\x02" if fixed else b""
     if "" not in keys:
@@ -191,7 +197,7 @@ def _queues(
 ) -> tuple[list[tuple[str, int]], Longs | None]:
     """Give the distinct queues in the order of their first messages, and each message's number.
 
-    ``column`` is ``queue_ids`` as NumPy has them.
+    ``column`` is ``queue_ids`` as an array.
     """
     distinct = [int(queue_id) for queue_id in dict.fromkeys(queue_ids)]
     queues = [(topic, queue_id) for queue_id in distinct]
@@ -215,15 +221,14 @@ def _key_hashes(
     key_rows: NDArray[np.uint8] | None,
     keys: Sequence[str] | None,
 ) -> tuple[Longs, Longs | int]:
-    """Hash what enters the index, record by record: the UNIQ_KEY, then the keys."""
-    begun = topic_hash(topic)
+    """Hash the index keys, record by record: the UNIQ_KEY, then the keys."""
     columns = [
-        index_hashes_of_rows(begun, rows) for rows in (unique_rows, key_rows) if rows is not None
+        index_hashes_of_rows(topic, rows) for rows in (unique_rows, key_rows) if rows is not None
     ]
     if keys is not None and key_rows is None:
         if "" in keys or KEY_SEPARATOR in "".join(keys):
-            return _uneven_key_hashes(begun, columns, keys)
-        columns.append(index_hashes_many(begun, keys))
+            return _uneven_key_hashes(topic, columns, keys)
+        columns.append(_index_hashes(topic, keys))
     if not columns:
         return _no_keys()
     hashes = np.empty((len(columns[0]), len(columns)), np.int64)
@@ -232,7 +237,21 @@ def _key_hashes(
     return hashes.reshape(-1), len(columns)
 
 
-def _uneven_key_hashes(begun: int, unique: list[Longs], keys: Sequence[str]) -> tuple[Longs, Longs]:
+def index_hashes_of_rows(topic: str, keys: NDArray[np.uint8]) -> Longs:
+    """Hash keys that are the rows of a matrix: ASCII, 1 to 256 characters. See ``key_hash``."""
+    width = keys.shape[1]
+    hashes = keys.astype(np.uint32) @ _POWERS[:width][::-1]
+    hashes += np.uint32(unsigned_java_hash(f"{topic}#") * int(_POWERS[width]) & 0xFFFFFFFF)
+    signed = hashes.view(np.int32).astype(np.int64)
+    absolute: Longs = np.abs(signed) & 0x7FFFFFFF  # -2^31 gives 0
+    return absolute
+
+
+def _index_hashes(topic: str, keys: Sequence[str]) -> Longs:
+    return np.array([key_hash(topic, key) for key in keys], np.int64)
+
+
+def _uneven_key_hashes(topic: str, unique: list[Longs], keys: Sequence[str]) -> tuple[Longs, Longs]:
     divided = [split_keys(key) for key in keys]
     of_keys = lengths_of(divided)
     counts = of_keys + len(unique)
@@ -242,5 +261,5 @@ def _uneven_key_hashes(begun: int, unique: list[Longs], keys: Sequence[str]) -> 
         firsts = np.cumsum(counts) - counts
         hashes[firsts] = unique[0]
         is_key[firsts] = False
-    hashes[is_key] = index_hashes_many(begun, [key for part in divided for key in part])
+    hashes[is_key] = _index_hashes(topic, [key for part in divided for key in part])
     return hashes, counts

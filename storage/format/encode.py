@@ -1,7 +1,6 @@
-"""Encoding messages: compiled, or a few of them without NumPy, or many with it (``encode_many``).
+"""Encoding messages: with compiled code, or one by one with ``encode_record``.
 
-The same records as ``encode_record`` makes (CommitLog.MessageExtEncoder), with what does not change
-from message to message remembered: topic bytes, tag codes, the hash of ``topic#``.
+The records are those of CommitLog.MessageExtEncoder.
 """
 
 from __future__ import annotations
@@ -14,35 +13,24 @@ from zlib import crc32
 from storage.errors import InvalidMessageError
 
 from .crc import CRC_MASK, bulk_crc32
-from .java_hash import QUOTIENTS, REMAINDERS, tags_code, unsigned_java_hash
-from .layout import (
-    HEAD_SIZES,
-    HEADS,
-    MAX_PROPERTIES_LENGTH,
-    MAX_TOPIC_LENGTH_V1,
-    MESSAGE_MAGIC_V1,
-)
+from .java_hash import key_hash, tags_code
+from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH_V1
 from .prepared import PreparedRecords as PreparedRecords
 from .prepared_one import PreparedOne
 from .prepared_table import table_of_run
+from .record import encode_record
 from .sys_flag import MessageSysFlag, gets_unit, is_indexed
 
-ENCODE_MANY_FROM: Final = 48
-"""Where nothing is compiled, batches of at least this many are better prepared by NumPy."""
-
-_HEAD: Final = HEADS[0]
-_POWERS: Final = tuple(pow(31, n, 1 << 32) for n in range(128))
-_V6_BITS: Final = 0x30
 _ROLLBACK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class MessageInner(NamedTuple):
-    """One record as the broker hands it to the store (MessageExtBrokerInner).
+    """One record as the broker gives it to the store (MessageExtBrokerInner).
 
-    ``properties`` are encoded, hosts packed (8 or 20 bytes; the IPv6 bits of ``sys_flag`` follow
-    from them), times in ms. ``keys`` are the index keys in order: UNIQ_KEY, then the parts of KEYS.
-    With ``delay_time_level`` > 0 (only in SCHEDULE_TOPIC_XXXX) the unit holds the time of delivery,
-    store timestamp + ``delay_ms``, in place of the tag's hash.
+    ``properties`` are encoded. Hosts are packed (8 or 20 bytes); the IPv6 bits of ``sys_flag``
+    follow from their lengths. Times are in ms. ``keys`` are the index keys in order: UNIQ_KEY, then
+    the parts of KEYS. With ``delay_time_level`` > 0 (only in SCHEDULE_TOPIC_XXXX) the unit holds
+    the time of delivery, store timestamp + ``delay_ms``, instead of the tag's hash.
     """
 
     topic: str
@@ -73,12 +61,6 @@ def topic_field(topic: str) -> bytes:
     return bytes((len(encoded),)) + encoded
 
 
-@lru_cache(maxsize=1024)
-def topic_hash(topic: str) -> int:
-    """Hash ``topic#`` (unsigned), where the hash of every key of the topic begins."""
-    return unsigned_java_hash(f"{topic}#")
-
-
 cached_tags_code = lru_cache(maxsize=4096)(tags_code)
 
 
@@ -93,84 +75,63 @@ def properties_length(properties: bytes) -> bytes:
 
 
 def index_hashes(topic: str, keys: Sequence[str]) -> list[int]:
-    """Hash keys of one topic for the index, as ``key_hash`` does, each in about 0.3 us."""
-    hashes = []
-    begun = topic_hash(topic)
-    for key in keys:
-        try:
-            units = key.encode("latin-1")
-            # unsigned_hash, written out: a call costs as much as the arithmetic.
-            unsigned = (
-                begun * _POWERS[len(units)]
-                + int(units.translate(QUOTIENTS), 31) * 31
-                + int(units.translate(REMAINDERS), 31)
-            ) & 0xFFFFFFFF
-        except (ValueError, IndexError):  # beyond Latin-1, empty, or longer than the table
-            unsigned = unsigned_java_hash(f"{topic}#{key}")
-        hashes.append(unsigned if unsigned < 0x80000000 else -unsigned & 0x7FFFFFFF)
-    return hashes
+    """Hash keys of one topic for the index."""
+    return [key_hash(topic, key) for key in keys]
 
 
-def _encode(message: MessageInner) -> tuple[bytes, ...]:
-    """Give the parts of a record, with zeros where ``place`` writes."""
-    body, properties = message.body, message.properties
-    born_host, store_host = message.born_host, message.store_host
-    topic = topic_field(message.topic)
-    hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
-    length = properties_length(properties)
-    head = HEADS[hosts].pack(
-        HEAD_SIZES[hosts] + len(body) + len(topic) + 2 + len(properties),
-        MESSAGE_MAGIC_V1,
-        _crc32(body) & CRC_MASK,
-        message.queue_id,
-        message.flag,
-        0,
-        0,
-        message.sys_flag & ~_V6_BITS | hosts << 4,
-        message.born_timestamp,
-        born_host,
-        0,
-        store_host,
-        message.reconsume_times,
-        message.prepared_transaction_offset,
-        len(body),
+def record_of(
+    message: MessageInner,
+    body_crc: int,
+    queue_offset: int = 0,
+    commitlog_offset: int = 0,
+    store_timestamp: int = 0,
+) -> bytes:
+    """Encode the record of a message."""
+    return encode_record(
+        topic=message.topic,
+        queue_id=message.queue_id,
+        body=message.body,
+        properties=message.properties,
+        queue_offset=queue_offset,
+        physical_offset=commitlog_offset,
+        store_timestamp=store_timestamp,
+        born_timestamp=message.born_timestamp,
+        born_host=message.born_host,
+        store_host=message.store_host,
+        flag=message.flag,
+        sys_flag=message.sys_flag,
+        reconsume_times=message.reconsume_times,
+        prepared_transaction_offset=message.prepared_transaction_offset,
+        body_crc=body_crc,
     )
-    return head, body, topic, length, properties
 
 
 def prepare(messages: Sequence[MessageInner]) -> PreparedRecords:
     """Encode messages, compute their checksums, tag codes and key hashes.
 
     About 2 us for one message; compiled 0.3 us for each of several. Raises InvalidMessageError for
-    a topic or properties that their length fields can not hold; other limits (body size, names)
-    are the broker's.
+    a topic or properties that their length fields cannot hold. The broker checks other limits
+    (body size, names).
     """
     if len(messages) == 1:
         return _prepare_one(messages[0])
-    made = table_of_run(messages)
-    if made is not None:
-        return made
-    if len(messages) < ENCODE_MANY_FROM:
-        return prepare_pure(messages)
-    from .encode_many import encode_many_pure
-
-    return encode_many_pure(messages)
+    return table_of_run(messages) or prepare_pure(messages)
 
 
 def prepare_pure(messages: Sequence[MessageInner]) -> PreparedRecords:
-    """The pure form of :func:`prepare` for any number of messages."""
-    parts: list[bytes] = []
-    starts, sizes, tags_codes, hashes, counts = [], [], [], [], []
+    """The reference of :func:`prepare`, for any number of messages."""
+    records: list[bytes] = []
+    starts, tags_codes, hashes, counts = [], [], [], []
     numbers: dict[tuple[str, int], int] = {}
     queue_index = []
     position = 0
     for message in messages:
-        record = _encode(message)
-        size = sum(map(len, record))
-        parts += record
+        topic_field(message.topic)  # raises for a topic of the wrong length
+        properties_length(message.properties)
+        record = record_of(message, _crc32(message.body) & CRC_MASK)
+        records.append(record)
         starts.append(position)
-        sizes.append(size)
-        position += size
+        position += len(record)
         queue = (message.topic, message.queue_id)
         queue_index.append(numbers.setdefault(queue, len(numbers)))
         tags_codes.append(cached_tags_code(message.tags))
@@ -180,9 +141,9 @@ def prepare_pure(messages: Sequence[MessageInner]) -> PreparedRecords:
     has_unit = [gets_unit(message.sys_flag) for message in messages]
     delays_ms = [m.delay_ms if m.delay_time_level > 0 else -1 for m in messages]
     return PreparedRecords(
-        bytearray().join(parts),
+        bytearray().join(records),
         starts,
-        sizes,
+        list(map(len, records)),
         list(numbers),
         queue_index if len(numbers) > 1 else None,
         None if all(has_unit) else has_unit,
@@ -194,41 +155,20 @@ def prepare_pure(messages: Sequence[MessageInner]) -> PreparedRecords:
 
 
 def _prepare_one(message: MessageInner) -> PreparedRecords:
-    (
-        topic,
-        _,
-        body,
-        properties,
-        _,
-        born_host,
-        store_host,
-        _,
-        sys_flag,
-        _,
-        _,
-        _,
-        _,
-        level,
-        _,
-    ) = message
-    if sys_flag & _ROLLBACK or level > 0:
+    if message.sys_flag & _ROLLBACK or message.delay_time_level > 0:
         return prepare_pure((message,))
-    field = topic_field(topic)
+    body, properties = message.body, message.properties
+    field = topic_field(message.topic)
     length = len(properties)
     if length > MAX_PROPERTIES_LENGTH:
         properties_length(properties)  # raises
-    hosts = (len(born_host) == 20) | (len(store_host) == 20) << 1
-    return PreparedOne(
-        message,
-        field,
-        hosts,
-        HEAD_SIZES[hosts] + len(body) + len(field) + 2 + length,
-        _crc32(body) & CRC_MASK,
-    )
+    hosts = (len(message.born_host) == 20) | (len(message.store_host) == 20) << 1
+    size = HEAD_SIZES[hosts] + len(body) + len(field) + 2 + length
+    return PreparedOne(message, size, _crc32(body) & CRC_MASK)
 
 
 def _first_crc32(body: bytes) -> int:
-    """zlib's checksum for the first bodies of a process: isal's import pays from some dozens on."""
+    """Use zlib for the first bodies of a process: importing isal pays after some dozens."""
     global _crc32, _slow_left
     _slow_left -= 1
     if not _slow_left:

@@ -43,20 +43,6 @@ def lengths_of(items: Sequence[Sized]) -> Longs:
     return np.fromiter(map(len, items), np.int64, len(items))
 
 
-def column_of(values: Sequence[int]) -> int | Longs:
-    """Give one int if all are equal, which saves a column its conversion."""
-    if values.count(values[0]) == len(values):
-        return values[0]
-    return np.fromiter(values, np.int64, len(values))
-
-
-def host_column(hosts: Sequence[bytes]) -> NDArray[np.void]:
-    """Make a column of packed hosts of one length; a single item if all are equal."""
-    size = len(hosts[0])
-    joined = hosts[0] if hosts.count(hosts[0]) == len(hosts) else b"".join(hosts)
-    return np.frombuffer(joined, f"V{size}")
-
-
 def rows_of(matrix: NDArray[Any]) -> list[bytes]:
     """Give the rows of a contiguous matrix, or the items of a structured array, as bytes."""
     size = matrix.nbytes // len(matrix)

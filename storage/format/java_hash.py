@@ -2,8 +2,8 @@
 
     hash = c[0] * 31^(n-1) + c[1] * 31^(n-2) + ... + c[n-1]   mod 2^32, as a signed int
 
-over UTF-16 code units. A Python loop costs 25 ns a character, so Latin-1 text takes another road:
-each code unit c is 31 * (c // 31) + c % 31; both parts are digits of base 31, so the sum is two
+over UTF-16 code units. A Python loop costs 25 ns a character. Latin-1 text is hashed differently:
+each code unit c is 31 * (c // 31) + c % 31. Both parts are digits of base 31, so the sum is two
 numbers that int() reads from text at C speed.
 """
 
@@ -14,8 +14,8 @@ from typing import Final
 _INT_MASK: Final = 0xFFFFFFFF
 _SIGN_BIT: Final = 0x80000000
 _DIGITS: Final = b"0123456789abcdefghijklmnopqrstu"
-QUOTIENTS: Final = bytes(_DIGITS[c // 31] for c in range(256))
-REMAINDERS: Final = bytes(_DIGITS[c % 31] for c in range(256))
+_QUOTIENTS: Final = bytes(_DIGITS[c // 31] for c in range(256))
+_REMAINDERS: Final = bytes(_DIGITS[c % 31] for c in range(256))
 
 # int() is quadratic in the length and refuses text beyond some thousand digits; long text is
 # hashed a block at a time.
@@ -28,8 +28,8 @@ def unsigned_hash(units: bytes) -> int:
     if len(units) <= _BLOCK:
         if not units:
             return 0
-        quotients = int(units.translate(QUOTIENTS), 31)
-        return (quotients * 31 + int(units.translate(REMAINDERS), 31)) & _INT_MASK
+        quotients = int(units.translate(_QUOTIENTS), 31)
+        return (quotients * 31 + int(units.translate(_REMAINDERS), 31)) & _INT_MASK
     head = len(units) % _BLOCK
     result = unsigned_hash(units[:head])
     for start in range(head, len(units), _BLOCK):

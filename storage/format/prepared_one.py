@@ -1,20 +1,17 @@
-"""One plain record ready to be appended: the commonest batch, and the one where each step counts.
+"""One plain record ready to be appended: the most frequent batch.
 
-It is encoded when its place is known, so that no field is written twice. The columns of
-PreparedRecords are made only if somebody asks for them (to roll a file, for a new queue).
+It is encoded when its log offset is known, so that no field is written twice. The columns of
+PreparedRecords are made on first use (to roll a file, for a new queue).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from .layout import HEADS, MESSAGE_MAGIC_V1
 from .prepared import PreparedRecords
 
 if TYPE_CHECKING:
     from .encode import MessageInner
-
-_V6_BITS: Final = 0x30
 
 
 class PreparedOne(PreparedRecords):
@@ -23,15 +20,11 @@ class PreparedOne(PreparedRecords):
     ``size`` is the record's bytes.
     """
 
-    __slots__ = ("_hosts", "_topic", "body_crc", "message", "size")
+    __slots__ = ("body_crc", "message", "size")
 
-    def __init__(
-        self, message: MessageInner, topic_field: bytes, hosts: int, size: int, body_crc: int
-    ) -> None:
-        """Take what has been checked and computed; ``hosts`` are the IPv6 bits, shifted by 4."""
+    def __init__(self, message: MessageInner, size: int, body_crc: int) -> None:
+        """Take a message that has been checked, and what was computed of it."""
         self.message = message
-        self._topic = topic_field
-        self._hosts = hosts
         self.size = size
         self.body_crc = body_crc
 
@@ -65,49 +58,11 @@ class PreparedOne(PreparedRecords):
         return self.size
 
     def encode(self, queue_offset: int, commitlog_offset: int, store_timestamp: int) -> bytes:
-        """Give the record's bytes for its place."""
-        (
-            _,
-            queue_id,
-            body,
-            properties,
-            born_timestamp,
-            born_host,
-            store_host,
-            flag,
-            sys_flag,
-            reconsume_times,
-            prepared_transaction_offset,
-            _,
-            _,
-            _,
-            _,
-        ) = self.message
-        hosts = self._hosts
-        return b"".join(
-            (
-                HEADS[hosts].pack(
-                    self.size,
-                    MESSAGE_MAGIC_V1,
-                    self.body_crc,
-                    queue_id,
-                    flag,
-                    queue_offset,
-                    commitlog_offset,
-                    sys_flag & ~_V6_BITS | hosts << 4,
-                    born_timestamp,
-                    born_host,
-                    store_timestamp,
-                    store_host,
-                    reconsume_times,
-                    prepared_transaction_offset,
-                    len(body),
-                ),
-                body,
-                self._topic,
-                len(properties).to_bytes(2, "big"),
-                properties,
-            )
+        """Encode the record for its position in the log."""
+        from .encode import record_of
+
+        return record_of(
+            self.message, self.body_crc, queue_offset, commitlog_offset, store_timestamp
         )
 
     def split(self, limit: int) -> tuple[PreparedRecords, PreparedRecords | None]:

@@ -1,7 +1,7 @@
-"""Prepared records that are compiled: one table for all columns; same answers as PreparedRecords.
+"""Prepared records in the compiled form: a table of all columns; answers as PreparedRecords.
 
 The table is bytes that C wrote (``Row`` of storage/native/writing/rows.h): numbers of 8 bytes, a
-row of ``_COLUMNS`` for each record. Columns are made of it only if somebody asks for them.
+row of ``_COLUMNS`` for each record. Columns are made from it on first use.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from storage import native
 from .prepared import PreparedRecords
 
 if TYPE_CHECKING:
+    from .encode_column import ColumnParts
     from .prepared import Ints
 
 _START, _SIZE, _CODE, _QUEUE, _KEYS, _DELAY, _HAS_UNIT, _COLUMNS = range(8)
@@ -34,12 +35,12 @@ class PreparedTable(PreparedRecords):
         self.table = table
         self.queues = queues
         self.key_hashes = memoryview(hashes).cast("q")
-        self._log_offsets: list[int] = []  # where place put them
+        self._log_offsets: list[int] = []  # set by place
         self._compiled: Any = native.compiled
 
     @property
     def parts(self) -> tuple[bytearray, bytes, list[tuple[str, int]], Ints]:
-        """What compiled code takes: image, table, queues and key hashes."""
+        """The arguments of compiled code: image, table, queues and key hashes."""
         return self.buffer, self.table, self.queues, self.key_hashes
 
     def __len__(self) -> int:
@@ -101,8 +102,16 @@ class PreparedTable(PreparedRecords):
 
 
 def table_of_run(messages: Sequence[Any]) -> PreparedTable | None:
-    """Encode messages, or None if nothing is compiled or one of them is not as usual."""
+    """Encode messages; None if nothing is compiled, or if one of them is unusual."""
     if native.compiled is None or not messages:
         return None
     made = native.compiled.encode_run(messages if type(messages) is list else list(messages))
+    return None if made is None else PreparedTable(*made)
+
+
+def table_of_column(column: ColumnParts) -> PreparedTable | None:
+    """Encode a column; None if nothing is compiled, or if the column is unusual."""
+    if native.compiled is None:
+        return None
+    made = native.compiled.encode_column(*column)
     return None if made is None else PreparedTable(*made)

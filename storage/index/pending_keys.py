@@ -11,18 +11,15 @@ them is a stage of its own:
 
 from __future__ import annotations
 
-import sys
-from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from storage import native
 from storage.coordination.shared_state import STAGE_KEYS, STAGE_NONE, SharedState, Word
 from storage.files.read_files import MapBudget, ReadOnlyFiles
-from storage.format.encode import index_hashes, topic_hash
+from storage.format.encode import index_hashes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +34,6 @@ MOST_PENDING: Final = 1024
 """Records of one process that wait for their keys to be put into the index."""
 _MOST_AT_ONCE: Final = 1 << 15
 """Records whose keys are put in one stage."""
-_NUMPY_FROM: Final = 8 * MOST_PENDING
-"""So many records put one by one, and importing NumPy pays."""
 
 _offset: Final = itemgetter(2)
 
@@ -154,7 +149,7 @@ class PendingKeys:
         self._forget(end)
 
     def _put_rows(self, rows: Sequence[KeyRow], end: int) -> None:
-        hashes, offsets, timestamps = columns_of(rows, many=self.put_in_all >= _NUMPY_FROM)
+        hashes, offsets, timestamps = columns_of(rows)
         if len(hashes):
             self._put(end, hashes, offsets, timestamps)
 
@@ -176,7 +171,7 @@ class PendingKeys:
         start, end = words[Word.KEYS_FROM], words[Word.KEYS_TO]
         if start < end:
             rows = self._rows_of_stage(start, end)
-            hashes, offsets, timestamps = columns_of(rows, many=len(rows) >= _NUMPY_FROM)
+            hashes, offsets, timestamps = columns_of(rows)
             self._index.take_back(len(hashes))
             self._index.put(hashes, offsets, timestamps)
             words[Word.KEYS_FROM] = end
@@ -200,16 +195,13 @@ class PendingKeys:
         return rows
 
 
-def columns_of(rows: Sequence[KeyRow], *, many: bool) -> tuple[Any, Any, Any]:
-    """Hash, log offset and store time of each key; in NumPy if ``many`` or it is there anyway,
-    and if nothing is compiled."""
+def columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
+    """Hash, log offset and store time of each key."""
     if native.compiled is not None:
         columns = native.compiled.key_columns(rows if type(rows) is list else list(rows))
         if columns is not None:
             hashed, places, times = (memoryview(column).cast("q") for column in columns)
             return hashed, places, times
-    if len(rows) >= 48 and (many or "numpy" in sys.modules):
-        return _many_columns_of(rows)
     hashes: list[int] = []
     offsets: list[int] = []
     timestamps: list[int] = []
@@ -218,36 +210,3 @@ def columns_of(rows: Sequence[KeyRow], *, many: bool) -> tuple[Any, Any, Any]:
         offsets += [offset] * len(keys)
         timestamps += [timestamp] * len(keys)
     return hashes, offsets, timestamps
-
-
-def _many_columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
-    import numpy as np
-
-    topics, several, offsets, timestamps = zip(*rows, strict=True)
-    # array() takes ints at twice the speed of NumPy.
-    places = np.frombuffer(array("q", offsets), np.int64)
-    times = np.frombuffer(array("q", timestamps), np.int64)
-    counts: Any = len(several[0])
-    if len(set(map(len, several))) > 1:
-        counts = np.fromiter(map(len, several), np.int64, len(rows))
-    return _hashes(topics, several, counts), np.repeat(places, counts), np.repeat(times, counts)
-
-
-def _hashes(topics: Sequence[str], several: Sequence[Sequence[str]], counts: Any) -> Any:
-    """Hash the keys of records, which have ``counts`` keys each (one int: all so many)."""
-    import numpy as np
-
-    from storage.format.hash_many import index_hashes_many
-
-    if topics.count(topics[0]) == len(topics):
-        begun: Any = topic_hash(topics[0])
-    else:
-        known = {topic: topic_hash(topic) for topic in set(topics)}
-        begun = np.array([known[topic] for topic in topics], np.uint32)
-    if isinstance(counts, int):
-        # The unique ids are equally long, and then hashed faster by themselves.
-        columns = [index_hashes_many(begun, keys) for keys in zip(*several, strict=True)]
-        return np.stack(columns, 1).ravel() if columns else []
-    if not isinstance(begun, int):
-        begun = np.repeat(begun, counts)
-    return index_hashes_many(begun, list(chain.from_iterable(several)))

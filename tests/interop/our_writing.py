@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from storage.format.encode import prepare
 from storage.format.encode_column import prepare_column
-from storage.format.encode_many import encode_many
 from storage.format.host import pack_host
 from storage.results import PutMessageStatus
 from storage.store import MessageStore
@@ -23,8 +22,7 @@ def write(store: MessageStore, samples: Sequence[Sample]) -> None:
     while start < len(samples):
         count = (1, 3, 1, 50, 5)[turn % 5]
         messages = [sample.inner() for sample in samples[start : start + count]]
-        encode = encode_many if count == 50 or turn % 10 == 9 else prepare
-        result = store.put(encode(messages), whole=count == 5)
+        result = store.put(prepare(messages), whole=count == 5)
         assert result.status is PutMessageStatus.PUT_OK, result
         start += count
         turn += 1

@@ -7,7 +7,6 @@ import pytest
 
 from storage.format.check import CheckKind, check_record
 from storage.format.encode import MessageInner, prepare
-from storage.format.encode_many import encode_many
 from storage.format.message import MessageExt
 from storage.format.properties import encode_properties, parse_properties
 from storage.format.record import decode_record
@@ -33,9 +32,8 @@ _MIDDLE_FILES: Settings = {
         pytest.param(_MIDDLE_FILES, id="middle", marks=pytest.mark.long),
     ],
 )
-@pytest.mark.parametrize("encode", [prepare, pytest.param(encode_many, marks=pytest.mark.long)])
 def test_our_files_are_those_that_java_writes(
-    encode, settings: Settings, probe49: StoreProbe, tmp_path: Path
+    settings: Settings, probe49: StoreProbe, tmp_path: Path
 ) -> None:
     written = samples(200) + special_samples(first=200) + samples(100, first=300)
     java, ours = tmp_path / "java", tmp_path / "ours"
@@ -49,7 +47,7 @@ def test_our_files_are_those_that_java_writes(
     with MessageStore.open(ours, clock=clock) as store:
         pairs = zip(written, records, strict=True)
         for clock.now, group in groupby(pairs, lambda pair: pair[1].store_timestamp):
-            result = store.put(encode([_as_java_ordered(*pair) for pair in group]))
+            result = store.put(prepare([_as_java_ordered(*pair) for pair in group]))
             assert result.status is PutMessageStatus.PUT_OK
 
     for folder in ("commitlog", "consumequeue"):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from storage.append.lmq import LmqPut
 from storage.config import FlushDiskType, StoreConfig
 from storage.files.fs import FileSystem
-from storage.format.encode import ENCODE_MANY_FROM, MessageInner, prepare
+from storage.format.encode import MessageInner, prepare
 from storage.format.prepared import PreparedRecords
 from storage.format.properties import encode_properties
 from storage.store import MessageStore
@@ -34,7 +34,7 @@ SMALL = TINY.with_(
     max_hash_slot_num=40,
     max_index_num=700,
 )
-"""Room for batches that go through NumPy and the descriptor."""
+"""Room for batches that go through the descriptor."""
 
 
 class Sample(NamedTuple):
@@ -78,14 +78,10 @@ class Sample(NamedTuple):
 
 
 def prepared(samples: Sequence[Sample]) -> PreparedRecords | LmqPut:
-    """Encoded as the broker would: with NumPy from so many messages on."""
+    """Encoded as the broker would."""
     messages = [sample.inner() for sample in samples]
     if samples[0].light:
         return LmqPut(messages[0], samples[0].light)
-    if len(messages) >= ENCODE_MANY_FROM:
-        from storage.format.encode_many import encode_many
-
-        return encode_many(messages)
     return prepare(messages)
 
 

@@ -1,6 +1,6 @@
-/* Records of many messages in one image: the pure forms are _prepare_run of storage/format/encode.py
- * and encode_many, prepare_column_pure of storage/format/column_pure.py, PreparedRecords' place and
- * units; tests hold both against each other.
+/* Records of many messages in one image: the references are prepare_pure of storage/format/encode.py,
+ * prepare_column_pure of storage/format/column_pure.py, PreparedRecords' place and units; tests
+ * compare both.
  *
  * Whatever is not as usual (a host of another length, a number that does not fit, a string without
  * UTF-8) gives None, and the pure form says what it has to say about it.

@@ -10,7 +10,6 @@ from storage import native
 from storage.config import StoreConfig
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
-from storage.format.encode_many import encode_many
 from storage.format.host import pack_host
 from storage.format.properties import encode_properties
 from storage.readonly import StoreView
@@ -59,7 +58,6 @@ def store_with(
 ) -> dict[str, bytes]:
     MessageStore.create(folder, CONFIG)
     given = messages(200)
-    encode = encode_many if together > 1 else prepare
     clock = Ticking(1_700_000_000_999, 0)
     with MessageStore.open(folder, exclusive=exclusive, clock=clock) as store:
         if together == 0:
@@ -69,7 +67,7 @@ def store_with(
         else:
             for first in range(0, len(given), together):
                 clock.now += step_ms
-                store.put(encode(given[first : first + together]))
+                store.put(prepare(given[first : first + together]))
     found = {}
     for name in ("commitlog", "consumequeue"):
         for path in sorted((folder / name).rglob("*")):

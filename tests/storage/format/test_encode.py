@@ -1,4 +1,4 @@
-"""Preparing messages: compiled, in pure Python and in columns."""
+"""Preparing messages: compiled, by the reference, and in columns."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,9 +10,9 @@ from storage.errors import InvalidMessageError
 from storage.format.cq_unit import StoreUnit, iter_units
 from storage.format.encode import MessageInner, prepare, prepare_pure
 from storage.format.encode_column import prepare_column
-from storage.format.encode_many import encode_many, encode_many_pure
 from storage.format.java_hash import key_hash, tags_code
 from storage.format.prepared import PreparedRecords
+from storage.format.prepared_table import table_of_run
 from storage.format.properties import encode_properties
 from storage.format.record import decode_record, encode_record
 from storage.format.sys_flag import gets_unit, is_indexed
@@ -26,11 +26,16 @@ batches = (
     | st.lists(inner_messages(ipv6_hosts), min_size=1, max_size=4)
     | st.lists(inner_messages(ipv4_hosts | ipv6_hosts), min_size=1, max_size=6)
 )
-FORMS = (prepare, prepare_pure, encode_many_pure)  # the first is compiled where that can be
+FORMS = (prepare, prepare_pure)  # the first is compiled where that is possible
 each_form = pytest.mark.parametrize("prepare_them", FORMS)
 
 LOG_OFFSET = 5_000_000_000
 STORED = 1_700_000_000_123
+
+
+def in_a_table(messages: Sequence[MessageInner]) -> PreparedRecords:
+    """Also a single message, which ``prepare`` treats differently."""
+    return table_of_run(messages) or prepare_pure(messages)
 
 
 def counts_of(prepared: PreparedRecords) -> list[int]:
@@ -164,7 +169,7 @@ def test_splitting_divides_behind_the_last_record_that_fits(
 def test_records_may_be_placed_again(messages: list[MessageInner]) -> None:
     once = prepare(messages)
     place(once)
-    for prepared in [prepare_them(messages) for prepare_them in (*FORMS, encode_many)]:
+    for prepared in [prepare_them(messages) for prepare_them in (*FORMS, in_a_table)]:
         prepared.place(1, [7] * len(prepared.queues), 9)
         place(prepared)
         assert prepared.buffer == once.buffer
@@ -292,7 +297,7 @@ def column_of_nothing(messages: Sequence[MessageInner]) -> PreparedRecords:
     return prepare_column("T", [], [], born_timestamp=1, born_host=bytes(8), store_host=bytes(8))
 
 
-@pytest.mark.parametrize("prepare_them", [*FORMS, encode_many, column_of_nothing])
+@pytest.mark.parametrize("prepare_them", [*FORMS, in_a_table, column_of_nothing])
 def test_no_messages_give_no_records(prepare_them: Prepare) -> None:
     prepared = prepare_them([])
     assert len(prepared) == 0

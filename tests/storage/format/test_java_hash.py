@@ -1,8 +1,10 @@
 """Java's hashCode without its loop."""
 
+import numpy as np
 from hypothesis import given, strategies as st
+from numpy.typing import NDArray
 
-from storage.format.hash_many import hash_many, index_hashes_many
+from storage.format.column_pure import index_hashes_of_rows
 from storage.format.java_hash import java_hash, key_hash, tags_code, unsigned_java_hash
 
 texts = st.text(st.characters(), max_size=40) | st.text(st.characters(max_codepoint=255))
@@ -39,10 +41,7 @@ def test_the_smallest_int_becomes_zero() -> None:
     topic, key = "t", smallest_int_key("t#")
     assert naive(f"{topic}#{key}") == -(1 << 31)
     assert key_hash(topic, key) == 0
-    assert index_hashes_many(unsigned_java_hash("t#"), [key, "x"]).tolist() == [
-        0,
-        key_hash("t", "x"),
-    ]
+    assert index_hashes_of_rows(topic, rows([key])).tolist() == [0]
 
 
 def smallest_int_key(prefix: str) -> str:
@@ -59,18 +58,11 @@ def test_no_tags_and_empty_tags_have_the_code_zero() -> None:
     assert tags_code(None) == tags_code("") == 0
 
 
-@given(st.lists(texts))
-def test_many_hashes_are_those_of_one_by_one(many: list[str]) -> None:
-    hashes, lengths = hash_many(many)
-    assert hashes.tolist() == [naive(text) % (1 << 32) for text in many]
-    assert lengths.tolist() == [
-        len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in many
-    ]
+@given(st.integers(1, 256), st.integers(1, 5), texts)
+def test_equally_long_keys_are_hashed_as_a_matrix(length: int, count: int, topic: str) -> None:
+    keys = [chr(65 + i) * length for i in range(count)]
+    assert index_hashes_of_rows(topic, rows(keys)).tolist() == [key_hash(topic, k) for k in keys]
 
 
-@given(st.integers(1, 300), st.integers(0, 5))
-def test_equally_long_texts_are_hashed_as_a_matrix(length: int, count: int) -> None:
-    many = [chr(65 + i) * length for i in range(count)]
-    assert hash_many(many)[0].tolist() == [naive(text) % (1 << 32) for text in many]
-    as_bytes = [text.encode() for text in many]
-    assert hash_many(as_bytes)[0].tolist() == hash_many(many)[0].tolist()
+def rows(keys: list[str]) -> NDArray[np.uint8]:
+    return np.frombuffer("".join(keys).encode(), np.uint8).reshape(len(keys), -1)

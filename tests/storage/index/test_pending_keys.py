@@ -16,8 +16,7 @@ import pytest
 
 from storage.config import StoreConfig
 from storage.coordination.shared_state import SharedStateBounds
-from storage.format.encode import prepare
-from storage.format.encode_many import encode_many
+from storage.format.encode import prepare, prepare_pure
 from storage.index import pending_keys
 from storage.index.pending_keys import MOST_PENDING
 from storage.read.scan_bounds import ScanBounds
@@ -146,7 +145,7 @@ def test_the_index_is_the_same_as_if_they_were_put_at_once(
     at_once = new_store(tmp_path / "at once", ROOMY)
     with open_store(at_once, ROOMY, clock=Ticking()) as store:
         for number in range(count):
-            store.put(encode_many([sample(number).inner()]))
+            store.put(prepare_pure([sample(number).inner()]))
             assert not pending(store)
     later = new_store(tmp_path / "later", ROOMY)
     clock = Ticking()
@@ -190,7 +189,7 @@ def test_a_batch_comes_behind_the_single_ones(tmp_path: Path) -> None:
         for number in range(6):
             put(store, number)
             several = [one.inner() for one in batch(f"b{number}", 50 * (number % 2) + 3, "T", (0,))]
-            store.put(encode_many(several) if len(several) > 47 else prepare(several))
+            store.put(prepare(several))
             assert not pending(store)
     found = Found(root, ROOMY)
     found.check_clean_end()
