@@ -14,8 +14,8 @@ from tests.support.broken_off import starts_broken_off
 # From cheap to dear; a test goes by its dearest marker. Within a rank the order of the files holds.
 _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
 
-# The only reasons a test may be skipped for. Anything else fails the run: a skip that nobody
-# checked is a test that nobody runs.
+# The only reasons a test may be skipped for. Anything else fails the run: a skip that was
+# not checked is a test that never runs.
 _ALLOWED_SKIPS = re.compile(
     r"(?:Skipped: )?needs "
     r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"

@@ -276,7 +276,7 @@ def test_a_damaged_head_costs_a_writer_one_message_and_no_more(root: Path, field
 
 
 def test_records_behind_a_torn_place_are_cut_after_a_crash_and_set_aside(root: Path) -> None:
-    """Nobody vouches for what is behind: a power loss leaves pages in any order."""
+    """Nothing vouches for what follows: a power loss leaves pages in any order."""
     last = log_files(root)[-1]
     with StoreView.open(root) as view:
         torn = view.get_message(TOPIC, 0, COUNT - 3, 1).messages[0]

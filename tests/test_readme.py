@@ -1,4 +1,4 @@
-"""The README's tour is what happens when somebody types it."""
+"""The README's tour is what happens when it is typed."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The pages of docs/tasks are what happens when somebody types them on a terminal."""
+"""The pages of docs/tasks are what happens when they are typed on a terminal."""
 
 import re
 

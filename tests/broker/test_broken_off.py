@@ -152,7 +152,7 @@ def test_a_service_that_can_not_say_its_last_word_keeps_none_of_the_others(open_
         heir.close()
 
 
-# -- a station file that can not be written -------------------------------------------------------
+# -- a process entry that cannot be written ------------------------------------------------------
 
 
 @pytest.mark.parametrize(

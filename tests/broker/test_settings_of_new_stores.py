@@ -1,4 +1,4 @@
-"""Settings that a store was made with hold for whoever opens it next."""
+"""Settings that a store was made with count for the next opening."""
 
 import pytest
 

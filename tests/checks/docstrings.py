@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("storage", "broker")
 ALL_PACKAGES = (*PACKAGES, "rmqctl", "client", "analytics")
 MOST_LINES = 600
-# Mistakes in the program: nobody is to handle them.
+# Mistakes in the program: no caller handles them.
 UNTOLD = {"AttributeError", "AssertionError", "RuntimeError", "TypeError", "StopIteration"}
 ELSEWHERE = re.compile(r"[Ss]ee [A-Z]\w+\.\w+")
 SUBCLASSES = {"FileNotFoundError": "OSError"}

@@ -77,7 +77,7 @@ def b(open_broker: OpenBroker, clock: ManualClock) -> FailingBroker:
 def make_consumer(
     broker: EmbeddedBroker, manager: ClientManager, request: pytest.FixtureRequest
 ) -> MakeConsumer:
-    """Make consumers of T that nobody but the test drives; all are shut down after the test."""
+    """Make consumers of T that only the test drives; all are shut down after the test."""
 
     def make(group: str = "g", topic: str = "T", **settings: Any) -> PushConsumer:
         listener = settings.pop("listener", None) or Heard()

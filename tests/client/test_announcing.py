@@ -19,7 +19,7 @@ class PromptBroker(FailingBroker):
     """Its notices are there at once: a round of rebalance begins, and what it has taken is pulled,
     while the client's heartbeat is still under way.
 
-    Unless the round has to wait for somebody, whom it would find done then.
+    Unless the round has to wait for another thread, which would be done then.
     """
 
     consumer: Any = None

@@ -1,4 +1,4 @@
-"""A thread that could not be started is no thread: it is tried again, and nobody waits for it."""
+"""A thread that could not be started is tried again, and no other thread waits for it."""
 
 from __future__ import annotations
 

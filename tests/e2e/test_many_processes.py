@@ -25,7 +25,7 @@ SIZES = StoreConfig(
     max_hash_slot_num=500,
     max_index_num=2000,
 )
-"""Small files, so that everybody meets rolls of the log, the queues and the index."""
+"""Small files, so that each process meets rolls of the log, the queues and the index."""
 
 Process = subprocess.Popen[bytes]
 
@@ -130,7 +130,7 @@ def test_nothing_is_lost_or_doubled_and_fsck_stays_clean(tmp_path: Path, killed:
         if killed:
             assert victim.halfway.wait(60)
             victim.process.kill()
-            victim.process.wait()  # who is still dying is still in, and nobody the last one out
+            victim.process.wait()  # a dying process is still in, so no other is the last one out
         leave.set()
         for producer in producers:
             producer.join()

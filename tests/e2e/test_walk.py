@@ -23,7 +23,7 @@ PATIENCE_S = 60
 
 
 class Terminal:
-    """A shell that somebody types into."""
+    """A shell with typed input."""
 
     def __init__(self, home: Path) -> None:
         programs = home / "bin"
@@ -118,7 +118,7 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     assert len(shown) == 1
     assert shown[0].startswith("sent 20 messages (")
 
-    # A consumer that can not do all of them.
+    # A consumer that cannot do all of them.
     shown = type_("rmqctl consume orders -g shop --from-where first --exec ./handler -c 20")
     assert "no stock for order 7" in shown
     header, *rows = type_("rmqctl retry browse shop")

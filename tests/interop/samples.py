@@ -1,4 +1,4 @@
-"""Messages that differ in everything a record can differ in, for whoever writes them."""
+"""Messages that differ in everything a record can differ in, for each writer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ loses the first of two of the same name.
 """
 
 DEFAULT_FILES: Settings = {}
-"""Files as long as a broker makes them that nobody has told anything."""
+"""Files as long as a broker makes them by default."""
 
 COMPRESSED_ZLIB = 0x301
 """sysFlag of a body compressed by zlib, with type bits."""

@@ -6,7 +6,7 @@ What was seen of RocketMQ 4.9.7, and is held here:
   silence. The queue goes on with the next pull.
 * A body without bytes is null there, and the client itself fails at it, whatever the listener does:
   what was pulled with it never comes to the listener, and the group's progress stands there. A
-  consumer that is started anew gets all that lies behind once more.
+  consumer that is started again gets all later messages once more.
 
 So no writer stores either unless that is asked for.
 """
@@ -204,7 +204,7 @@ def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
             assert (_offsets(found), _offsets(found, 1)) == (wanted, others)
             assert _progress(cluster, "t", "g") == {0: stands, 1: 1}
         cluster.stop()
-    # What helps such a group: its progress is moved behind the message.
+    # What helps such a group: its progress is moved past the message.
     moved = run("offset", "reset", "-g", "g", "-t", "t:0", "--to-offset", 2, "--execute", "-y")
     assert moved.code == 0, moved.err
     with running_cluster(java49, store, tmp_path, _SETTINGS) as cluster:
@@ -216,7 +216,7 @@ def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
 def test_a_half_message_without_a_body_holds_no_transaction_up(
     java49: Release, store: Path, tmp_path: Path
 ) -> None:
-    """A broker takes it, as RocketMQ's does; its check asks about it and about those behind it."""
+    """A broker takes it, as RocketMQ's does; its check asks about it and about later ones."""
     prepared = SendOptions(sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE)
     half = {"TRAN_MSG": "true", "PGROUP": "p"}
     with EmbeddedBroker.open(store, clock=lambda: now_ms() - 100_000) as broker:

@@ -78,7 +78,7 @@ def disagreements(root: Path, probe: StoreProbe) -> list[str]:
 
 
 def _is_past_a_gap(row: dict[str, Any]) -> bool:
-    """Whether Java was asked for a lost message, found a filler, and gave the one behind it."""
+    """Whether Java was asked for a lost message, found a filler, and gave the next one."""
     place = (row["inTopic"], row["inQueueId"])
     return (
         row["unit"][1] == PRE_BLANK_SIZE

@@ -148,7 +148,7 @@ def test_a_real_broker_and_its_consumer_go_on_where_we_ended_and_we_behind_them(
 def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
     java49: Release, tmp_path: Path
 ) -> None:
-    """The deliverer was killed behind its last batch; delayOffset.json tells of that one, too."""
+    """The deliverer was killed after its last batch; delayOffset.json counts that one, too."""
     root = tmp_path / "store"
     create_store(root, STORE)
     clock = [now_ms() - 100_000]
@@ -184,7 +184,7 @@ def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
 def test_a_real_broker_and_we_go_on_from_a_killed_checker_and_each_transaction_is_visible_once(
     java49: Release, tmp_path: Path
 ) -> None:
-    """The checker was killed in the middle of a round, behind a copy of a half message. No producer
+    """The checker was killed in the middle of a round, after a copy of a half message. No producer
     is there to answer the real broker: it stores half messages again, and we ask about them."""
     root = tmp_path / "store"
     create_store(root, STORE)

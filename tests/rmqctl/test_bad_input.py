@@ -1,4 +1,4 @@
-"""What can not be done: one sentence, the documented exit code, and nothing changed on disk."""
+"""Impossible requests: one sentence, the documented exit code, and nothing changed on disk."""
 
 import hashlib
 import json
@@ -263,7 +263,7 @@ def test_a_body_that_inflates_beyond_the_limit_is_left_out_and_others_are_read(w
 
 @pytest.mark.parametrize("options", [[], ["-o", "jsonl"], ["-f", "%s\n"]], ids=" ".join)
 def test_all_but_a_body_that_can_not_be_inflated_is_read(made, options, monkeypatch):
-    """By columns and by messages, in all queues; a group goes on behind the bad one, and
+    """By columns and by messages, in all queues; a group goes on after the bad one, and
     stands at the end of all queues then."""
     monkeypatch.setattr("rmqctl.consume.command._FEW", 0)
     lines = b"".join(b"line %d\n" % number for number in range(200))

@@ -1,4 +1,4 @@
-"""Bodies that nobody can use: those that cannot be unpacked, and empty ones."""
+"""Bodies that no reader can use: those that cannot be unpacked, and empty ones."""
 
 import gzip
 import json

@@ -43,7 +43,7 @@ def place(rich, own_home, monkeypatch):
 
 
 def state(*folders):
-    """All files with what changes when somebody writes to them."""
+    """All files with what changes when they are written to."""
     found = {}
     for folder in folders:
         for path in folder.rglob("*"):

@@ -40,7 +40,7 @@ EMPTY = frozenset(
         *("store recover-offsets", "store recover-config", "store repair"),
     }
 )
-"""Nobody lives here, nothing is about to be deleted, and nothing is wrong."""
+"""No process lives here, nothing is about to be deleted, and nothing is wrong."""
 NOT_FOR_TERMINALS = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
@@ -409,7 +409,7 @@ def test_a_reader_that_goes_away_is_no_error(program):
 
 def test_head_ends_a_command_silently(rich):
     words = 'exec 2>&1; "$@" | head -1; echo ${PIPESTATUS[0]}'
-    # More than a pipe holds: it can not be done before the reader has gone.
+    # More than a pipe holds: it cannot be done before the reader has gone.
     command = [sys.executable, "-m", "rmqctl", "topic", "queues", "BenchmarkTest", "-o", "jsonl"]
     done = subprocess.run(
         ["bash", "-c", words, "bash", *command],

@@ -21,7 +21,7 @@ _LOOKS: Final = {
     for name in ("RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD")
     if name in dis.opmap
 }
-"""Behind these CPython looks for signals, and nowhere else: not at the end of a ``with``, say."""
+"""After these CPython checks for signals, and nowhere else: not at the end of a ``with``, say."""
 
 
 class BrokenOff(BaseException):
@@ -50,11 +50,11 @@ class _BreaksOff:
 
 
 def broken_off(work: Callable[[], object], *modules: ModuleType) -> Iterator[int]:
-    """Call ``work`` again and again, and break it off, each time one instant later.
+    """Call ``work`` again and again, and interrupt it, each time one instant later.
 
-    An instant is whenever CPython looks for signals in a function of one of the modules. Yields
-    each time that it was broken off, for whoever asks to look what came of it and begin anew, until
-    it comes to its end.
+    An instant is a check for signals by CPython in a function of one of the modules. Yields after
+    each interruption, so that the caller can check the result and begin again, until ``work``
+    comes to its end.
     """
     files = {module.__file__ for module in modules}
     for number in count():
@@ -75,7 +75,7 @@ BROKEN: Final = (RuntimeError, KeyboardInterrupt)
 
 @contextmanager
 def starts_broken_off(name: str, *, runs: bool, well: int = 0) -> Iterator[None]:
-    """Threads whose names begin so can not be started, behind the first ``well`` of them: the
+    """Threads whose names begin so cannot be started, after the first ``well`` of them: the
     system gives none, or, where it ``runs`` already, Ctrl-C comes."""
     real = threading.Thread.start
     left = well

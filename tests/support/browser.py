@@ -49,7 +49,7 @@ def probed(script: str, argument: Any) -> Any:
 
 
 def prepare() -> Path:
-    """Fetch the browser unless that was done before. Skips the test where it can not be had."""
+    """Fetch the browser unless that was done before. Skips the test where it is not available."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program} on PATH")

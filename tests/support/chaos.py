@@ -1,8 +1,8 @@
 """Consumers and producers in processes of their own, killed and started again at random.
 
 Two groups of three on one topic, one consuming concurrently, one in order, and three producers.
-What everybody did is in journals (tests.support.chaos_journal), which tests.support.chaos_verdict
-judges when all is over.
+The actions of all processes are in journals (tests.support.chaos_journal), which
+tests.support.chaos_verdict judges at the end.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Told:
     """Messages that came to the concurrent group, with how often they had been sent back."""
     ending: int = 0
     """When consumers began to leave, one by one (ns): what comes twice by that, and fails, is
-    sent back, and nobody waits for it any more."""
+    sent back, and no thread waits for it any more."""
 
     def add(self, actor_group: str, name: str, event: Event) -> None:
         self.events.setdefault(name, []).append(event)
@@ -210,7 +210,7 @@ class Chaos:
                 self._kill(self._chance.choice(victims))
 
     def _may_die(self, actor: Actor) -> bool:
-        """Somebody of a group has to be left, or nobody could take its queues. One that is still
+        """A member of a group has to be left, or none could take its queues. One that is still
         coming may die as well."""
         if actor.process is None:
             return False
@@ -284,7 +284,7 @@ class Chaos:
             self._look_on(0.05)
 
     def _abort_all(self) -> None:
-        """Have everybody tell on stderr where he is."""
+        """Make each process print its stacks on stderr."""
         for actor in [*self._consumers, *self._producers]:
             if actor.process is not None:
                 logger.error("%s, in: %s", actor.name, actor.runs)

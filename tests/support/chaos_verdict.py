@@ -2,7 +2,7 @@
 
 A *taking* is the time in which one process has one queue. It begins at an offset: the progress
 that the group had by then. So a record that comes in two takings is explained if the later one
-began at it or before it, that is, if nobody had acknowledged it; within a taking a record comes
+began at it or before it, that is, if it was not acknowledged; within a taking a record comes
 again only if the listener said so.
 """
 
@@ -195,7 +195,7 @@ def _judge_repeats(verdict: Verdict, group: str, takings: dict[Queue, list[Takin
                 if got.offset < taking.first:
                     verdict.problems.append(f"{taking}: got {got.offset}, acknowledged before")
                 if got.offset in said:
-                    # Orderly listeners get again what they suspended; nobody gets anything else.
+                    # Orderly listeners get again what they suspended; no other message comes again.
                     if group != ORDERLY or said[got.offset] != LATER:
                         verdict.problems.append(f"{taking}: got {got.offset} twice")
                 elif got.offset in last:
@@ -224,7 +224,7 @@ def _judge_retries(
     everything = [got for of_queue in takings.values() for t in of_queue for got in t.got]
     failed = Counter((got.id, got.times + 1) for got in everything if got.said == LATER)
     awaited = {(g.id, g.times + 1) for g in everything if g.said == LATER and g.time < ending}
-    waited = Counter(  # all levels: what can not be sent back is sent, later than asked for
+    waited = Counter(  # all levels: what cannot be sent back is sent, later than asked for
         attempt for level in range(DELAY_LEVELS) for attempt in attempts(view, level)
     )
     delivered = Counter(
@@ -242,7 +242,7 @@ def _judge_retries(
             verdict.problems.append(f"{retry} was delivered and never sent back")
         if retry in awaited and retry not in came:
             verdict.problems.append(f"{retry} was delivered and not consumed")
-        # Who delivers notes every 10 s how far he is: after his death some comes again.
+        # The deliverer notes its offsets every 10 s: after its death some come again.
         verdict.repeats[f"{group}: delivered again after a kill"] += max(0, times - waited[retry])
     verdict.repeats[f"{group}: failed again because unacknowledged"] = sum(
         times - 1 for times in waited.values()
@@ -251,7 +251,7 @@ def _judge_retries(
 
 
 def _judge_order(verdict: Verdict, takings: dict[Queue, list[Taking]]) -> None:
-    """One at a time and one after the other; back only after a kill, and behind no gap."""
+    """One at a time and one after the other; back only after a kill, and after no gap."""
     for queue, of_queue in takings.items():
         for taking, following in pairwise(of_queue):
             if taking.got and taking.got[-1].time > following.begin:
@@ -277,7 +277,7 @@ def _judge_order(verdict: Verdict, takings: dict[Queue, list[Taking]]) -> None:
 def _judge_owners(
     verdict: Verdict, group: str, takings: dict[Queue, list[Taking]], kills: Sequence[int]
 ) -> None:
-    """How long queues had no owner. If others are killed before somebody has the queue, the time
+    """How long queues had no owner. If others are killed before a member has the queue, the time
     counts from the last kill."""
     for (topic, _), of_queue in takings.items():
         if topic != TOPIC:

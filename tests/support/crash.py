@@ -1,4 +1,4 @@
-"""Writers that die by SIGKILL, and what must be true of the store they leave behind."""
+"""Writers that die by SIGKILL, and what must be true of their store."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Child:
 
 @contextmanager
 def idle_child() -> Iterator[None]:
-    """A forked process that does nothing, from when it has begun until it is killed behind this."""
+    """A forked process that does nothing, from when it has begun until it is killed after this."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -163,7 +163,7 @@ def acknowledged_of(puts: list[Put], answers: Answers) -> list[Acknowledged]:
 
 def begun(puts: list[Put], answers: Answers) -> set[str]:
     """Ids of the messages that may be there: puts come one after the other, so at most the one
-    behind the last acknowledged had begun."""
+    after the last acknowledged had begun."""
     return {sample.id for put in puts[: max(answers, default=-1) + 2] for sample in put.samples}
 
 

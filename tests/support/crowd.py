@@ -1,7 +1,7 @@
-"""Writers of every temper on one store, some of them killed, and how the gate goes round.
+"""Many kinds of writers on one store, some of them killed, and how they share the write lock.
 
-Runs in a slim interpreter (tests.support.slim). Nobody may wait for the gate longer than its
-time-out: that would end the waiter with an error.
+Runs in a slim interpreter (tests.support.slim). No process may wait for the write lock longer than
+its time-out: that would end the waiter with an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def crowd(folder: str, seed: int, deaths: int) -> dict[str, object]:
         running.remove(victim)
         ended.append(victim)
         start(victim.temper)
-    for writer in ended:  # who is still dying is still in: nobody else would be the last one out
+    for writer in ended:  # a dying process is still in: no other would be the last one out
         writer.wait()
     os.write(stopping, b"!")
     while any(writer.child.answers_come for writer in running):
@@ -115,7 +115,7 @@ class _Writer:
 
 
 def _read(running: list[_Writer]) -> None:
-    """Take what has been acknowledged, so that nobody waits for us."""
+    """Take what has been acknowledged, so that no writer waits for us."""
     pipes = {writer.child.pipe: writer for writer in running if writer.child.answers_come}
     for pipe in select.select(list(pipes), [], [], 1)[0]:
         pipes[pipe].answers |= pipes[pipe].child.read()

@@ -1,7 +1,7 @@
 """The kinds of damage that a store can have: done to a folder, with what fsck must say of each.
 
-``damage(root, kind)`` damages a store that nobody has open (a golden one, or one made by a test)
-and tells what it did. It changes files in place and keeps what they held: ``undo`` puts it back,
+``damage(root, kind)`` damages a store that no process has open (a golden one, or one of a test)
+and returns what it did. It changes files in place and keeps what they held: ``undo`` restores it,
 file times included. A store that a kind does not fit raises NotHere with a reason from Lack, which
 tests check against the files.
 
@@ -62,7 +62,7 @@ class Damaged:
     ``says``: the findings that fsck adds to those of the undamaged store, none if nothing can see
     it (``why_unseen``); ``follows``: codes of what may be told, too, because it is a fact of its
     own: progress of groups that the queues do not reach any more. ``lost``: log offsets of the
-    records that are not whole any more, or lie where nobody can tell that they belong.
+    records that are not whole any more, or lie where their queue is not known.
     """
 
     kind: str

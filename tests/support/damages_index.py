@@ -88,7 +88,7 @@ def other_log(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def length(change: int, anatomy: Anatomy, knife: Knife) -> Damaged:
-    """A file is longer or shorter than the others; an only one can not be compared."""
+    """A file is longer or shorter than the others; an only one cannot be compared."""
     if len(anatomy.index) < 3:
         raise NotHere(Lack.ONE_INDEX_FILE)
     file = anatomy.index[1]
@@ -97,7 +97,7 @@ def length(change: int, anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def swapped(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """Two files, one behind the other, have each other's name."""
+    """Two files, one after the other, have each other's name."""
     if len(anatomy.index) < 2:
         raise NotHere(Lack.ONE_INDEX_FILE)
     one, other = anatomy.index[:2]

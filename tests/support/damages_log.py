@@ -33,7 +33,7 @@ def victim(anatomy: Anatomy, *, body: bool = False) -> Record:
 
 
 def _inner_files(anatomy: Anatomy, count: int) -> list[LogFile]:
-    """Sound files with a file before and one behind them; the first counts, too."""
+    """Sound files with a file before and one after them; the first counts, too."""
     files = [file for file in anatomy.sound_log if file.blank and len(file.records) > 3]
     if len(files) < count + 1:
         raise NotHere(Lack.ONE_LOG_FILE)
@@ -41,7 +41,7 @@ def _inner_files(anatomy: Anatomy, count: int) -> list[LogFile]:
 
 
 def sound_end(anatomy: Anatomy) -> LogFile:
-    """The newest file with records, if the log ends in it and nobody knows of more."""
+    """The newest file with records, if the log ends in it and no queue has more."""
     last = anatomy.log[-1]
     ends = [
         offset + size
@@ -77,7 +77,7 @@ def cut_middle(anatomy: Anatomy, knife: Knife) -> Damaged:
 def cut_end(anatomy: Anatomy, knife: Knife) -> Damaged:
     """The last file of the log ends inside its last record but one.
 
-    The length of an only file is taken for that of the store's files; then units that point behind
+    The length of an only file is taken for that of the store's files; then units that point past
     it tell of another file, and a writer refuses.
     """
     file = sound_end(anatomy)
@@ -100,7 +100,7 @@ def zeroed_tail(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def bytes_behind_end(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """Left-over bytes behind the last record."""
+    """Left-over bytes after the last record."""
     file = sound_end(anatomy)
     if file.blank:
         raise NotHere(Lack.TAIL_DAMAGED)
@@ -173,7 +173,7 @@ def foreign_file(anatomy: Anatomy, knife: Knife) -> Damaged:
 def other_log(anatomy: Anatomy, knife: Knife) -> Damaged:
     """A file in the middle is that of another store's log, whose files begin at the same places."""
     (file,) = _inner_files(anatomy, 1)
-    if not anatomy.queues:  # then nobody knows what should be in it
+    if not anatomy.queues:  # then it is unknown what should be in it
         raise NotHere(Lack.NO_QUEUE)
     size = anatomy.config.mapped_file_size_commit_log
     time = file.records[0].message.store_timestamp
@@ -222,7 +222,7 @@ def zeroed_page(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def _page(anatomy: Anatomy) -> tuple[LogFile, int, list[Record]]:
-    """A page with ordinary records only, behind which its file goes on; the middle one of all."""
+    """A page with ordinary records only, after which its file goes on; the middle one of all."""
     plain = {record.offset for record in anatomy.plain}
     found = []
     for file in anatomy.sound_log:

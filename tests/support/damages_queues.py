@@ -57,7 +57,7 @@ def missing(which: int, anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def swapped(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """Two full files of a queue, one behind the other, have each other's name."""
+    """Two full files of a queue, one after the other, have each other's name."""
     _, kept = _files(anatomy, files=2)
     full = [file for file in kept if _full(anatomy, file)]
     if len(full) < 2:
@@ -84,7 +84,7 @@ def longer(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def empty_behind(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """A file of zeros lies behind a full one."""
+    """A file of zeros lies after a full one."""
     size = anatomy.config.mapped_file_size_consume_queue
     for files in anatomy.sound_queues.values():
         if _full(anatomy, files[-1]):
@@ -107,7 +107,7 @@ def foreign_file(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def zeroed_page(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """A page of units, or all of a file below a page, is zeros; the queue goes on behind it."""
+    """A page of units, or all of a file below a page, is zeros; the queue goes on after it."""
     _, kept = _files(anatomy, units=3)
     file = kept[0]
     last = len(kept) == 1
@@ -141,7 +141,7 @@ def _open_end(anatomy: Anatomy) -> QueueFile:
 
 
 def ahead_of_log(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """A queue has a unit for a message behind the log's end."""
+    """A queue has a unit for a message past the log's end."""
     file = _open_end(anatomy)
     last = sound_end(anatomy)
     unit = CQ_STORE_UNIT.pack(last.first + last.end + 4000, 200, 0)

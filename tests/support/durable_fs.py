@@ -1,4 +1,4 @@
-"""A disk that can lose its power: what a file system may forget when nobody asked it to sync.
+"""A disk that can lose its power: what a file system may forget without a sync.
 
 The store works in a real folder. Beside it this seam remembers what the device is *sure* to have:
 the bytes of a file as of its last sync, the entries of a folder as of its last sync_dir. Created,

@@ -1,4 +1,4 @@
-"""Killing a writer at every instant of a workload, and looking at each store it leaves behind.
+"""Killing a writer at every instant of a workload, and checking each store that it leaves.
 
 Runs in a slim interpreter (tests.support.slim): it forks once for each instant.
 """
@@ -71,7 +71,7 @@ def killed_at_every_instant(
                 begun(puts, answers),
                 with_fsck=number // shards % 12 == 0,
             )
-        except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+        except Exception:  # noqa: BLE001 - a store that cannot be opened is a finding as well
             problems = [format_exc(limit=-4)]
         failures += [f"killed at instant {number}: {problem}" for problem in problems]
         shutil.rmtree(root)
@@ -81,8 +81,8 @@ def killed_at_every_instant(
 
 
 def killed_while_rebuilding(folder: str, shard: int, shards: int) -> dict[str, object]:
-    """Somebody removed queues and index of a cleanly closed store, as one does to have them made
-    anew; whoever makes them dies at an instant, and the next one begins again."""
+    """Queues and index of a cleanly closed store were removed, as a user does to have them rebuilt.
+    The rebuilding process dies at an instant, and the next one begins again."""
     config, puts, _ = WORKLOADS["singles"]
     original = new_store(Path(folder) / f"original-{shard}", config)
     acknowledged: list[Acknowledged] = []

@@ -32,7 +32,7 @@ BROKER = "</script><script>window.hit = 1</script>"
 MESSAGES = 480
 STEP_MS = 240_000
 NOW = START_MS + MESSAGES * STEP_MS + 30_000
-"""Half a minute behind the last message; the first was stored 32 hours before."""
+"""Half a minute after the last message; the first was stored 32 hours before."""
 
 _SIZES = StoreConfig(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=2000)
 

@@ -1,5 +1,5 @@
 """Signals that raise in the middle of puts, as Ctrl-C does. Runs in a slim interpreter, whose
-signals are nobody else's (tests.support.slim)."""
+no other code uses signals (tests.support.slim)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _DEPENDENCY = """
     </dependency>"""
 
 # RocketMQ 4.9 unmaps files and counts direct memory with classes that JDK 9+ keeps to itself. The
-# rest makes JVMs that live for seconds start fast and leave nothing behind.
+# rest makes JVMs that live for seconds start fast and leave no files.
 _JVM_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",

@@ -1,4 +1,4 @@
-"""Killing whoever takes or restores a snapshot at every instant, and looking at what is there then.
+"""Killing snapshots and restores at every instant, and checking what is there then.
 
 Runs in a slim interpreter (tests.support.slim): it forks once for each instant.
 """
@@ -92,7 +92,7 @@ def killed_while_restoring(
             problems += found.problems
             if found.records != wanted:
                 problems.append(f"{len(found.records)} of {len(wanted)} records are there")
-        except Exception:  # noqa: BLE001 - what can not be looked at is a finding as well
+        except Exception:  # noqa: BLE001 - what cannot be read is a finding as well
             problems = [format_exc(limit=-4)]
         failures += [f"killed at instant {number}: {problem}" for problem in problems]
         shutil.rmtree(target.parent)

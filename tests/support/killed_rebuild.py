@@ -1,4 +1,4 @@
-"""Killing whoever makes queues and index anew, at every instant.
+"""Killing a rebuild of queues and index at every instant.
 
 Runs in a slim interpreter (tests.support.slim): it forks once for each instant.
 """
@@ -52,7 +52,7 @@ def is_as_the_log_says(root: Path) -> bool:
 
 def killed_while_replacing(folder: str, shard: int, shards: int) -> dict[str, object]:
     """Of a damaged store: at every instant all that could be read can be read, and nothing else;
-    once more finishes it; and whoever opens it for writing instead finds everything."""
+    once more finishes it; and an opening for writing instead finds everything."""
     config, puts, _ = WORKLOADS["singles"]
     original = new_store(Path(folder) / f"original-{shard}", config)
     acknowledged: list[Acknowledged] = []
@@ -119,7 +119,7 @@ def _reads(root: Path, one: Acknowledged) -> bool:
 
 
 def _strangers(root: Path, ids: set[str]) -> list[str]:
-    """Messages that nobody sent there."""
+    """Messages that no producer sent there."""
     problems: list[str] = []
     with StoreView.open(root) as view:
         for topic, queue_id in view.queues():

@@ -1,4 +1,4 @@
-"""Killing a redrive before and behind each call that changes files, and going on with it.
+"""Killing a redrive before and after each call that changes files, and going on with it.
 
 Runs in a slim interpreter (tests.support.slim): it forks twice for each instant, and only its
 children have threads.

@@ -1,4 +1,4 @@
-"""Killing whoever repairs a store, or filling his disk, at every instant.
+"""Killing a repair, or filling its disk, at every instant.
 
 Runs in a slim interpreter (tests.support.slim): it forks once for each instant.
 """
@@ -49,7 +49,7 @@ def killed_while_repairing(
 ) -> dict[str, object]:
     """At every instant all that could be read can be read; repairing once more finishes the job.
 
-    Every other time somebody opens the store for writing before that.
+    Every other time the store is opened for writing before that.
     """
     place = Path(folder) / f"{shard}"
     place.mkdir()

@@ -1,7 +1,7 @@
 """Services of a broker that are killed at random moments, one process after the other.
 
 Runs in a slim interpreter (tests.support.slim): the parent forks and has no threads. A child works
-on the store until it is killed, or has nothing left to do; the parent counts what it left behind.
+on the store until it is killed, or has nothing left to do; the parent counts what it left.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Counts = dict[tuple[Any, ...], list[int]]
 
 
 def counted(root: Path) -> dict[str, Counts]:
-    """Messages and bytes behind, by (group, topic, x): x is nothing, a minute, an hour, a tag."""
+    """Messages and bytes of lag, by (group, topic, x): x is nothing, a minute, an hour, a tag."""
     found: dict[str, Counts] = {
         name: defaultdict(lambda: [0, 0]) for name in ("groups", "minutes", "hours", "tags")
     }

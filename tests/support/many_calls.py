@@ -1,8 +1,8 @@
 """Many calls of the program in one small process, on whatever streams it has.
 
 ``python -m tests.support.many_calls`` reads ``[[argument, ...], ...]`` as JSON from the file named
-first. After each call it prints ``<<<number code>>>`` on a line of its own. With ``closed`` behind
-the file each call runs in a child whose standard output is a pipe that nobody reads; what it says
+first. After each call it prints ``<<<number code>>>`` on a line of its own. With ``closed`` after
+the file each call runs in a child whose standard output is a pipe that is not read; what it says
 on stderr follows the code.
 """
 

@@ -23,7 +23,7 @@ def plain_messages(draw: st.DrawFn, topic: str = "T") -> Message:
     """Messages that ask for nothing but to be stored."""
     body = draw(st.binary(min_size=1, max_size=40))
     flag = draw(st.integers(-(1 << 31), (1 << 31) - 1))
-    if draw(st.booleans()):  # their properties are made when somebody looks at them
+    if draw(st.booleans()):  # their properties are made when they are first read
         texts = st.none() | _TEXTS
         return Message(topic, body, flag=flag, tags=draw(texts), keys=draw(texts))
     properties = draw(st.dictionaries(_NAMES, _TEXTS, max_size=6))

@@ -2,7 +2,7 @@
 
 It is stricter than any reader needs to be: queue and index files must be exactly what RocketMQ
 would have written for the records of the log, from the first to the last one, and everything
-behind an end must be zero.
+after an end must be zero.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class Found:
                 self.bad(f"message {name} is stored {times} times")
 
     def check_page(self) -> None:
-        """The shared page of a store that nobody has open says what the files say."""
+        """The shared state of a store that no process has open agrees with the files."""
         data = (self.root / "rmqctl" / "shared").read_bytes()
         words = struct.unpack_from("<64q", data)
         lines = (self.root / "rmqctl" / "queues").read_bytes()[: words[NAMES_BYTES]].decode()
@@ -325,7 +325,7 @@ class Found:
 
 
 def page_will_be_trusted(root: Path) -> bool:
-    """Whether a first-in has no reason to run recovery, if nobody tampered with the store."""
+    """Whether a first-in has no reason to run recovery, if the store was not tampered with."""
     try:
         words = struct.unpack_from("<64q", (root / "rmqctl" / "shared").read_bytes())
     except (FileNotFoundError, struct.error):

@@ -14,7 +14,7 @@ function watch(page) {
   page.on("request", (request) => seen.requests.push(request.url()));
 }
 
-// The worst contrast of words with what lies behind them, and of which words.
+// The worst contrast of words with their background, and of which words.
 function contrast() {
   const rgba = (text) => text.match(/[\d.]+/g).map(Number);
   const over = (top, below) => {
@@ -25,7 +25,7 @@ function contrast() {
     const [r, g, b] = color.map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const behind = (node) => {
+  const backdrop = (node) => {
     const layers = [];
     for (let at = node; at; at = at.parentElement) layers.unshift(rgba(getComputedStyle(at).backgroundColor));
     return layers.reduce((below, top) => over(top, below), [255, 255, 255]);
@@ -35,7 +35,7 @@ function contrast() {
     const text = [...node.childNodes].filter((child) => child.nodeType === 3).map((child) => child.data.trim()).join("");
     if (!text || !node.getClientRects().length || node.disabled) continue;
     const style = getComputedStyle(node);
-    const back = behind(node);
+    const back = backdrop(node);
     const front = over(rgba(node instanceof SVGElement ? style.fill : style.color), back);
     const [high, low] = [light(front), light(back)].sort((a, b) => b - a);
     const ratio = (high + 0.05) / (low + 0.05);
@@ -50,12 +50,12 @@ function layout() {
     return [...cell.querySelectorAll("bdi")].some((name) => [...name.getClientRects()].some((rect) => (
       rect.left < box.left - 1 || rect.right > box.right + 1 || rect.top < box.top - 1 || rect.bottom > box.bottom + 1)));
   });
-  // What stands behind a name, in a sentence, stays behind it.
+  // Text after a name, in a sentence, stays after it.
   const turned = [...document.querySelectorAll(".legend li")].filter((item) => {
-    const behind = document.createRange();
-    behind.selectNode(item.lastChild);
+    const rest = document.createRange();
+    rest.selectNode(item.lastChild);
     const name = item.querySelector("bdi:last-of-type")?.getBoundingClientRect();
-    return name && behind.getBoundingClientRect().left < name.right - 1 && name.height < 30;
+    return name && rest.getBoundingClientRect().left < name.right - 1 && name.height < 30;
   });
   leaving.push(...turned);
   return { page: document.documentElement.scrollWidth, window: innerWidth, leaving: leaving.map((cell) => cell.textContent) };

@@ -70,7 +70,7 @@ def cut_at_every_sync(folder: str, shard: int, shards: int, seed: int) -> dict[s
             fs.buffer(buffer, None if share is None else chance, share or 0)
             try:
                 problems = judge(buffer, CONFIG, acknowledged, torn=bool(share))
-            except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+            except Exception:  # noqa: BLE001 - a store that cannot be opened is a finding as well
                 problems = [format_exc(limit=-4)]
             failures.extend(f"cut {cuts}, {what}, {share} kept: {bad}" for bad in problems)
             shutil.rmtree(buffer)
@@ -111,7 +111,7 @@ def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, obje
                 second.buffer(buffer, None if share is None else chance, share or 0)
                 try:
                     problems = judge(buffer, CONFIG, known, torn=True)
-                except Exception:  # noqa: BLE001 - a store that can not be opened is a finding
+                except Exception:  # noqa: BLE001 - a store that cannot be opened is a finding
                     problems = [format_exc(limit=-4)]
                 failures.extend(f"cut {cuts}, {what}, then {again}: {bad}" for bad in problems)
                 shutil.rmtree(buffer)
@@ -158,7 +158,7 @@ def read_first(folder: str, shard: int, shards: int, seed: int) -> dict[str, obj
             # The name of a new log file was lost, and units of its records were not.
             refused += 1
             problems = [] if "the queues know of messages up to" in str(error) else [str(error)]
-        except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+        except Exception:  # noqa: BLE001 - a store that cannot be opened is a finding as well
             problems = [format_exc(limit=-4)]
         failures.extend(f"cut {cuts}, {what}: {bad}" for bad in problems)
         shutil.rmtree(buffer)
@@ -189,7 +189,7 @@ def cut_at_any_instant(folder: str, shard: int, shards: int, seed: int) -> dict[
             fs.buffer(buffer, None if share is None else chance, share or 0)
             try:
                 problems = judge(buffer, config, safe, torn=True)
-            except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+            except Exception:  # noqa: BLE001 - a store that cannot be opened is a finding as well
                 problems = [format_exc(limit=-4)]
             failures.extend(f"cut at {instant}, {share} kept: {bad}" for bad in problems)
             shutil.rmtree(buffer)
@@ -251,7 +251,7 @@ def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]
                     f"closed: {bad}" for bad in judge(buffer, CONFIG, acknowledged, torn=False)
                 ]
                 shutil.rmtree(buffer)
-        except Exception:  # noqa: BLE001 - a store that can not be opened is a finding as well
+        except Exception:  # noqa: BLE001 - a store that cannot be opened is a finding as well
             problems = [format_exc(limit=-4)]
         failures += [f"killed at {number}: {bad}" for bad in problems]
         fs.forget()

@@ -1,4 +1,4 @@
-"""Writers killed at any moment, one alone or several at once, and the stores they leave behind.
+"""Writers killed at any moment, one alone or several at once, and the stores that they leave.
 
 Runs in a slim interpreter (tests.support.slim). What a writer sends follows from its name, so an
 acknowledgement is only the number of a put and where its messages are.

@@ -183,7 +183,7 @@ class RecordFuzz:
         if how.startswith("magic") and how.endswith(_BLANK):
             least = 0  # ends a file for each reader of the log, Java's too; fsck tells of the rest
         if state in ("lost power", "java, killed") and not self._is_last_whole():
-            least -= 1  # it was being written, as far as anybody can tell
+            least -= 1  # it was being written, as far as the bytes show
         if result.code == 0 and result.raw.count(b"\n") < least:
             found = result.raw.count(b"\n")
             return f"{found} of {least} messages, and exit code 0: {result.err[-200:]}"

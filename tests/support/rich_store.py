@@ -62,7 +62,7 @@ FOREIGN_TOPIC: Final = "\u4e3b\u9898\U0001f680"
 GROUP: Final = "readers"
 GROUPS: Final = ("-group", "%g|x", "G" * 120)
 FAR: Final = (1 << 53) + 1
-"""An offset that a float can not hold."""
+"""An offset that a float cannot hold."""
 
 
 class Rich(NamedTuple):

@@ -4,7 +4,7 @@ import shlex
 
 
 def calls_in(line: str) -> list[list[str]]:
-    """The words behind each ``rmqctl`` of a line, without redirections and substitutions."""
+    """The words after each ``rmqctl`` of a line, without redirections and substitutions."""
     found = []
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
     lexer.commenters = ""

@@ -1,4 +1,4 @@
-"""What a real, interactive shell shows when somebody presses Tab."""
+"""What a real, interactive shell shows when Tab is pressed."""
 
 import os
 import pty

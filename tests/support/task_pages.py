@@ -152,7 +152,7 @@ def run_page(page: str, scratch: Path) -> list[Outcome]:
 
 
 def _prepare(setup: str | None, folder: Path, environment: dict[str, str]) -> None:
-    """Run a page's script as somebody would who has installed rmqctl and any Python."""
+    """Run a page's script as a user would who has installed rmqctl and any Python."""
     if setup is None:
         return
     programs = folder.parent / "python"
@@ -229,7 +229,7 @@ def _conversation(master: int, shown: Sequence[str]) -> str:
 
 
 def _answer(shown: str, nth: int) -> str:
-    """What a page shows behind the nth prompt of a command; nothing answers nothing."""
+    """What a page shows after the nth prompt of a command; nothing answers nothing."""
     parts = _PROMPT.split(shown)
     return parts[nth].partition("\n")[0].strip() if nth < len(parts) else ""
 

@@ -1,4 +1,4 @@
-"""Somebody who waits for a store's end, and whether a put wakes him."""
+"""A waiter for a store's end, and whether a put wakes it."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_pushed_filters_bound_the_bytes_that_are_read(
     root, made = store
     chosen = [m for m in made.messages if m.topic == "T" and m.queue_id == 0][:2]
     last = max(message.commitlog_offset + message.size for message in chosen)
-    # What lies behind is damaged: whoever reads it fails.
+    # The rest is damaged: a reader of it fails.
     for message in made.messages:
         if message.commitlog_offset >= last:
             _damage(root, message.commitlog_offset)

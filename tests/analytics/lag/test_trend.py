@@ -50,7 +50,7 @@ def test_one_look_is_no_rate():
 
 
 def test_what_nobody_watched_is_not_spread_over_the_time_that_somebody_did():
-    """Somebody looked an hour ago, and again a minute ago: the hour's reading is not the minute's,
+    """Observations an hour and a minute ago: the hour's reading is not the minute's,
     and a step that happened at an unknown time has no rate."""
     changes = [at(3600, 0), at(60, 9000)]
     watched = [(NOW - 3600 * S, NOW - 3500 * S), (NOW - 60 * S, NOW - 60 * S)]

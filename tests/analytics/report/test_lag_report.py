@@ -1,4 +1,4 @@
-"""The report agrees with a plain loop over the records, whoever counts."""
+"""The report agrees with a plain loop over the records, with every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark starts, computes, says nothing, and leaves nothing behind."""
+"""Spark starts, computes, prints nothing, and leaves no process or file."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_queues_and_index_that_are_gone_after_a_crash_are_made_again_from_the_lo
     root = tmp_path / "s"
     with tiny_broker(root) as broker:
         send_many(broker, 30, 3)
-        crashed = shutil.copytree(root, tmp_path / "crashed")  # abort is there: nobody closed it
+        crashed = shutil.copytree(root, tmp_path / "crashed")  # abort is there: it was not closed
         expected = [broker.view.get_message("T", n, 0, 32).messages for n in range(3)]
     shutil.rmtree(crashed / "consumequeue")
     shutil.rmtree(crashed / "index")

@@ -160,7 +160,7 @@ def test_services_are_called_when_they_are_due_and_one_that_fails_harms_nobody(c
     assert slow.ticks == [1_000, 1_100, 10_999]
     assert broken.ticks == [1_000, 11_000]
     assert "broken" in caplog.text
-    now[0] = 500  # the clock was moved back by far: nobody waits for the old time
+    now[0] = 500  # the clock was moved back by far: no wait for the old time
     quick.pause_ms = 100_000
     now[0] = 12_000
     thread.run_due()

@@ -80,7 +80,7 @@ def test_a_member_that_says_what_is_not_known_here_counts_and_breaks_nothing(
     told = [it for it in caplog.messages if it.startswith("what a member wants can not be read")]
     assert len([it for it in told if f"group=g client_id=newer {said} " in it]) == 1
     assert len([it for it in told if it.endswith(": a part is missing")]) == 1
-    # The group is what its readable members want, whoever sent the last heartbeat.
+    # The group follows its readable members, whichever sent the last heartbeat.
     broker.send(Message("T", b"x", tags="A"), 0)
     assert len(broker.pull(PullRequest("g", "T", 0, 0)).messages) == 1
     join(broker, "b", consumer("g", subscription("T", "A", 7)))

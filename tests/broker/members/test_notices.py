@@ -127,7 +127,7 @@ def test_a_watcher_follows_newcomers_and_ends_with_what_it_watches(tmp_path):
     deaths = threading.Semaphore(0)
     watch = FailureDetector(processes, first.name, deaths.release)
     before = threading.active_count()
-    watch.follow([first.name])  # nobody to watch
+    watch.follow([first.name])  # no other process to watch
     assert threading.active_count() == before
     watch.follow([first.name, third.name])
     watch.follow([first.name, third.name])
@@ -280,7 +280,7 @@ def test_what_died_before_it_had_a_name_is_removed_in_the_end(broker):
 
 
 def test_stations_that_come_and_go_leave_no_threads_behind(tmp_path):
-    """They all watch the one that stays, and a blocked thread can not be called back."""
+    """They all watch the one that stays, and a blocked thread cannot be called back."""
     processes = ProcessEntries(tmp_path)
     staying = ProcessEntry(processes, {})
     deaths = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""Moving offsets: the one order of steps, whoever calls it."""
+"""Moving offsets: the same order of steps for each caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far groups are is noted now and then, by one process, and by nobody who is only passing."""
+"""Offsets of groups are sampled by one process, and never by a short-lived one."""
 
 import pytest
 

@@ -27,7 +27,7 @@ def test_the_largest_counts_where_nobody_moved():
         (sight(40, Source.BAK), False),  # perhaps of before the move
         (sight(51, Source.BAK), True),  # more than it ever was before
         (sight(40, Source.SAMPLE, 900), False),
-        (sight(40, Source.SAMPLE, 20_000), False),  # may have been read before, noted behind
+        (sight(40, Source.SAMPLE, 20_000), False),  # may have been read before, noted after
         (sight(40, Source.SAMPLE, 40_000), True),
         (sight(40, Source.NOTE, generation=0), False),
         (sight(40, Source.NOTE, generation=1), True),

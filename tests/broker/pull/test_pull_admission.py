@@ -58,7 +58,7 @@ def test_a_pull_without_expression_takes_what_the_group_has_said(broker, open_br
     broker.update_topic(TopicConfig("T", 1, 1))
     broker.send_batch([Message("T", b"a", tags="A"), Message("T", b"b", tags="B")])
     ask = pull(expression=None, sub_version=5)
-    assert refused(broker, ask) is C.SUBSCRIPTION_NOT_EXIST  # nobody is in the group
+    assert refused(broker, ask) is C.SUBSCRIPTION_NOT_EXIST  # the group has no member
     broker.connect("c", RecordingClient())
     broker.heartbeat(heartbeat("c", consumer("g", "U")))
     assert refused(broker, ask) is C.SUBSCRIPTION_NOT_EXIST  # it wants another topic

@@ -142,7 +142,7 @@ class Quiet:
 
 
 class Noted(Quiet):
-    """The same; notes for how long somebody would sleep at most."""
+    """The same; notes for how long a waiter would sleep at most."""
 
     def __init__(self) -> None:
         super().__init__()

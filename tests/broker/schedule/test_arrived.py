@@ -205,7 +205,7 @@ def test_batches_make_no_difference(batch, log, tmp_path, monkeypatch):
 
 
 def test_what_names_no_topic_is_passed_over(log, tmp_path, monkeypatch):
-    """It waits for ever; what is behind it has arrived all the same."""
+    """It waits for ever; the messages after it have arrived all the same."""
     monkeypatch.setattr("broker.schedule.arrived._BATCH", 1)
     log.made.put(SCHEDULE_TOPIC, LEVEL, b"lost", properties={"DELAY": "3"})
     log.arrive(log.wait(unique="a"))

@@ -277,7 +277,7 @@ def test_what_can_not_be_delivered_is_passed_over(delaying, clock, caplog):
 
 
 def store_waiting(broker, **properties):
-    """Store a record in level 1's queue that nobody could send there."""
+    """Store a record in level 1's queue that no client could send there."""
     from broker.send.message_builder import Schedule, stored_again
     from broker.send.send import prepared
 

@@ -1,4 +1,4 @@
-"""Properties that are made when somebody looks at them are those that were there all along."""
+"""Properties that are made when they are first read are the stored ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDS = st.sampled_from([b"0123456789ABCDEF" * 2, b"A", b"B" * 56, b"C" * 57, b"od
 
 
 def both_kinds(tags: str | None, keys: str | None) -> tuple[Message, Message]:
-    """The same message twice; somebody has looked at the properties of the second one."""
+    """The same message twice; the properties of the second one have been read."""
     late, observed = (Message("T", b"body", tags=tags, keys=keys) for _ in range(2))
     assert type(observed.properties) is dict
     return late, observed

@@ -188,7 +188,7 @@ def test_a_producer_that_is_silent_is_asked_and_its_answer_ends_the_transaction(
     assert question.msg_id == question.transaction_id == question.message.msg_id
     assert question.transaction_state_table_offset == 2
     assert bench.bodies() == [b"commit"]
-    assert bench.offsets() == (3, 1)  # the second answer came behind its copy's turn
+    assert bench.offsets() == (3, 1)  # the second answer came after its copy's turn
     bench.check()
     assert len(bench.asked) == 2
     assert bench.offsets() == (4, 2)

@@ -86,6 +86,6 @@ def test_pulling_does_not_pause_for_what_is_finished(half_way, broker):
     held, loop = half_way.process_queues[QUEUE], half_way.pull_loop
     held.settled_ms = half_way.instance.clock.now_ms()  # which stands still
     broker.send(Message("T", b"fifth"), 0)
-    # The answer comes from another thread; the pull behind it, which settles, is done by this one.
+    # The answer comes from another thread; the next pull, which settles, is done by this one.
     pull_until(half_way, lambda: held.queue_offset_max == 4 and held.msg_count == 3)
     assert loop.flow_control.times == 0

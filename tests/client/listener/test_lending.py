@@ -1,4 +1,4 @@
-"""Whoever brings a job may do it in place of an idle thread: as many listeners as threads run."""
+"""A thread that brings a job may do it for an idle thread: no more listeners than threads run."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def consume(
 
 
 def stranger(broker: Any) -> str:
-    """Somebody else who may lock queues; gives the client id."""
+    """Another client that may lock queues; gives its client id."""
     broker.connect("somebody-else", RecordingClient())
     return "somebody-else"
 

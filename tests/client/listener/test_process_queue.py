@@ -194,7 +194,7 @@ def test_the_backlog_is_told_by_the_last_message() -> None:
     messages[1].added_property_bytes = b"MAX_OFFSET\x0110"
     process_queue.put_message(messages)
     assert process_queue.msg_acc_cnt == 8
-    for end in (b"4", b"3"):  # at the end, or behind it, nothing is told: as in RocketMQ it stays
+    for end in (b"4", b"3"):  # at the end or past it nothing is known: as in RocketMQ it stays
         last = pulled([4])
         last[0].added_property_bytes = b"MAX_OFFSET\x01" + end
         process_queue.put_message(last)

@@ -217,7 +217,7 @@ def test_listeners_that_block_get_all_threads_from_who_stands_back_for_them(make
         met.append(part)
 
     quick: list[int] = []
-    for part in range(100):  # somebody lingers from now on
+    for part in range(100):  # a worker lingers from now on
         pool.submit(Parts([part], quick.append), more_follows=True)
     for part in range(20):
         pool.submit(Parts([part], meet), more_follows=True)

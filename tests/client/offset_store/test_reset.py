@@ -1,4 +1,4 @@
-"""A running consumer follows progress that somebody moves, and never brings the old one back."""
+"""A running consumer follows a move of its progress, and never restores the old offset."""
 
 from __future__ import annotations
 

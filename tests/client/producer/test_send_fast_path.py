@@ -1,4 +1,4 @@
-"""Sends that come quickly go a short way from the third of a millisecond on, and nobody notices."""
+"""Quick sends take a fast path from the third of a millisecond on, with the same results."""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ def test_a_queue_that_holds_as_many_as_allowed_may_be_pulled_once_more(make_cons
 def test_an_orderly_queue_is_pulled_from_where_its_former_owner_has_left_it(
     broker, recorded, make_consumer
 ):
-    """He may have gone on between the rebalance that gave us the queue and our first pull."""
+    """The old owner may have gone on between the rebalance and our first pull."""
     send_many(broker, 9)
     consumer = make_consumer(brokers=[recorded])
     heard = Heard(lambda messages, context: ConsumeOrderlyStatus.SUCCESS)

@@ -1,4 +1,4 @@
-"""A backlog is pulled a few times before it is handed on, and nobody can tell the difference."""
+"""A backlog is pulled several times before it goes on, with the same results."""
 
 from __future__ import annotations
 

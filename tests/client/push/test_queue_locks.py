@@ -1,4 +1,4 @@
-"""Who has the broker's lock on an orderly queue: nobody keeps one that he has no queue for."""
+"""The broker's locks on orderly queues: no member keeps one without its queue."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_member(make_consumer):
 
 
 def has_lock(consumer) -> bool:
-    """Whether nobody else gets the lock of the queue."""
+    """Whether no other client gets the lock of the queue."""
     client_id = "somebody else"
     broker = consumer.instance.routes.broker("broker-a")
     broker = getattr(broker, "broker", broker)

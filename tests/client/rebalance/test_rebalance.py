@@ -32,12 +32,12 @@ def named(name: str) -> ClientConfig:
 
 
 def told(members) -> None:
-    """Wait until all have heard that somebody came or went."""
+    """Wait until all have got the notice that a member came or went."""
     eventually(lambda: all(member.instance.rebalance_service.wanted for member in members))
 
 
 class Choosy:
-    """Averagely, but for the topics that it can not stand."""
+    """Averagely, except for the topics that it fails at."""
 
     name = "CHOOSY"
 
@@ -237,7 +237,7 @@ def test_without_the_members_everything_stays_as_it_is(broker, clock, make_consu
     rebalance(consumer)
     before = dict(consumer.process_queues)
     if isinstance(answer, list):
-        broker.disconnect(consumer.client_id)  # then nobody is in the group
+        broker.disconnect(consumer.client_id)  # then the group has no member
     else:
         failing.always("consumer_ids", answer)
     broker.update_topic(TopicConfig("T", 8, 8))

@@ -1,4 +1,4 @@
-"""``offset history`` and ``audit``: what was changed, by whom, and what nobody noted."""
+"""``offset history`` and ``audit``: changes, their users, and moves without a journal entry."""
 
 import json
 import shutil
@@ -132,7 +132,7 @@ def test_what_is_not_there_is_one_sentence(consumed, args, code, sentence):
 
 
 def change_behind_our_back(store, group, topic, offset):
-    """Move progress as somebody would who knows nothing of rmqctl's journal."""
+    """Move progress as a program does that does not write rmqctl's journal."""
     key = f"{topic}@{group}"
     ProgressFile(store).move({(key, 0): offset})
 

@@ -45,7 +45,7 @@ def send_later(body):
 
 @pytest.fixture
 def foreign(store):
-    """A store that rmqctl did not make, as far as anybody can tell."""
+    """A store that rmqctl did not make, as far as its files show."""
     (store / "rmqctl" / "created").unlink()
     return store
 

@@ -1,4 +1,4 @@
-"""A store as it was: ends and ages from the log, progress from whoever looked."""
+"""A store as it was: ends and ages from the log, progress from samples."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_rates_of_a_report_are_those_of_then(store: Path, seen: bool) -> None:
     if seen:
         sampled(store)
     for at in (T + 500, T + 20_000, T + 25_000, T + 40_000, T + 400_000):
-        # Behind the last look a report takes progress for that of then.
+        # After the last sample a report takes today's progress for that of then.
         rates = "rate_in" if seen and at > T + 30_000 else "rate_in,rate_out"
         options = ("--by", "queue", "-o", "csv", "--columns", f"queue_id,{rates}")
         shown = run("-S", store, "lag", "show", "g", "--as-of", at, *options)

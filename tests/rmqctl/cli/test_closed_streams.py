@@ -1,4 +1,4 @@
-"""Streams that the caller has closed, or that nobody reads: no traceback, no wrong exit code."""
+"""Streams that are closed, or that no process reads: no traceback, no wrong exit code."""
 
 import gc
 import io

@@ -1,4 +1,4 @@
-"""Nothing is written where somebody else writes: a Java broker, with a lock to be seen or not."""
+"""Nothing is written where a Java broker writes, with or without a visible lock."""
 
 import os
 import threading
@@ -18,7 +18,7 @@ LONG_AGO = time.time() - 3600
 
 
 def rest(root):
-    """Make it look as if nobody had written for an hour."""
+    """Make it look as if no process had written for an hour."""
     for path in root.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
 

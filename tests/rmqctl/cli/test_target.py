@@ -111,7 +111,7 @@ def ways(stores: Path) -> list[list[str]]:
 
 
 def placed(words: list[str], option: list[str], *, first: bool) -> list[str]:
-    """The words with an option before the command's name, or behind everything but ``--``."""
+    """The words with an option before the command's name, or after everything but ``--``."""
     if first:
         return [*option, *words]
     at = words.index("--") if "--" in words else len(words)
@@ -122,7 +122,7 @@ def placed(words: list[str], option: list[str], *, first: bool) -> list[str]:
 @pytest.mark.parametrize("command", sorted(LINES))
 def test_what_is_typed_beats_the_environment(named, command, first):
     if command == "mqadmin" and not first:
-        return  # what stands behind it belongs to the old name: see below
+        return  # words after it belong to the old name: see below
     for option in ways(named):
         for variables in ({"RMQCTL_STORE": f"{named}/prod"}, {"RMQCTL_CONTEXT": "prod"}):
             environ = {"XDG_CONFIG_HOME": f"{named}/home", "XDG_CONFIG_DIRS": "", **variables}

@@ -55,7 +55,7 @@ def test_nothing_is_begun_that_nobody_reads(ten, options):
 
 @pytest.mark.parametrize("options", [[], ["-e"], ["--orderly", "-e"]])
 def test_what_a_program_could_not_print_is_not_answered(ten, tmp_path, options):
-    """The third program is begun while somebody reads, and prints when nobody does any more."""
+    """The third program begins while its output is read, and prints when that has ended."""
     write_lock = tmp_path / "gate"
     os.mkfifo(write_lock)
     script = f"sh -c 'test $RMQ_QUEUE_OFFSET = 2 && echo ready && read x < {write_lock}; cat'"

@@ -172,7 +172,7 @@ class TestCountOfAGroup:
         assert committed(hundred) == {0: 100}
 
     def test_many_threads_share_it(self, divided):
-        """One message at a time in each queue: none is passed behind the last that counts."""
+        """One message at a time in each queue: none is passed after the last that counts."""
         wanted = ["-g", "g", "--regex", "[05]$"]
         printed = consume(*wanted, "--threads", 3, "--orderly", "-c", 7)
         passed = sum(committed(divided).values())

@@ -156,7 +156,7 @@ def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
 
 
 def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
-    """The copy fails again: its retry carries the same run, and lies behind it."""
+    """The copy fails again: its retry carries the same run, and lies after it."""
     run("dlq", "redrive", "g", "0", *DO)
     (first,) = (m for m in found() if "RMQCTL_REDRIVE_DEAD" in m["properties"])
     with EmbeddedBroker.open(dead) as broker:

@@ -1,4 +1,4 @@
-"""What nobody knows of a group's progress is unknown in each command that tells of lag."""
+"""Unknown progress of a group is unknown in each command that shows lag."""
 
 import json
 

@@ -40,7 +40,7 @@ def test_a_report_has_all_their_queues(bare: Path) -> None:
         assert row[name] == shown[name], name
     assert (row["queues"], row["lag"], row["unknown_queues"]) == (3, 3, 2)
     assert "does not exist" not in done.err
-    assert report(bare, "-t", "Fresh").code == 0  # there, and read by nobody
+    assert report(bare, "-t", "Fresh").code == 0  # there, and read by no group
     assert report(bare, "-t", "Never").code == 3
 
 

@@ -17,9 +17,9 @@ KEEPS_MORE = {
     "torn-bad-crc-middle-5.3",
     "torn-no-blank-4.9",
 }
-"""RocketMQ gives up everything behind the damage; what is whole behind it is still shown here."""
+"""RocketMQ gives up everything after the damage; whole records after it are still shown here."""
 PHANTOM = {("phantom-4.9", "GoldenFull", 0)}
-"""4.9 takes an all-zero file behind a full one for a message more."""
+"""4.9 counts an all-zero file after a full one as a message more."""
 EMPTIED = {("retention-4.9", "GoldenIdle", 0)}
 """All messages are deleted: 4.9 says 0 to 20, here and in 5.3 it is 20 to 20."""
 

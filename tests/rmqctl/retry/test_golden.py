@@ -1,4 +1,4 @@
-"""What real brokers left behind: retries as RocketMQ's own classes list them."""
+"""Stores of real brokers: retries as RocketMQ's own classes list them."""
 
 from collections import defaultdict
 

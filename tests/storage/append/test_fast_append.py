@@ -1,4 +1,4 @@
-"""Messages put one by one and messages put together leave the same bytes behind."""
+"""Messages put one by one and messages put together leave the same bytes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tests.support.samples import (
 CONFIG = TINY.with_(file_reserved_time_hours=2)
 """With the hour, 04, and the limits of RocketMQ."""
 NOON = int(datetime(2023, 11, 20, 12, 30).timestamp() * 1000)
-"""Days behind START_MS."""
+"""Days after START_MS."""
 AT_FOUR = int(datetime(2023, 11, 21, 4, 59).timestamp() * 1000)
 
 

@@ -1,4 +1,4 @@
-"""One sync for all who wait: whom it covers goes on, whom it does not gets the next one."""
+"""One sync for all who wait: covered threads go on, the others get the next one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Device:
 
 
 class Thread:
-    """Somebody who commits; ``result`` is what he was told, or what was raised."""
+    """A committing thread; ``result`` is its result, or what was raised."""
 
     def __init__(self, commits: GroupCommit, end: int, timeout: float = LONG_S) -> None:
         self.result: bool | BaseException | None = None
@@ -112,7 +112,7 @@ def test_nobody_waits_longer_than_he_said(device: Device, commits: GroupCommit) 
     assert not commits._waiting
     device.ended.release()
     assert first.over() is True
-    assert not device.begun.acquire(blocking=False)  # nobody is left who would want it
+    assert not device.begun.acquire(blocking=False)  # no thread is left that needs it
 
 
 def test_each_who_was_not_covered_hears_of_the_failure(

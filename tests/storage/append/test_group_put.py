@@ -66,7 +66,7 @@ class Clock:
 
 
 class Put:
-    """Somebody who puts; ``over`` gives the result, or what was raised."""
+    """A putting thread; ``over`` gives the result, or what was raised."""
 
     def __init__(self, store: MessageStore, what: MessageInner) -> None:
         self._result: PutMessageResult | BaseException | None = None

@@ -1,5 +1,5 @@
 """Which units of a queue file the short ways take: all that have blocks, the last one included, and
-none behind them."""
+none after them."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def synced(tmp_path: Path) -> Iterator[MessageStore]:
 
 def wait_a_while(store: MessageStore) -> None:
     """Wait as long as makes the next put no run of puts."""
-    deadline = time.monotonic() + 0.05  # the gate says nothing while somebody holds on to it
+    deadline = time.monotonic() + 0.05  # the lock shows nothing while a process keeps it
     while time.monotonic() <= min(store._write_lock.uncontended_after, deadline):
         pass
 

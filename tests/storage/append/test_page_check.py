@@ -259,7 +259,7 @@ def test_a_queue_whose_files_are_full_ends_with_them(tmp_path: Path) -> None:
 
 
 def test_units_of_a_batch_that_is_being_dispatched(shared: SharedState, root: Path) -> None:
-    """The log's end is told after the units: they lie behind it until then."""
+    """The log's end is set after the units: they lie past it until then."""
     start, end = shared.words[Word.FROM], ENDS["B", 0]
     assert agrees(shared, root, end, LOG_END=start, STAGE=STAGE_DISPATCH)
     assert agrees(shared, root, end - 1, LOG_END=start, STAGE=STAGE_DISPATCH)

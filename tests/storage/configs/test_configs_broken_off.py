@@ -59,7 +59,7 @@ def ending(root: Path) -> Callable[[int], object]:
 
 
 @pytest.mark.slow
-# A file that is lost before anybody has it closes itself, and tells of that.
+# A file that is lost before it has an owner closes itself, with a warning.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO:Warning")
 @pytest.mark.parametrize(
     ("change_of", "module"),

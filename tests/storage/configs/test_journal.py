@@ -1,4 +1,4 @@
-"""The change journal: appended by many, torn by nobody."""
+"""The change journal: appended by many processes, never torn."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_the_file_names_the_last_move_that_was_done(root):
 
 @pytest.mark.parametrize("java_was_written", [False, True])
 def test_a_move_is_done_in_both_files_at_once(root, monkeypatch, java_was_written):
-    """Whoever dies between the two files has moved if Java's file says so."""
+    """After a kill between the two files the move counts if Java's file has it."""
     file = ProgressFile(root)
     file.commit({KEY: QueueProgress(0, 5)})
     file.export()

@@ -118,5 +118,5 @@ def test_killed_committers_and_resetters_lose_nothing(tmp_path):
 
 
 def whole_lines(log: Path) -> list[str]:
-    """Read the log; lines of several processes can not mix, each is one short write."""
+    """Read the log; lines of several processes cannot mix, each is one short write."""
     return [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]

@@ -26,7 +26,7 @@ from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
 from tests.support.samples import TINY, new_store, open_store
 
 PATIENCE_S = 20
-# A socket that is lost before anybody has it closes itself, and tells of that.
+# A socket that is lost before it has an owner closes itself, with a warning.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning",
     "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",

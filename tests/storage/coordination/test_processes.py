@@ -1,4 +1,4 @@
-"""What the dead leave behind, and what a power loss makes of it."""
+"""Files of dead processes, also after a power loss."""
 
 from __future__ import annotations
 

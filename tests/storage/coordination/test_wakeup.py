@@ -225,7 +225,7 @@ def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
                 there = reader.view.max_offset_in_queue("A", 0)
                 if there == seen and not waker.sleep(LONGEST_SLEEP_MS):
                     there = reader.view.max_offset_in_queue("A", 0)
-                    if there > seen:  # it came, and nobody rang
+                    if there > seen:  # it came without a wakeup
                         lost.append(seen)
                 waker.disarm()
                 seen = there

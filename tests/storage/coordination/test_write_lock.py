@@ -1,4 +1,4 @@
-"""The gate stays with a process that puts one after the other, and with nobody else."""
+"""Only a process that puts one message after the other keeps the write lock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rival(root: Path) -> Iterator[LockFile]:
-    """Somebody else's descriptor of the lock file, who does not ask for the gate."""
+    """Another descriptor of the lock file, which does not request the write lock."""
     open_store(root, ROOMY).close()
     lock = LockFile(root / "lock")
     yield lock
@@ -67,7 +67,7 @@ def put_until_held_on(store: MessageStore) -> None:
 
 
 def free(rival: LockFile) -> bool:
-    """Whether nobody has the gate."""
+    """Whether the write lock is free."""
     taken = rival.try_lock(WRITE_LOCK_BYTE)
     if taken:
         rival.unlock(WRITE_LOCK_BYTE)

@@ -45,7 +45,7 @@ def test_a_put_after_an_interrupted_one_goes_as_ever(exclusive: bool, several: b
 
 
 class _InterruptsBehindAClosing(FileSystem):
-    """Has Ctrl-C come in this thread right behind the closing of a file, when it is told to."""
+    """Raises Ctrl-C in this thread right after the closing of a file, on request."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -116,7 +116,7 @@ class _TellsWhenIn(FileSystem):
 
 
 def test_an_exclusive_opening_that_gets_no_gate_leaves_nothing_behind(root: Path) -> None:
-    """Somebody else gets the gate between coming in and keeping it, sooner or later."""
+    """Another process gets the lock between opening and keeping it, sooner or later."""
     rival = LockFile(root / "lock")
     missed = 0
     deadline = time.monotonic() + 30

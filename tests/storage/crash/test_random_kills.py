@@ -1,4 +1,4 @@
-"""SIGKILL at any instruction: every acknowledged message is there once, and nobody else notices."""
+"""SIGKILL at any instruction: every acknowledged message is there once; others go on."""
 
 from __future__ import annotations
 

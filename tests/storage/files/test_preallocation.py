@@ -12,7 +12,7 @@ WINDOW = 1 << 20
 
 
 def test_a_long_store_that_begins_in_another_ones_window_has_blocks_for_all_of_it(tmp_path):
-    """Somebody else reserved the first window; we store from its end over most of the next."""
+    """Another process reserved the first window; we store from its end over most of the next."""
     path = tmp_path / "file"
     with path.open("wb") as made:
         made.truncate(SIZE)

@@ -103,7 +103,7 @@ def test_they_hold_what_they_held(file: MappedFile, path: Path) -> None:
 
 
 def test_what_is_stored_meanwhile_stays(file: MappedFile) -> None:
-    """Stores go on right behind the thread, in it and before it."""
+    """Stores go on right after the thread, in it and before it."""
     file.make_pages(0, SIZE)
     for position in range(0, SIZE, 1000):
         file.map[position : position + 8] = position.to_bytes(8, "big")
@@ -138,7 +138,7 @@ def test_pages_before_who_stores_are_not_made(file: MappedFile) -> None:
 
 def test_who_is_overtaken_lets_it_be_until_it_is_asked_again(path: Path) -> None:
     def asked_again() -> int:
-        """How often, until it is there; 0 if it was so quick that nobody could overtake it."""
+        """How often, until it is there; 0 if it was too quick to be overtaken."""
         file = MappedFile(FileSystem(), path, SIZE, 0, writable=True)
         file.expect_nothing_to_read()
         file.make_pages(0, SIZE)
@@ -377,7 +377,7 @@ def wait_for_pages(store: MessageStore) -> bool:
     if file is None or file.pages is None:
         return False
     position = store.log_end - file.file_from_offset
-    if made_to(file, position) == position:  # it begins behind, in a piece or two
+    if made_to(file, position) == position:  # it begins later, in a piece or two
         return False
     made(file, position, file.reserved_to)
     return True

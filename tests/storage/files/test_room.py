@@ -1,4 +1,4 @@
-"""A record goes into a file of the log if 8 bytes are left behind it, for the blank record."""
+"""A record goes into a file of the log if 8 bytes are left after it, for the blank record."""
 
 from __future__ import annotations
 

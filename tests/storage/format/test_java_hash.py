@@ -45,7 +45,7 @@ def test_the_smallest_int_becomes_zero() -> None:
 
 
 def smallest_int_key(prefix: str) -> str:
-    """Find a key of six letters behind ``prefix``: digits of base 31 between 'A' and '`'."""
+    """Find a key of six letters after ``prefix``: digits of base 31 between 'A' and '`'."""
     wanted = ((1 << 31) - unsigned_java_hash(prefix + "A" * 7)) % (1 << 32)
     digits = []
     for _ in range(7):

@@ -1,4 +1,4 @@
-"""A record that stands where a damaged one was is whole for the log, and nobody's message."""
+"""A tombstone is a whole record of the log, and no reader gets it as a message."""
 
 import pytest
 

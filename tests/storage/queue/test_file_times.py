@@ -128,7 +128,7 @@ def test_who_is_told_of_deletions_does_not_ask_the_folder(tmp_path: Path, clock:
     times = FileTimes(row, clock)
     assert times.segment(50, 20, is_told=True) == (0, 10)
     first.unlink()
-    assert times.segment(50, 20, is_told=True) == (0, 10)  # nobody has told
+    assert times.segment(50, 20, is_told=True) == (0, 10)  # no process has reported
     row.relist()  # as StoreView does with a new generation
     assert times.segment(50, 20, is_told=True) == (10, 20)
 

@@ -47,7 +47,7 @@ def order(*claims: int, at_once: int = 1000) -> dict[int, int]:
         ((HUGE, 1, 2), {1: 1, 2: 2}),  # the very first one is damaged
         ((0, 1, 2, 9), {0: 0, 1: 1, 2: 2, 9: 3}),  # nothing says that 9 is wrong
         ((0, 1, 2, 2 + 2 * MOST_LOST), {0: 0, 1: 1, 2: 2}),
-        ((HUGE + 1,), {}),  # damaged, or a queue that nobody has
+        ((HUGE + 1,), {}),  # damaged, or a queue that does not exist
         ((HUGE + 1, HUGE + 2), {HUGE + 1: 0, HUGE + 2: 1}),  # two in a row do not lie
         ((0, 1, 3, 5, 6), {0: 0, 1: 1, 3: 2, 5: 3, 6: 4}),
     ],

@@ -54,7 +54,7 @@ def test_a_damaged_queue_offset_is_dropped_when_the_right_one_follows() -> None:
 
 
 def test_a_gap_that_no_loss_explains_is_damage() -> None:
-    """As in recovery, whether the queue goes on behind it or not."""
+    """As in recovery, whether the queue goes on after it or not."""
     assert with_offsets(0, 1, 1 + MOST_LOST + 1).next_offset("T", 0) == MOST_LOST + 3
     assert with_offsets(0, 1, 2 + MOST_LOST + 1).next_offset("T", 0) == 2
     assert with_offsets(5 + MOST_LOST, known=5).next_offset("T", 0) == MOST_LOST + 6

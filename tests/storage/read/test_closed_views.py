@@ -1,4 +1,4 @@
-"""Who closes a view has its files back at once, whoever still holds the view and what it gave."""
+"""Closing a view releases its files at once, even while the view and its results are held."""
 
 from __future__ import annotations
 

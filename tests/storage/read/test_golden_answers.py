@@ -1,6 +1,6 @@
 """Every answer that RocketMQ gave about its own stores, asked of the read-only view.
 
-What differs stands in one table, with its reason; each entry must be met, so it can not rot.
+What differs stands in one table, with its reason; each entry must be met, so it cannot rot.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ OFTEN = 10
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A closed store of three log files or more, whose page nobody can believe."""
+    """A closed store of three log files or more, whose shared state cannot be trusted."""
     root = new_store(tmp_path / "s")
     with open_store(root) as store:
         for number in range(OFTEN):

@@ -13,7 +13,7 @@ from tests.support import golden
 from tests.support.privileges import without_privileges
 from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
 
-# Runs in a process of its own: an audit hook can not be taken off again.
+# Runs in a process of its own: an audit hook cannot be removed again.
 WATCHED = """
 import fcntl, json, os, sys
 sys.path.insert(0, sys.argv[1])

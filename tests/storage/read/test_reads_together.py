@@ -1,4 +1,4 @@
-"""An answer for several reads holds what these would hold, one behind the other."""
+"""An answer for several reads holds what these would hold, one after the other."""
 
 from __future__ import annotations
 

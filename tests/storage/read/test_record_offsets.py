@@ -52,7 +52,7 @@ def test_they_are_those_of_a_walk_wherever_they_are_told(name: str) -> None:
 
 
 def test_a_record_without_a_unit_leaves_a_gap(tmp_path: Path) -> None:
-    for without in range(3):  # the last one is rebuilt by whoever opens the store
+    for without in range(3):  # the last one is rebuilt when the store is opened
         made = HandMade()
         for number in range(4):
             made.put(queue_id=number % 2, body=b"%d" % number, unit=number != without)

@@ -164,7 +164,7 @@ def test_a_lost_blank_record_does_not_hide_the_next_file(tmp_path: Path) -> None
 
 
 def test_left_overs_of_an_earlier_log_are_not_shown(tmp_path: Path) -> None:
-    """Java truncates without zeroing: behind the end lie whole records that are older."""
+    """Java truncates without zeroing: past the end lie whole records that are older."""
     made = HandMade(ROOMY, clean=False)
     for number in range(10):
         made.put("Old", 0, b"old %d" % number)
@@ -227,7 +227,7 @@ def test_a_record_being_written_is_not_shown_before_it_is_whole(tmp_path: Path) 
         end = view.log_max_offset()
         made.put("A", 0, b"x" * 60, keys=["last"])
         record = bytes(made.log[end:])
-        # (no checksum covers the properties: a tear inside them can not be seen)
+        # (no checksum covers the properties: a tear inside them cannot be seen)
         for count in range(1, len(record) - len("KEYS=last")):
             damage(root, end, record[:count])
             assert view.log_max_offset() == end
@@ -259,7 +259,7 @@ def test_growing_is_followed_without_reading_from_the_start(tmp_path: Path) -> N
     root = made.write(tmp_path)
     with StoreView.open(root) as view:
         assert view.max_offset_in_queue("A", 0) == 4
-        # Whoever read the old records again would stumble over this.
+        # A reader that read the old records again would fail at this.
         damage(root, 0, bytes(made.messages[4].commitlog_offset))
         made_log = bytes(made.log)
         made.put("A", 1, b"later")

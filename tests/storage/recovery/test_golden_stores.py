@@ -20,7 +20,7 @@ KEPT_MORE = {
 """Stores of which we keep more messages than RocketMQ (FORMAT.md, damage and recovery)."""
 
 PHANTOM = ("phantom-4.9", ("GoldenFull", 0))
-"""An all-zero file behind a full one: Java counts one message more, which is none."""
+"""An all-zero file after a full one: Java counts one message more, which is none."""
 
 
 Pages = dict[int, bytes]
@@ -110,7 +110,7 @@ def test_opening_and_closing_a_clean_store_changes_nothing_of_javas(
         pass
 
     after = files_of(root)
-    # The checkpoint may move to the last record: 4.9 leaves it behind sometimes.
+    # The checkpoint may move to the last record: 4.9 sometimes leaves it at an older one.
     differing = {path for path in before if before[path] != after.get(path)}
     assert differing <= {"checkpoint"}
     assert set(after) - set(before) == set()

@@ -236,7 +236,7 @@ final class Cluster {
         return rows;
     }
 
-    /** Messages behind which the group's progress is expected to come. */
+    /** Messages past which the group's progress is expected to come. */
     private static List<MessageExt> passed(List<MessageExt> messages, JSONObject request) {
         List<MessageExt> passed = new ArrayList<>(messages);
         if (request.containsKey("standsAt")) {

@@ -104,7 +104,7 @@ def test_wrong_buckets_are_one_sentence(store, args, code, sentence):
 
 @pytest.fixture
 def unreadable(tmp_path):
-    """Forty unread messages a minute apart, of which five can not be read."""
+    """Forty unread messages a minute apart, of which five cannot be read."""
     made = HandMade(TINY)
     for number in range(40):
         made.put("T", 0, tags="ab"[number % 2], keys=(f"k{number}",), step_ms=60_000)

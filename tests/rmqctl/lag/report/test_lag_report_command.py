@@ -160,7 +160,7 @@ def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> 
 
 
 def test_a_queue_of_anything_is_not_taken_for_a_short_one(store: Path, tmp_path: Path) -> None:
-    # What is behind the newest unit would be read from the log.
+    # Records after the newest unit would be read from the log.
     assert run("-S", store, "produce", "orders", "--queue", "2", stdin=b"newest\n").code == 0
     other = tmp_path / "taken elsewhere"
     shutil.copytree(store, other)

@@ -40,7 +40,7 @@ def rows_of(root: Path) -> list[dict[str, Any]]:
             for name in ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"):
                 del row["properties"][name]
             row["store_size"] = 0
-        # The order of properties, and a separator behind the last one, are the writer's.
+        # The order of properties, and a separator after the last one, are the writer's.
         row["properties"] = dict(sorted(row["properties"].items()))
     return rows
 

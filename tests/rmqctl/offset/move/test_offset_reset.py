@@ -379,7 +379,7 @@ def test_what_java_wrote_below_0_is_no_progress(orders, offsets):
 
 
 def test_what_a_killed_consumer_had_in_memory_counts(orders, offsets):
-    """It pulled behind its last commit; nobody has taken that over yet."""
+    """It pulled past its last commit; no process has taken that over yet."""
     generation = ProgressFile(orders).read().get("orders@g", 0).generation
     (orders / "rmqctl/members").mkdir(exist_ok=True)
     notes = PendingCommits(orders / "rmqctl/members/dead.notes")

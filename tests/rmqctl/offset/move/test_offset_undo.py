@@ -1,4 +1,4 @@
-"""offset undo: exactly as it was, all or nothing, and never over somebody else's change."""
+"""offset undo: exactly as it was, all or nothing, and never over a later change."""
 
 import json
 

@@ -135,7 +135,7 @@ def test_of_two_operators_with_one_plan_one_wins(orders, offsets, tmp_path):
 
 
 def test_a_plan_that_is_old_when_it_is_confirmed_is_refused(orders, offsets, monkeypatch):
-    """Somebody else moves the group while the question stands on the screen."""
+    """Another process moves the group while the question stands on the screen."""
 
     def while_asked(cli, question):
         assert question == "Move the progress of g in 2 queues of orders?"

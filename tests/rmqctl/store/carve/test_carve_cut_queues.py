@@ -16,7 +16,7 @@ CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consum
 
 @pytest.fixture
 def root(tmp_path):
-    """50 messages in each of two queues of T, a second apart, and others behind them."""
+    """50 messages in each of two queues of T, a second apart, and others after them."""
     root = tmp_path / "s"
     MessageStore.create(root, CONFIG)
     clock = [START_MS]

@@ -60,7 +60,7 @@ def private(tmp_path: Path) -> Path:
 
 
 def everything_in(root: Path) -> bytes:
-    """All bytes of a store without long runs of zeros, and behind them what unpacks from them."""
+    """All bytes of a store without long runs of zeros, and after them what unpacks from them."""
     pieces = []
     for path in sorted(root.rglob("*")):
         if path.is_file():

@@ -251,7 +251,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(delayed, tmp_pat
         (root / file).write_text((root / file).read_text()[:-20])
         lose_bak(root, file)
     for path in root.rglob("*"):
-        os.utime(path, (1, 1))  # nobody seems to write just now, so nobody is watched
+        os.utime(path, (1, 1))  # no process seems to write now, so none is watched
     original = shutil.copytree(root, tmp_path / "original")
     wanted = {row["name"] for row in recovered(root).values()}
     assert "T" in wanted

@@ -271,7 +271,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
     (orders / JAVA).write_text(text[: text.index("@h") - 10])
     (orders / BAK).unlink(missing_ok=True)
     for path in orders.rglob("*"):
-        os.utime(path, (1, 1))  # nobody seems to write just now, so nobody is watched
+        os.utime(path, (1, 1))  # no process seems to write now, so none is watched
     original = shutil.copytree(orders, tmp_path / "original")
     wanted = {place: offset for place, offset in ALL.items() if place[0] == "g"}
     seen = set()

@@ -1,4 +1,4 @@
-"""Snapshots and stores whose folder nobody may write: an ordinary owner can copy them."""
+"""Snapshots and stores whose folder is write-protected: an ordinary owner can copy them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def store(place):
 
 
 def call(*args):
-    """Run the program as somebody for whom permissions hold."""
+    """Run the program as a user for whom permissions count."""
     command = [*without_privileges(), sys.executable, "-m", "rmqctl", *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

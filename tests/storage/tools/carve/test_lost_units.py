@@ -15,8 +15,8 @@ QUEUE = ("T", 0)
 
 
 def store_of(root, count):
-    """A closed store with so many messages in one queue, whose page nobody can believe; gives the
-    queue's files."""
+    """A closed store with so many messages in one queue, whose shared state is not trusted; gives
+    the queue's files."""
     MessageStore.create(root, CONFIG)
     with MessageStore.open(root) as store:
         for number in range(count):

@@ -38,7 +38,7 @@ def store(root: Path, *, clean: bool) -> HandMade:
 
 
 def every_byte(root: Path, first: int = 0, step: int = 1) -> Iterator[tuple[Path, int]]:
-    """All bytes, or each ``step``-th from ``first`` on, of all files up to a few behind the last
+    """All bytes, or each ``step``-th from ``first`` on, of all files up to a few after the last
     one that is not zero."""
     for path in sorted(root.rglob("*")):
         if path.is_file():
@@ -183,8 +183,8 @@ def is_unprotected(made: HandMade, folder: str, name: str, position: int) -> boo
     if folder == "index":
         entries = 40 + 4 * CONFIG.max_hash_slot_num
         last = entries + 20 * (1 + len(made.messages))
-        return entries <= position < entries + 20 or position >= last  # entry 0, behind the last
-    return name == "checkpoint"  # times may lag behind the log
+        return entries <= position < entries + 20 or position >= last  # entry 0, after the last
+    return name == "checkpoint"  # times may be older than the log
 
 
 @pytest.mark.feature(111)
@@ -213,7 +213,7 @@ def test_two_records_of_one_queue_offset_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("far", [1 << 26, 1 << 45])
 def test_a_check_reads_only_what_is_there(tmp_path: Path, far: int) -> None:
-    """However far behind the others a queue's last file claims to be."""
+    """However far past the others a queue's last file claims to be."""
     made = HandMade(TINY)
     for _ in range(7):
         made.put("T")
@@ -233,7 +233,7 @@ def test_a_check_reads_only_what_is_there(tmp_path: Path, far: int) -> None:
     assert gaps == [f"T queue 0: offsets 7 to {far // 20 - 1}: neither unit nor record"]
     del made.log[made.messages[5].commitlog_offset :]
     made.write(tmp_path)
-    with StoreView.open(tmp_path, TINY) as view:  # neither 5, 6 nor what is far behind
+    with StoreView.open(tmp_path, TINY) as view:  # neither 5, 6 nor the far ones
         assert view.bounds.next_offset("T", 0) == 5
         assert Code.LOG_TAIL_LOST in {finding.code for finding in fsck(view).findings}
 

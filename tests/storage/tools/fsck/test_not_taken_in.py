@@ -1,4 +1,4 @@
-"""Whole records behind the end that is known: their writer died before it could tell of them."""
+"""Whole records past the known end: their writer died before it could announce them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def emptied(path):
 
 
 def in_the_way(path):
-    """A pipe that nobody writes to: who opens it for reading waits for ever."""
+    """A pipe without a writer: opening it for reading waits for ever."""
     path.unlink()
     os.mkfifo(path)
 

@@ -79,7 +79,7 @@ class Record:
         self.head = read_head(self.path.read_bytes(), self._position)
 
     def write(self, at: int, data: bytes) -> None:
-        """Write ``data`` ``at`` bytes behind where the record begins, maybe in front of it."""
+        """Write ``data`` ``at`` bytes after the begin of the record, maybe before it."""
         with self.path.open("r+b") as file:
             file.seek(max(0, self._position + at))
             file.write(data)

@@ -111,7 +111,7 @@ def test_what_a_killed_writer_left_is_no_obstacle(root: Path) -> None:
     (root / "abort").touch()
     (root / CONSUMEQUEUE / "A" / "0" / f"{0:020d}").unlink()
     rebuild_all(root)
-    assert (root / "abort").exists()  # somebody else's: recovery is still to come
+    assert (root / "abort").exists()  # another writer's: recovery is still to come
     with MessageStore.open(root) as store:
         assert store.recovery is not None
         assert ids(store.view) == [f"m{number}" for number in range(5)]

@@ -1,4 +1,4 @@
-"""Whoever makes queues and index anew may die at any instant."""
+"""A rebuild of queues and index may be killed at any instant."""
 
 import pytest
 

@@ -347,7 +347,7 @@ def test_a_file_in_a_topics_place_is_moved_away_and_its_queues_are_made_again(ro
 
 @pytest.mark.parametrize("name", ["checkpoint", "abort"])
 def test_a_pipe_in_the_place_of_a_file_of_the_root_is_moved_away(root, name):
-    """Whoever opened it would wait for its other end."""
+    """Opening it would wait for its other end."""
     before = held(root)
     (root / name).unlink(missing_ok=True)
     os.mkfifo(root / name)

@@ -1,4 +1,4 @@
-"""Whoever repairs a store may die at any instant, and his disk may be full."""
+"""A repair may be killed at any instant, and the disk may be full."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What repair keeps and what it cuts at the end of the log: no byte of a record, all behind it."""
+"""What repair keeps and what it cuts at the end of the log: no byte of a record, all after it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_log(plan):
 
 
 def goes_on(root, expected):
-    """A writer stores behind what is there."""
+    """A writer stores after the existing records."""
     with MessageStore.open(root) as store:
         for (topic, queue_id), end in expected.items():
             result = store.put(prepared([Sample("new", topic, queue_id)]))
@@ -233,7 +233,7 @@ def test_lost_last_records_keep_their_places_one_by_one(count, tmp_path):
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "crashed"])
 @pytest.mark.parametrize("damage", ["zeros", "size", "magic"])
 def test_a_damaged_last_record_keeps_its_place_if_it_was_surely_whole(damage, clean, tmp_path):
-    """After a crash bytes behind the end may be a record that was being written; zeros in front of
+    """After a crash bytes past the end may be a record that was being written; zeros in front of
     what the checkpoint vouches for are not."""
     made = made_store()
     made.clean = clean

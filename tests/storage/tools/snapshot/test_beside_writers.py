@@ -82,7 +82,7 @@ def _beside(journals, times):
 
 
 def _behind(snapshot, cut):
-    """Whatever of the log, the queues and the index lies behind the cut."""
+    """Whatever of the log, the queues and the index lies past the cut."""
     size = SIZES.mapped_file_size_commit_log
     logs = sorted((snapshot / "commitlog").iterdir())
     found = [path.name for path in logs if int(path.name) >= cut]

@@ -1,4 +1,4 @@
-"""Whoever takes or restores a snapshot may die at any call that changes files."""
+"""A snapshot or a restore may be killed at any call that changes files."""
 
 from __future__ import annotations
 
