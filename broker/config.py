@@ -30,7 +30,7 @@ class BrokerConfig:
     auto_create_subscription_group: bool = True
     """Whether using an unknown group creates it (autoCreateSubscriptionGroup)."""
     broker_permission: int = 6
-    """Sum of 4 (read) and 2 (write): what may be done here at all (brokerPermission)."""
+    """Sum of 4 (read) and 2 (write): what clients may do here at all (brokerPermission)."""
     reject_transaction_message: bool = False
     """Whether half messages are refused (rejectTransactionMessage)."""
     transaction_timeout_ms: int = 6_000
@@ -43,12 +43,12 @@ class BrokerConfig:
     flush_delay_offset_interval_ms: int = 10_000
     """How often progress of delayed delivery is written (flushDelayOffsetInterval)."""
     enable_schedule_async_deliver: bool = False
-    """Whether delayed messages are put beside the reading of the next ones
+    """Whether delayed messages are stored while the next ones are read
     (enableScheduleAsyncDeliver)."""
     schedule_async_deliver_max_pending_limit: int = 2_000
-    """Puts of one level that may be under way then (scheduleAsyncDeliverMaxPendingLimit)."""
+    """Puts of one level that may be pending then (scheduleAsyncDeliverMaxPendingLimit)."""
     schedule_async_deliver_max_resend_num_to_blocked: int = 3
-    """Failed attempts of the first of them after which its level waits for it
+    """Failed attempts of the first pending put after which its level waits for it
     (scheduleAsyncDeliverMaxResendNum2Blocked)."""
 
     enable_property_filter: bool | None = None
@@ -57,15 +57,15 @@ class BrokerConfig:
     filter_support_retry: bool = False
     """Whether a group's expression holds for its retries too (filterSupportRetry)."""
     keep_failure_reasons: bool = True
-    """Whether a message that is sent back keeps what its consumer says of the failure; RocketMQ
-    has no such thing (broker.retry.failure_reason)."""
+    """Whether a message that is sent back carries its consumer's reason of the failure; RocketMQ
+    has no such reason (broker.retry.failure_reason)."""
     zero_when_young: bool = True
     """Whether a group without progress starts at 0 in a queue whose first message is still in
     memory, as the real broker has it (ConsumerManageProcessor.queryConsumerOffset)."""
     access_message_in_memory_max_ratio: int = 40
     """Per cent of the machine's memory that counts as "still in memory", from the log's end."""
     max_suspend_timeout_ms: int = 30_000
-    """Longest time that a pull is held, whatever it asks for (the client's own time-out)."""
+    """Longest time that a pull is held, whatever it requests (the client's own time-out)."""
     long_polling_enable: bool = True
     """Whether pulls that found nothing are answered when something comes (longPollingEnable);
     else they are answered after ``short_polling_time_mills``."""
@@ -75,8 +75,8 @@ class BrokerConfig:
     """Whether a pull outside of its queue is noted as a message of topic OFFSET_MOVED_EVENT, as
     the real broker always does."""
     refuse_equal_client_ids: bool = True
-    """Whether a group that divides its queues takes one member of a client id only. The real
-    broker takes several, which all consume the same queues and leave others alone."""
+    """Whether a group that divides its queues takes only one member of a client id. The real broker
+    takes several; all of them consume the same queues and leave the others alone."""
     flush_consumer_offset_interval_ms: int = 5_000
     """How often progress is written to consumerOffset.json (flushConsumerOffsetInterval)."""
 

@@ -4,18 +4,18 @@ RocketMQError
   BrokerError                     the broker answered with a code that is no success
     BrokerSystemError             SYSTEM_ERROR: the request makes no sense, or something broke
       ClientIdInUseError          a group has a member of that id already
-      OffsetChangedError          progress is not what whoever moves it has seen
+      OffsetChangedError          progress has changed since the caller read it
       InvalidNameError            a topic's or group's name breaks a rule (also a ValueError)
-    BrokerBusyError               SYSTEM_BUSY: come again
+    BrokerBusyError               SYSTEM_BUSY: try again later
     MessageIllegalError           MESSAGE_ILLEGAL: a message breaks a limit (also a ValueError)
     ServiceNotAvailableError      SERVICE_NOT_AVAILABLE: closing, or the disk is full
     NoPermissionError             NO_PERMISSION: topic, group or broker may not be used that way
     TopicNotExistError            TOPIC_NOT_EXIST
-    SubscriptionParseError        SUBSCRIPTION_PARSE_FAILED: no such expression (also a ValueError)
+    SubscriptionParseError        SUBSCRIPTION_PARSE_FAILED: invalid expression (also a ValueError)
     SubscriptionGroupNotExistError  SUBSCRIPTION_GROUP_NOT_EXIST
 
-A client sees these from every broker, near or far. A broker in this process may also raise the
-StoreErrors of its store (storage.errors): for the client they are what a broken connection is.
+A client sees these from every broker, local or remote. A broker in this process may also raise the
+StoreErrors of its store (storage.errors): a client treats them as a broken connection.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class ResponseCode(IntEnum):
     REQUEST_CODE_NOT_SUPPORTED = 3
     """The broker does not know this request."""
     FLUSH_DISK_TIMEOUT = 10
-    """Stored; the device did not say in time that it has it."""
+    """Stored; the device did not confirm it in time."""
     SLAVE_NOT_AVAILABLE = 11
     """Stored; no slave was there to copy it."""
     FLUSH_SLAVE_TIMEOUT = 12
-    """Stored; a slave did not say in time that it has it."""
+    """Stored; a slave did not confirm it in time."""
     MESSAGE_ILLEGAL = 13
     """The message breaks a limit: body, properties or topic."""
     SERVICE_NOT_AVAILABLE = 14
@@ -58,15 +58,15 @@ class ResponseCode(IntEnum):
     PULL_RETRY_IMMEDIATELY = 20
     """Nothing of the subscription here: ask again further on."""
     PULL_OFFSET_MOVED = 21
-    """The offset lies outside of the queue: ask at the one that is told."""
+    """The offset lies outside of the queue: go on at the offset in the answer."""
     QUERY_NOT_FOUND = 22
     """What was asked for is not there."""
     SUBSCRIPTION_PARSE_FAILED = 23
-    """The subscription's expression can not be read."""
+    """The subscription's expression cannot be read."""
     SUBSCRIPTION_NOT_EXIST = 24
-    """The group has told the broker of no subscription to this topic."""
+    """The group has no subscription to this topic at the broker."""
     SUBSCRIPTION_NOT_LATEST = 25
-    """The broker has not heard of the client's newest subscription."""
+    """The client's newest subscription has not reached the broker."""
     SUBSCRIPTION_GROUP_NOT_EXIST = 26
     """There is no such group."""
     CONSUMER_NOT_ONLINE = 206
@@ -99,11 +99,11 @@ class InvalidNameError(BrokerSystemError, ValueError):
 
 
 class OffsetChangedError(BrokerSystemError):
-    """Progress is no longer what whoever wants to move it has seen; nothing was moved."""
+    """Progress has changed since the caller read it; nothing was moved."""
 
 
 class ClientIdInUseError(BrokerSystemError):
-    """Another process is in the group under the same client id. ``holder`` tells which."""
+    """Another process is in the group under the same client id. ``holder`` names it."""
 
     def __init__(self, group: str, client_id: str, holder: str) -> None:
         super().__init__(
@@ -146,7 +146,7 @@ class TopicNotExistError(BrokerError):
 
 
 class SubscriptionParseError(BrokerError, ValueError):
-    """A subscription's expression can not be read, or its type is not supported."""
+    """A subscription's expression cannot be read, or its type is not supported."""
 
     default_code = ResponseCode.SUBSCRIPTION_PARSE_FAILED
 

@@ -1,4 +1,4 @@
-"""What the settings of a Java broker were, as far as its store tells: they lie elsewhere.
+"""Settings of a Java broker, as far as its store shows them: its own settings lie elsewhere.
 
 A broker makes topics named after its cluster and itself, and puts them into topics.json with the
 first topic that is created or changed (TopicConfigManager of 4.9).
@@ -26,7 +26,8 @@ _NO_NAME: Final = "\0"
 
 
 def config_of(root: Path, *, reading: bool = False) -> BrokerConfig:
-    """The settings for the broker of a store: what was changed, what the store tells, defaults.
+    """The settings for the broker of a store: recorded changes, then what the store shows, then
+    defaults.
 
     With ``reading`` damaged settings are left out. Raises CorruptFileError and StoreVersionError.
     """
@@ -55,9 +56,9 @@ def told_by_store(root: Path) -> dict[str, Any]:
         return {}
     try:
         topics = dict(topics_file(root).read(0).items)
-    except (OSError, CorruptFileError):  # whoever needs the topics says so
+    except (OSError, CorruptFileError):  # code that needs the topics reports it
         return {}
-    if SELF_TEST_TOPIC not in topics:  # no broker's own topics are there
+    if SELF_TEST_TOPIC not in topics:  # no broker has made its own topics
         return {}
     default = BrokerConfig()
     told: dict[str, Any] = {}
@@ -73,13 +74,13 @@ def told_by_store(root: Path) -> dict[str, Any]:
 
 
 def _cluster(topics: dict[str, TopicConfig]) -> str | None:
-    """The one whose topic for replies is there, too."""
+    """The cluster whose reply topic exists, too."""
     names = [name for name in topics if name + REPLY_TOPIC_SUFFIX in topics]
     return names[0] if len(names) == 1 else None
 
 
 def _broker_name(topics: dict[str, TopicConfig], cluster: str | None) -> str | None:
-    """The only topic that is made as a broker makes its own, and is none of the others it makes."""
+    """The only topic made as a broker makes its own, and none of the others that it makes."""
     others = {*system_topics(_NO_NAME, _NO_NAME), cluster}
     names = [
         name

@@ -1,4 +1,4 @@
-"""Making a store that is as a broker leaves it after its first start."""
+"""Creating a store in the state that a broker leaves after its first start."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def create_store(
 ) -> None:
     """Make an empty store with the topics that every broker has (TopicConfigManager).
 
-    The folder is missing or empty. Settings that are no defaults are recorded: the next opener has
-    them. On the device when this returns. Raises StoreNotWritableError,
-    also when the folder holds something.
+    The folder is missing or empty. Settings that are no defaults are recorded for the next opener.
+    On the device when this returns. Raises StoreNotWritableError, also when the folder is not
+    empty.
     """
     root = Path(root).absolute()
     config = config or BrokerConfig()
     changed = changed_settings(config)
-    BrokerConfig.from_record(changed)  # nothing is recorded that no opener would take
+    BrokerConfig.from_record(changed)  # record nothing that an opener would refuse
     MessageStore.create(root, store_config, fs=fs)
     if changed:
         recorded = read_store_settings(root)

@@ -54,17 +54,17 @@ SYSTEM_TOPICS: Final = NOT_ALLOWED_SEND_TOPICS | {
 """Topics that may not be created, changed or deleted (TopicValidator.SYSTEM_TOPIC_SET)."""
 
 BODY_LENGTH_ZERO: Final = "the message body length is zero"
-"""What RocketMQ's clients say of a message without a body, and refuse it."""
+"""What RocketMQ's clients raise for a message without a body."""
 
 WRONG_TYPES: Final = (TypeError, AttributeError, struct.error)
-"""What the ways of messages raise where a part has a wrong type: then ``check_types`` is asked."""
+"""Errors where a part of a message has a wrong type: then ``check_types`` finds it."""
 
 _RESERVED_GROUPS: Final = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
 _ALLOWED: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _NAME_END: Final = "\x01"
 _VALUE_END: Final = "\x02"
 SENT_TO: Final[set[str]] = set()
-"""Topics that were found fine to send to; what is fine stays fine."""
+"""Topics that passed the check to send to; they stay valid."""
 _MOST_SENT_TO: Final = 10_000
 _SHOWN: Final = 40
 
@@ -82,7 +82,8 @@ def check_group(group: str) -> None:
 
 
 def check_send_topic(topic: str) -> None:
-    """Refuse what nobody may send to: illegal names, and topics that the broker itself fills."""
+    """Refuse topics that no client may send to: illegal names, and those that the broker itself
+    fills."""
     if topic in SENT_TO:
         return
     check_topic(topic)
@@ -96,7 +97,7 @@ def check_changeable_topic(topic: str) -> None:
     """Refuse to create, change or delete an illegal name or a system topic."""
     check_topic(topic)
     if is_system_topic(topic):
-        raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
+        raise NoPermissionError(f"topic {topic} belongs to the system and cannot be changed")
 
 
 def is_system_topic(topic: str) -> bool:
@@ -120,7 +121,7 @@ def check_body_size(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> No
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Refuse properties that would not come back as they are: U+0001, U+0002, or no name."""
+    """Refuse properties that would be read back differently: U+0001, U+0002, or no name."""
     text = "".join((*properties, *properties.values()))
     if "" not in properties and _NAME_END not in text and _VALUE_END not in text:
         return
@@ -181,9 +182,9 @@ def check_message(message: Message, max_message_size: int = MAX_MESSAGE_SIZE) ->
 
 
 def check_types(messages: Iterable[object]) -> None:
-    """Refuse what is no message, and parts of other types than they have to be.
+    """Refuse objects that are no message, and parts of wrong types.
 
-    To be asked when something else has failed: the ways of messages look at no types.
+    To be called when something else has failed: the fast paths check no types.
     """
     for message in messages:
         if not isinstance(message, Message):

@@ -62,7 +62,7 @@ _OF_BODY: Final[dict[str, Callable[[_Read], Any]]] = {
 
 
 class DamagedError(Exception):
-    """A message can not be read whole: Spark is to know."""
+    """A message cannot be read whole: Spark is to know."""
 
 
 def message_batches(
@@ -75,7 +75,7 @@ def message_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The ``messages`` of some ranges, with ``times`` only those stored in [begin, end) (ms).
 
-    Raises DamagedError for one that can not be read, with ``fail_fast`` also for a body that
+    Raises DamagedError for one that cannot be read, with ``fail_fast`` also for a body that
     cannot be unpacked. Of those that were stored at other times no more than the time is looked at.
     """
     for part in ranges:
@@ -157,7 +157,7 @@ def _messages(
 def _stored_in(
     view: StoreView, units: Sequence[tuple[int, int, int]], times: tuple[int, int] | None
 ) -> Iterable[bool]:
-    """Whether each message was stored in [begin, end), or its time can not be read."""
+    """Whether each message was stored in [begin, end), or its time cannot be read."""
     if times is None:
         return [True] * len(units)
     table = np.array(units, np.int64)
@@ -168,7 +168,7 @@ def _stored_in(
 
 def _where(part: Range, offset: int) -> str:
     return (
-        f"{part.path}: message {offset} of {part.topic}, queue {part.queue_id}, can not be read; "
+        f"{part.path}: message {offset} of {part.topic}, queue {part.queue_id}, cannot be read; "
         "'rmqctl store fsck' tells why"
     )
 

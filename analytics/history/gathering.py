@@ -85,7 +85,7 @@ ValueError."""
 
 
 def _try(kept: Kept) -> PartialReport | UnreadableStore:
-    """Read a share, or say in a sentence why that can not be done."""
+    """Read a share, or say in a sentence why that cannot be done."""
     try:
         return read_share(kept)
     except _UNREADABLE as error:

@@ -69,7 +69,7 @@ function listed(id, title, columns, rows, sort) {
   return section(id, title, rows.length ? table(id, title, columns, rows, sort) : note(NONE));
 }
 
-// A time is unknown where a record can not be read: those messages are in no bar.
+// A time is unknown where a record cannot be read: those messages are in no bar.
 function unplaced(rows, key) {
   const sum = rows.filter((row) => row[key] === null).reduce((all, row) => all + Number(row.messages), 0);
   return sum ? [note(`${many(sum, "message")} of unknown time ${sum === 1 ? "is" : "are"} in no bar.`)] : [];

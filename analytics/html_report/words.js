@@ -34,7 +34,7 @@ function visible(text) {
 
 const NUMBERS = new Intl.NumberFormat("en-US", { maximumFractionDigits: 3 });
 
-// Whole numbers that JavaScript can not hold come as text.
+// Whole numbers that JavaScript cannot hold come as text.
 function count(value) {
   return NUMBERS.format(typeof value === "number" ? value : BigInt(value));
 }

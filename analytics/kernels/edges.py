@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _FAR: Final = np.iinfo(np.int64).max
 
 TimesOf: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]"
-"""Store times (ms) of records by their places and sizes, -1 where one can not be read."""
+"""Store times (ms) of records by their places and sizes, -1 where one cannot be read."""
 
 
 class DisorderError(Exception):
-    """A record can not be read, or store times go back: only looking at every record helps."""
+    """A record cannot be read, or store times go back: only looking at every record helps."""
 
 
 class MinuteEdges:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MINUTE_MS: Final = 60_000
 UNKNOWN_MINUTE: Final = -1
-"""The minute of messages whose store time can not be read."""
+"""The minute of messages whose store time cannot be read."""
 CHUNK: Final = 1 << 20
 """Units that are looked at together: about 100 MB of memory at most."""
 _SAMPLE: Final = 1024

@@ -72,7 +72,7 @@ def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
     """The messages of a level that have not been delivered, in the order of delivery.
 
     Whoever delivers notes how far it is every 10 s only, so those at the head are looked for where
-    they go. Messages that can not be read, or name no target, are passed over,
+    they go. Messages that cannot be read, or name no target, are passed over,
     as delivery does, and so are those that were sent before their time.
     """
     from storage.configs.early_deliveries import EarlyDeliveries  # few stores have delayed messages

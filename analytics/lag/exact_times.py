@@ -1,7 +1,7 @@
-"""When each unread message was stored, and what can not be read of them.
+"""When each unread message was stored, and what cannot be read of them.
 
 A search by time costs little however many messages there are, but it goes by the order of times,
-and sees few of the records: it can not tell which are unreadable, nor that a clock went back. So
+and sees few of the records: it cannot tell which are unreadable, nor that a clock went back. So
 each record's time is read where there are not too many.
 """
 

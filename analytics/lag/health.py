@@ -85,7 +85,7 @@ def judge(
     present offset.
 
     ``oldest_unread_timestamp`` is the store time (ms) of the first message that is unread and
-    still there, None if there is none or it can not be read; ``min_offset`` the queue's now.
+    still there, None if there is none or it cannot be read; ``min_offset`` the queue's now.
     ``members``: whether consumers of the group are known to live. Progress beyond the end is WARN:
     what is stored until the end comes there will be passed over.
     """

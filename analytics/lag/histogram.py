@@ -31,7 +31,7 @@ SIZE_EDGES: Final = (256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 
 _WORTH_NUMPY: Final = 500_000
 """Units from which importing NumPy is quicker than doing without."""
 _LOOK_ASIDE: Final = 1000
-"""Neighbours that are asked when a message's time can not be read."""
+"""Neighbours that are asked when a message's time cannot be read."""
 
 
 class Bucket(NamedTuple):
@@ -46,7 +46,7 @@ class Bucket(NamedTuple):
 class Ages:
     """How old the unread messages are at ``as_of`` (ms).
 
-    A message that can not be read has no age, and is left out; of a backlog above EACH_TIME_UP_TO
+    A message that cannot be read has no age, and is left out; of a backlog above EACH_TIME_UP_TO
     it counts with its neighbours.
     """
 
@@ -187,7 +187,7 @@ class _Queue:
     def first_at(self, timestamp: int, low: int, high: int) -> int:
         """First message of [low, high) that was stored at a time or later, else ``high``.
 
-        One whose time can not be read is as old as the next one of which it can.
+        One whose time cannot be read is as old as the next one of which it can.
         """
         while low < high:
             middle = (low + high) // 2

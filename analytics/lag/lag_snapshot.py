@@ -41,7 +41,7 @@ class GroupLag(NamedTuple):
     topic: str
     queues: Sequence[QueueLag]
     retry: int | None
-    """None if the file that tells what has been delivered can not be read."""
+    """None if the file that tells what has been delivered cannot be read."""
     dlq: int
     members: int
     """Consumers of the group that live now."""

@@ -111,7 +111,7 @@ def oldest_unread_timestamp(
 ) -> int | None:
     """Store time (ms) of the oldest message that is unread and still there.
 
-    None if there is none, or if its record can not be read.
+    None if there is none, or if its record cannot be read.
     """
     first = what.first_unread
     return None if first is None else view.store_timestamp(topic, queue_id, first)
@@ -122,7 +122,7 @@ def last_consumed_timestamp(
 ) -> int | None:
     """Store time (ms) of the message before the committed offset (mqadmin's last time).
 
-    None if that message is deleted, can not be read, or was never there.
+    None if that message is deleted, cannot be read, or was never there.
     """
     committed = what.committed_offset
     return None if committed is None else view.store_timestamp(topic, queue_id, committed - 1)

@@ -30,7 +30,7 @@ class StoredSince:
     def count(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
         """Count the queue's messages, of those between the offsets.
 
-        None if units or records on the way can not be read.
+        None if units or records on the way cannot be read.
         """
         end = max_offset
         while end > min_offset:

@@ -26,7 +26,7 @@ def unknown_ages(queues: Sequence[QueueLag]) -> list[str]:
     ]
     if not unread:
         return []
-    return [f"the oldest unread message of {_named(unread, lambda _: '')} can not be read"]
+    return [f"the oldest unread message of {_named(unread, lambda _: '')} cannot be read"]
 
 
 def _no_progress(queues: Sequence[QueueLag]) -> Iterator[str]:

@@ -62,7 +62,7 @@ def lag_report(
 ) -> MadeReport:
     """Report on some stores, as of a time (ms) that ages are counted from.
 
-    A store that can not be read is left out, and named in the warnings. Copies of one log count
+    A store that cannot be read is left out, and named in the warnings. Copies of one log count
     once: the one that goes furthest. ``exact`` looks at every unread record instead of relying on
     the order of store times.
     ``progress`` is told how many messages of how many are counted.
@@ -122,7 +122,7 @@ def _counted(
 
 
 def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | UnreadableStore:
-    """Survey a store, or say in a sentence why that can not be done."""
+    """Survey a store, or say in a sentence why that cannot be done."""
     try:
         return scan(ref, as_of, choice)
     except RocketMQError as error:
@@ -131,7 +131,7 @@ def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | Unreadabl
         denied = isinstance(error, PermissionError)
         reason = "no permission" if denied else error.strerror or type(error).__name__
         return UnreadableStore(
-            ref, f"{error.filename or ref.path} can not be read: {reason}", denied
+            ref, f"{error.filename or ref.path} cannot be read: {reason}", denied
         )
 
 

@@ -66,7 +66,7 @@ class StoreScan:
     minutes: tuple[int, int]
     """First and last minute (since 1970) in which something unread was stored."""
     each_time: bool
-    """The time of each record is to be read: there are few, or the ends can not be read."""
+    """The time of each record is to be read: there are few, or the ends cannot be read."""
     each_tag: bool
     """The tag of each record is to be read: there are few."""
     log: tuple[int, int]
@@ -271,6 +271,6 @@ def _odd(seen: LagSnapshot) -> Iterator[str]:
         ]
         if missing:
             yield (
-                f"the oldest unread message of group {group} in {topic} can not be read in "
+                f"the oldest unread message of group {group} in {topic} cannot be read in "
                 f"{len(missing)} queues: its age is not known"
             )

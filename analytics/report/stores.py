@@ -70,7 +70,7 @@ def _listed(path: Path) -> Iterator[tuple[str, str]]:
     except FileNotFoundError:
         raise NoSuchStoreError(str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise AnalyticsError(f"{path} can not be read: {error}") from error
+        raise AnalyticsError(f"{path} cannot be read: {error}") from error
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:

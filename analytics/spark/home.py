@@ -94,7 +94,7 @@ def spark_home(
 ) -> SparkHome:
     """The home for a Java and the installed PySpark; made if it is not there yet.
 
-    SparkNotFoundError without PySpark. Where the cache can not be written it is made in the folder
+    SparkNotFoundError without PySpark. Where the cache cannot be written it is made in the folder
     ``instead``; OSError without one.
     """
     try:
@@ -114,7 +114,7 @@ def spark_home(
 
 
 def remove_unused(home: SparkHome, now_s: float) -> list[Path]:
-    """Remove other homes beside this one that can not be used any more, because their PySpark has
+    """Remove other homes beside this one that cannot be used any more, because their PySpark has
     gone, or have not been for a month; gives which."""
     removed = []
     for path in sorted(home.path.parent.glob("spark-*-java*-*")):

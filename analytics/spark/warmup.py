@@ -41,7 +41,7 @@ def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
     try:
         home = spark_home(java)
     except OSError as error:
-        what = f"{cache_folder()}, where the archive would be kept, can not be written"
+        what = f"{cache_folder()}, where the archive would be kept, cannot be written"
         raise AnalyticsError(f"{what}: {error.strerror or error}") from error
     archive = home.archive
     new = archive.with_name(f"{archive.name}.{os.getpid()}.new")

@@ -1,9 +1,8 @@
 """The port: what a client needs of a broker, in requests and results that could cross a wire.
 
-``broker.embedded.broker.EmbeddedBroker`` answers over a store in this process. A client can not
-tell it from a broker behind a socket, and a test can stand between them: any object with these
-methods may refuse, fail or answer late. The roles that a broker plays, with the values that they
-hand over, are in :mod:`broker.api`.
+``broker.embedded.broker.EmbeddedBroker`` answers over a store in this process. A client cannot tell
+it from a broker reached through a socket. A test can take its place: any object with these methods
+may refuse, fail or answer late. The roles of a broker and their values are in :mod:`broker.api`.
 
 Answers that RocketMQ has named are values; every refusal is a BrokerError with RocketMQ's response
 code and remark. A broker in this process may also raise the StoreErrors of its store. All methods

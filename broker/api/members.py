@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConsumeType(StrEnum):
-    """How a consumer comes by its messages (heartbeat.ConsumeType)."""
+    """How a consumer gets its messages (heartbeat.ConsumeType)."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     """It pulls by itself."""
@@ -26,7 +26,7 @@ class ConsumeType(StrEnum):
 
 
 class MessageModel(StrEnum):
-    """Who of a group gets a message (heartbeat.MessageModel)."""
+    """Which members of a group get a message (heartbeat.MessageModel)."""
 
     BROADCASTING = "BROADCASTING"
     """Every member."""
@@ -35,9 +35,9 @@ class MessageModel(StrEnum):
 
 
 class SubscriptionData(NamedTuple):
-    """What a group wants of a topic (heartbeat.SubscriptionData).
+    """A group's subscription to a topic (heartbeat.SubscriptionData).
 
-    ``sub_version`` is when it was said, ms; the larger one wins. ``tags_set`` and ``code_set`` (the
+    ``sub_version`` is when it was made, ms; the larger one wins. ``tags_set`` and ``code_set`` (the
     tags' Java hashes) are empty for ``*`` and for expressions that are no list of tags.
     """
 
@@ -60,7 +60,7 @@ class ConsumerData(NamedTuple):
 
 
 class HeartbeatData(NamedTuple):
-    """Who a client is and what it does (heartbeat.HeartbeatData); producers by group name."""
+    """A client, its consumer groups and its producer groups by name (heartbeat.HeartbeatData)."""
 
     client_id: str
     producers: tuple[str, ...] = ()
@@ -70,8 +70,8 @@ class HeartbeatData(NamedTuple):
 class ClientDescription(NamedTuple):
     """A live client of a group, for people and tools (GET_CONSUMER_CONNECTION_LIST).
 
-    ``since`` is when it joined, ms; ``host`` and ``pid`` tell where it runs, nothing is decided by
-    them; ``consumer`` is what it said of the group in its last heartbeat.
+    ``since`` is when it joined, ms. ``host`` and ``pid`` are for display only; no decision uses
+    them. ``consumer`` is the group's part of its last heartbeat.
     """
 
     client_id: str
@@ -138,7 +138,7 @@ class MemberApi(Protocol):
     """Members of groups and the locks on queues."""
 
     def connect(self, client_id: str, handler: ClientHandler) -> None:
-        """Say who is to be asked about ``client_id``; before its first heartbeat.
+        """Register ``handler`` for ``client_id``; before its first heartbeat.
 
         Raises BrokerSystemError if the id is connected here already, and NoPermissionError on a
         read-only store.
@@ -149,20 +149,20 @@ class MemberApi(Protocol):
         """Join groups or stay in them (HEART_BEAT).
 
         Creates the group and its retry topic where allowed. A new member, or a topic added or
-        removed, has all members of the group notified. Raises ClientIdInUseError if another
-        process has a member of the same id in a group that divides its queues: both would take the
-        same ones. The other groups of the heartbeat are joined all the same.
+        removed, notifies all members of the group. Raises ClientIdInUseError if another process has
+        a member of the same id in a group that divides its queues: both would take the same queues.
+        The other groups of the heartbeat are joined all the same.
         """
         ...
 
     def unregister_client(
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
     ) -> None:
-        """Leave a group, and have the rest notified (UNREGISTER_CLIENT)."""
+        """Leave a group, and notify the other members (UNREGISTER_CLIENT)."""
         ...
 
     def disconnect(self, client_id: str) -> None:
-        """Leave all groups; nothing is asked of the client any more. Twice is fine."""
+        """Leave all groups; the client gets no further calls. Calling twice is fine."""
         ...
 
     def consumer_ids(self, group: str) -> list[str]:
@@ -170,7 +170,7 @@ class MemberApi(Protocol):
         ...
 
     def consumer_connection(self, group: str) -> list[ClientDescription]:
-        """Live members of a group with what they say of it; empty if there is none."""
+        """Live members of a group with their descriptions; empty if there is none."""
         ...
 
     def lock_queues(
@@ -181,7 +181,7 @@ class MemberApi(Protocol):
         ...
 
     def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
-        """Let go of queues that the member holds (UNLOCK_BATCH_MQ)."""
+        """Release queues that the member holds (UNLOCK_BATCH_MQ)."""
         ...
 
     def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
@@ -189,7 +189,7 @@ class MemberApi(Protocol):
         ...
 
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
-        """Ask a live member how it is (GET_CONSUMER_RUNNING_INFO); blocks for up to 10 s.
+        """Ask a live member for its state (GET_CONSUMER_RUNNING_INFO); blocks for up to 10 s.
 
         Raises BrokerSystemError if it is not online or fails, and BrokerError with code
         CONSUME_MSG_TIMEOUT if it does not answer.

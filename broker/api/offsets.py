@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class ConsumeFromWhere(StrEnum):
-    """What a group without progress wants; one with progress goes on from there."""
+    """Where a group without progress starts; one with progress goes on from there."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -31,7 +31,7 @@ class OffsetQuery(NamedTuple):
     """What a broker knows about a group's progress in a queue.
 
     ``offset`` None: nothing (QUERY_NOT_FOUND), the client decides where to begin. ``stored`` is
-    False for an offset that the broker made up by the rule of young queues. ``generation`` counts
+    False for an offset that the broker derived by the rule of young queues. ``generation`` counts
     deliberate moves (resets); a commit that names an older one is dropped.
     """
 
@@ -60,13 +60,13 @@ class OffsetApi(Protocol):
     def note_consumer_offset(self, group: str, commit: OffsetCommit) -> None:
         """Note progress where it survives this process, as a pull that carries it does.
 
-        Reaches the device with the next commit of the broker, some seconds later. For what can be
-        done again only at a price: a message that was given back.
+        It reaches the device with the next commit of the broker, some seconds later. Meant for what
+        is costly to repeat: a message that was given back.
         """
         ...
 
     def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
-        """Move progress that lies behind the end of its queue back to the end.
+        """Move progress that lies past the end of its queue back to the end.
 
         Clients of RocketMQ overwrite it after OFFSET_ILLEGAL; commits are merged here. What lies
         in the queue, or before it, stays.

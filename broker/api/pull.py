@@ -35,13 +35,13 @@ class PullRequest(NamedTuple):
     """One pull of one queue (PullMessageRequestHeader).
 
     ``max_msg_nums`` below 1 counts as 1. ``suspend_timeout_ms`` > 0: if there is nothing new, the
-    answer is held back so long until there is. ``commit`` is taken note of with the pull.
-    ``expression`` None means what the group's last heartbeat says of the topic, which must not be
+    answer is held so long until there is. ``commit`` is progress to note with the pull.
+    ``expression`` None means the subscription of the group's last heartbeat, which must not be
     older than ``sub_version``.
 
-    ``pulls`` > 1: what this and further pulls would bring one behind the other may come as one
-    answer, of so many at most; each but the last is then a full one of ``max_msg_nums``. There may
-    be fewer, as where a filter is, or behind ``MOST_BYTES_TOGETHER``.
+    ``pulls`` > 1: the results of this pull and of up to that many consecutive ones may come as one
+    answer; each but the last is then a full one of ``max_msg_nums``. There may be fewer, as with a
+    filter, or past ``MOST_BYTES_TOGETHER``.
     """
 
     consumer_group: str
@@ -59,7 +59,7 @@ class PullRequest(NamedTuple):
 
 
 class PullResult(NamedTuple):
-    """What a pull brought. ``get_status`` is the store's own word for it.
+    """What a pull brought. ``get_status`` is the status of the store's read.
 
     Messages are in queue order; their tags match by hash only. ``min_offset`` and ``max_offset``
     (exclusive) are the queue's bounds when it was read.
@@ -86,22 +86,22 @@ class QueryResult(NamedTuple):
 
 
 class Handoff(Protocol):
-    """What is left to do about an answer, and may block. It is called, or left, once."""
+    """Work that an answer leaves to do, and that may block. It is called, or left, once."""
 
     def __call__(self) -> None:
-        """Do it, in the broker's thread that brought the answer: nobody has to be woken for it.
+        """Do the work in the broker's thread that brought the answer: no thread has to be woken.
 
-        Others wait meanwhile, for 20 ms as a rule. So it is for what is expected to be quick.
+        Other answers wait meanwhile, for 20 ms as a rule. So the work should be quick.
         """
         ...
 
     def late(self) -> None:
-        """Do what can not wait for its end: another thread calls this while it lasts for longer,
-        or as it ends. Does not block."""
+        """Do what cannot wait for the end of the work: another thread calls this while the work
+        takes longer, or as it ends. Does not block."""
         ...
 
     def leave(self) -> None:
-        """Have it done by a thread of one's own; does not block."""
+        """Leave the work to a thread of the client; does not block."""
         ...
 
 
@@ -109,7 +109,7 @@ class PullApi(Protocol):
     """Reading messages."""
 
     def pull(self, request: PullRequest) -> PullResult:
-        """Read a queue (PULL_MESSAGE); blocks while the answer is held back.
+        """Read a queue (PULL_MESSAGE); blocks while the answer is held.
 
         Raises SubscriptionGroupNotExistError, NoPermissionError, TopicNotExistError,
         SubscriptionParseError, BrokerSystemError for a queue that is not there, and BrokerError
@@ -122,9 +122,9 @@ class PullApi(Protocol):
     ) -> None:
         """Read a queue without blocking: ``answer`` gets the result, or what ``pull`` raises.
 
-        It is called at once, in this thread, unless the answer is held back: then from the broker's
-        one thread for that. It is always called once, when the broker closes at the latest, and
-        may neither block nor raise. It gives back what might block.
+        It is called at once, in this thread, unless the answer is held: then from the broker's
+        thread for held pulls. It is always called once, when the broker closes at the latest, and
+        may neither block nor raise. It returns work that might block.
         """
         ...
 
@@ -133,7 +133,7 @@ class PullApi(Protocol):
     ) -> ColumnBatch:
         """Read many messages of a queue at once, unfiltered, without an object for each.
 
-        About ``max_bytes`` of records, at least one message if there is one. No group is asked.
+        About ``max_bytes`` of records, at least one message if there is one. No group is checked.
         """
         ...
 
@@ -142,7 +142,7 @@ class PullApi(Protocol):
     ) -> int:
         """Wait until messages (of ``topic``) may have arrived since this gave ``known``.
 
-        Gives what to hand in next time; None answers at once. May come back early.
+        Returns the value to pass in next time; None answers at once. May return early.
         """
         ...
 

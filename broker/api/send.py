@@ -1,4 +1,4 @@
-"""Sending: what a producer asks, and where its messages went."""
+"""Sending: what a producer requests, and where its messages went."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ DEFAULT_TOPIC_QUEUE_NUMS = 4
 class SendStatus(StrEnum):
     """What became of a message that *is* stored (org.apache.rocketmq.client.producer.SendStatus).
 
-    All but SEND_OK tell that it may not survive everything it was meant to survive.
+    All but SEND_OK mean that it may not survive everything it was meant to survive.
     """
 
     SEND_OK = "SEND_OK"
     """Stored as it was asked for."""
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    """Stored; the device did not say in time that it has it."""
+    """Stored; the device did not confirm it in time."""
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    """Stored; a slave did not say in time that it has it."""
+    """Stored; a slave did not confirm it in time."""
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
     """Stored; no slave was there to copy it."""
 
 
 class SendOptions(NamedTuple):
-    """What a send says beside its messages (SendMessageRequestHeader).
+    """What a send carries beside its messages (SendMessageRequestHeader).
 
     ``default_topic`` and ``default_topic_queue_nums`` say how an unknown topic is created;
     ``sys_flag`` how the body is compressed. ``born_timestamp`` None means now; ``born_host``
     ``ip:port``, None means this process's. ``reconsume_times`` and ``max_reconsume_times`` (None:
-    the group's) go with messages for a retry topic. ``timeout_ms`` is how long the client waits
-    for the answer, None for ever: a broker behind a socket gives up then, one in this process
+    the group's) go with messages for a retry topic. ``timeout_ms`` is how long the client waits for
+    the answer, None without limit: a broker behind a socket gives up then, one in this process
     cannot.
     """
 
@@ -94,7 +94,8 @@ class SendApi(Protocol):
     def send(
         self, message: Message, queue_id: int | None = None, options: SendOptions = DEFAULT_SEND
     ) -> SendResult:
-        """Store one message (SEND_MESSAGE_V2); None lets the broker choose among write queues.
+        """Store one message (SEND_MESSAGE_V2); ``queue_id`` None lets the broker choose a write
+        queue.
 
         Stored as the store's flush_disk_type says when this returns.
         """

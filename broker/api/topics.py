@@ -22,9 +22,10 @@ class TopicApi(Protocol):
         ...
 
     def update_topic(self, config: TopicConfig, note: Mapping[str, str] | None = None) -> bool:
-        """Create or change a topic (UPDATE_AND_CREATE_TOPIC); False if it is so already.
+        """Create or change a topic (UPDATE_AND_CREATE_TOPIC); False if it has these settings
+        already.
 
-        ``note`` goes to the change journal: who, from where, why.
+        ``note`` goes to the change journal: user, host, reason.
         """
         ...
 

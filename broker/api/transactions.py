@@ -21,8 +21,8 @@ class LocalTransactionState(StrEnum):
 class EndTransactionRequest(NamedTuple):
     """The end of a transaction (EndTransactionRequestHeader).
 
-    The half message is named by ``transaction_state_table_offset`` (its queue offset in the half
-    topic) and ``commitlog_offset``. ``from_check`` tells an answer to a check.
+    ``transaction_state_table_offset`` (its queue offset in the half topic) and ``commitlog_offset``
+    name the half message. ``from_check`` marks an answer to a check.
     """
 
     producer_group: str
@@ -37,7 +37,7 @@ class EndTransactionRequest(NamedTuple):
 class CheckTransactionState(NamedTuple):
     """A broker's question (CheckTransactionStateRequestHeader with the half message as body).
 
-    ``message`` shows the real topic and queue. The offsets are what ``end_transaction`` wants.
+    ``message`` shows the real topic and queue. The offsets go into ``end_transaction``.
     """
 
     producer_group: str

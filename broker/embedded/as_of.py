@@ -18,8 +18,8 @@ class AsOfBroker(EmbeddedBroker):
     """Answers as a broker would have at ``as_of`` (ms), as far as that can be known.
 
     Ends, messages, times and keys are those of then. Topics, groups and settings are those of now:
-    a store does not keep what they were. ``consumer_offsets`` gives what it was told of progress;
-    a queue that is missing there is one of which nothing is known.
+    a store does not keep earlier ones. ``consumer_offsets`` gives the progress passed to the
+    constructor; a queue that is missing there is unknown.
     """
 
     def __init__(self, view: AsOfView, progress: Progress) -> None:

@@ -1,7 +1,7 @@
 """A broker in this process over one store folder. Wiring only: the rules are in the other modules.
 
-Over a MessageStore it answers everything; over a StoreView alone what changes nothing, and refuses
-the rest with NO_PERMISSION.
+Over a MessageStore it answers everything. Over a StoreView alone it answers what changes nothing,
+and refuses the rest with NO_PERMISSION.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from storage.store import MessageStore
 
 
-_FOR_NOTICES_S: Final = 0.3  # what each step leaves for those behind it
+_FOR_NOTICES_S: Final = 0.3  # what each step leaves for the steps after it
 _FOR_LOCKS_S: Final = 0.6
 _FOR_THE_GATE_S: Final = 0.3
 _LEAST_S: Final = 0.2
@@ -127,8 +127,8 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
     ) -> Self:
         """Open the store in a folder and serve it.
 
-        Without ``config`` the broker has the settings that were recorded for the store, and in a
-        Java broker's store the names that it tells (broker.java_store).
+        Without ``config`` the broker has the settings that were recorded for the store; in a Java
+        broker's store also the names that the store shows (broker.java_store).
 
         Raises what ``MessageStore.open`` raises; with ``read_only`` what ``StoreView.open`` raises:
         then no lock is taken and nothing is written.
@@ -163,8 +163,8 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
     @property
     def view(self) -> StoreView:
-        """The store for reading. Raises StoreClosedError after ``close``, and
-        ValueError if the broker was given neither a store nor a view."""
+        """The store for reading. Raises StoreClosedError after ``close``, and ValueError if the
+        broker was made with neither a store nor a view."""
         if self._store is not None:
             return self._store.view
         if self._read_only_view is None:
@@ -173,7 +173,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
     @property
     def _puller(self) -> Puller:
-        """Answers pulls; made when the first one comes, as loading what it needs takes a while."""
+        """Answers pulls; made with the first one, because its imports take a while."""
         with self._making_puller:
             puller = self._lazy_puller
             if puller is None:
@@ -193,14 +193,14 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
     @cached_property
     def _builder(self) -> MessageBuilder:
-        """Makes what is stored; made when it is wanted, as the sender."""
+        """Makes messages to store; made with the first one, as the sender."""
         from broker.send.message_builder import MessageBuilder
 
         return MessageBuilder(self.config, self._delays_ms, self._max_message_size)
 
     @cached_property
     def _sender(self) -> ColumnSender:
-        """Answers sends; made when the first one comes, as loading what it needs takes a while."""
+        """Answers sends; made with the first one, because its imports take a while."""
         from broker.send.send_column import ColumnSender
 
         store = self._store
@@ -379,7 +379,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
     @property
     def progress(self) -> ConsumerOffsetManager:
-        """The rules of progress, for whoever moves it deliberately."""
+        """The rules of progress, for callers that move it deliberately."""
         return self._progress
 
     # -- life
@@ -387,7 +387,7 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
     def tick(self) -> None:
         """Write progress to the files if that is due (every 5 s). Costs nothing if it is not.
 
-        Raises StoreNotWritableError; it is tried again at the next tick that is due.
+        Raises StoreNotWritableError; the write is tried again at the next tick that is due.
         """
         if time.monotonic() >= self._persist_due:
             self.do_own_work()
@@ -399,16 +399,16 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         self._progress.persist()
 
     def close(self) -> None:
-        """See Broker.close. The store is closed even if progress can not be written.
+        """See Broker.close. The store is closed even if progress cannot be written.
 
-        Waits for nothing but the device for longer than 3 s in all: a client that does not come
-        back from a callback is left to its thread, and a lock of another process that makes no
-        progress is raised as WriteLockTimeoutError.
+        Waits no longer than 3 s in all, except for the device. A client that does not return from a
+        callback is left to its thread; a lock of another process that makes no progress raises
+        WriteLockTimeoutError.
         """
         if self._closed:
             return
         left = Deadline(MAX_CLOSE_S).left
-        with ExitStack() as stack:  # the other way round, each step whatever the others raise
+        with ExitStack() as stack:  # in reverse order; each step runs whatever the others raise
             if self._read_only_view is not None:
                 stack.callback(self._read_only_view.close)
             if self._store is not None:
@@ -417,16 +417,16 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
             stack.callback(self._progress.persist)
             stack.callback(self._arrivals.close)
             stack.callback(lambda: self._close_members(max(_LEAST_S, left(_FOR_LOCKS_S))))
-            stack.callback(self._progress.persist)  # whoever takes over from now on looks there
+            stack.callback(self._progress.persist)  # the next process reads it from there
             stack.callback(lambda: self._progress.hurry(left(_FOR_THE_GATE_S)))
             stack.callback(lambda: self._stop_services(left(_FOR_LOCKS_S + _FOR_NOTICES_S)))
             if self._lazy_puller is not None:
                 held = self._lazy_puller.held
                 stack.callback(lambda: held.close(left(_FOR_LOCKS_S + 2 * _FOR_NOTICES_S)))
-        self._closed = True  # only now: a close that was broken off can be done again
+        self._closed = True  # last: an interrupted close can be repeated
 
     def after_fork(self) -> None:
-        """Be closed in the child: threads, members and progress are its parent's."""
+        """Be closed in the child: threads, members and progress belong to its parent."""
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -459,4 +459,4 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
 
 
 def _forget(_group: str, _commit: OffsetCommit) -> None:
-    """Take a commit that comes with a pull where nothing may be written."""
+    """Ignore a commit that comes with a pull where nothing may be written."""

@@ -45,10 +45,10 @@ class MembersRole:
 
     @cached_property
     def members(self) -> MemberManager:
-        """The rules of members, for the broker's other parts."""
+        """The rules of members, for other parts of the broker."""
         from broker.members.manager import MemberManager
 
-        # The view is loaded by whoever reads: a producer alone does not.
+        # Only readers load the view: a producer alone does not.
         store = self._store
         return MemberManager(
             self.view.root if store is None else store.root,

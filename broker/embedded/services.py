@@ -88,11 +88,11 @@ class ServicesRole:
     def start_services(self, *, deliver: bool | None = None) -> None:
         """Do what a broker does by itself, in background threads.
 
-        Each process writes the progress that came with pulls; the one that is elected delivers
-        delayed messages, and one asks about half messages. ``deliver`` None has that done only in a
-        store that rmqctl made; True, as somebody asked for it, in any. Starting twice is fine.
+        Each process writes the progress that came with pulls. One elected process delivers delayed
+        messages and checks half messages. ``deliver`` None elects one only in a store that rmqctl
+        made; True, an explicit request, in any store. Starting twice is fine.
 
-        If a thread can not be started nothing runs, and another process may do the work.
+        If a thread cannot be started no service runs, and another process may do the work.
         """
         from storage.coordination.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
         from storage.layout import was_created_here
@@ -117,7 +117,7 @@ class ServicesRole:
                     now=store.now,
                     before_handover=delayed.shutdown,
                 ),
-                # A round of questions may take a minute: nothing else waits for it.
+                # A round of questions may take a minute: nothing else may wait for it.
                 TimedServiceThread(
                     [checks], Leadership(store.root, TRANSACTION_CHECKS), now=store.now
                 ),
@@ -129,7 +129,7 @@ class ServicesRole:
             store.start_services()
         except BaseException:  # no thread, or Ctrl-C
             for service in ("delayed", "transaction_checks"):
-                vars(self).pop(service, None)  # how far they are is old by the next time
+                vars(self).pop(service, None)  # their positions are stale by the next start
             self._stop_services(MAX_WAIT_S)
             raise
 
@@ -151,13 +151,13 @@ class ServicesRole:
         return len(self._service_threads) > 1 and self._service_threads[1].elected
 
     def _stop_services(self, within_s: float) -> None:
-        """End them, in ``within_s`` all together; how far delivery is, is written, and another
-        process takes over.
+        """End the services within ``within_s`` together; write the delivery offsets, and let
+        another process take over.
 
         The process's own work ends first: it writes delayOffset.json, too.
         """
         deadline = Deadline(within_s)
-        with ExitStack() as stack:  # the other way round, each step whatever the others raise
+        with ExitStack() as stack:  # in reverse order; each step runs whatever the others raise
             stack.callback(setattr, self, "_service_threads", ())
             for thread in reversed(self._service_threads):
                 thread.end_soon()
@@ -175,6 +175,6 @@ class _OwnWork:
         self._broker = broker
 
     def tick(self, now_ms: int) -> int:
-        """Give the broker its turn."""
+        """Run the broker's own work."""
         self._broker.do_own_work()
         return now_ms + self._broker.config.flush_consumer_offset_interval_ms

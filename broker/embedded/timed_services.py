@@ -1,8 +1,8 @@
-"""The broker's own timed work in a long-lived process: a thread for what is done in one process of
-a store at a time, and one for what each process does for itself.
+"""The broker's timed work in a long-lived process: one thread for work that one process of a store
+does at a time, and one for work that each process does.
 
-Each service says after a tick when its next one is due, so the thread sleeps until then. A process
-that is not the elected one waits in the kernel to become it (storage.coordination.leadership).
+Each service returns from a tick when its next one is due, so the thread sleeps until then. A
+process that is not elected waits in the kernel for the election (storage.coordination.leadership).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger("rmqctl.broker")
 AFTER_FAILURE_MS: Final = 10_000
 LONGEST_SLEEP_MS: Final = 60_000
 MAX_WAIT_S: Final = 3.0
-"""Closing waits so long for a tick that runs."""
+"""How long closing waits for a running tick."""
 _LAST_STEPS_S: Final = 0.1
 
 
@@ -33,10 +33,10 @@ class TimedService(Protocol):
 
 
 class TimedServiceThread:
-    """Runs services in a thread, as soon and as long as ``leadership`` (None: always) lets it.
+    """Runs services in a thread, as soon and as long as ``leadership`` (None: always) allows.
 
-    ``now`` is the store's clock, ms. ``before_handover`` is called when the elected one ends, while
-    nobody else does the work yet.
+    ``now`` is the store's clock, ms. ``before_handover`` is called when the elected process ends,
+    before another one takes over.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TimedServiceThread:
 
     @property
     def elected(self) -> bool:
-        """Whether this process is the one that does the work."""
+        """Whether this process does the work."""
         return self._leadership is None or self._leadership.elected
 
     def start(self) -> None:
@@ -67,15 +67,15 @@ class TimedServiceThread:
         self._thread.start()
 
     def end_soon(self) -> None:
-        """Begin nothing new; :meth:`stop` waits for what runs."""
+        """Begin nothing new; :meth:`stop` waits for a running tick."""
         self._stop.set()
 
     def stop(self, within_s: float | None = None) -> None:
         """End the work. Then another process takes over.
 
-        A tick that runs is finished first. One that takes longer than ``within_s`` (3 s) is left to
-        its thread, which lets another process take over when it ends. Fine twice, and where
-        ``start`` has failed: a thread that comes late does nothing.
+        A running tick is finished first. One that takes longer than ``within_s`` (3 s) is left to
+        its thread, which lets another process take over when it ends. Calling it twice is fine,
+        also after a failed ``start``: a thread that comes late does nothing.
         """
         self._stop.set()
         within_s = MAX_WAIT_S if within_s is None else within_s
@@ -85,7 +85,7 @@ class TimedServiceThread:
                     self._thread.join(within_s)
                 self._late = True
                 if self._thread.is_alive():
-                    self._thread.join(_LAST_STEPS_S)  # it may not have seen that it is late
+                    self._thread.join(_LAST_STEPS_S)  # it may not have noticed the deadline yet
                 self._late = self._thread.is_alive()
                 if self._late:
                     logger.warning("%s has not ended within %.1f s", self._running, within_s)
@@ -96,9 +96,9 @@ class TimedServiceThread:
                 self._leadership.close()
 
     def run_due(self) -> int:
-        """Give each service its turn that is due; gives when the next one is, ms.
+        """Run each service that is due; gives when the next one is, ms.
 
-        What a service raises is logged, and it is tried again 10 s later.
+        An error of a service is logged, and the service runs again 10 s later.
         """
         for number, service in enumerate(self._services):
             now = self._now()

@@ -1,8 +1,8 @@
-"""The parts of an SQL92 expression, and what they make of a message's properties.
+"""The parts of an SQL92 expression, and their values for a message's properties.
 
-Logic has three values: a property that a message does not have is null (None), and what compares
-with null is null, too, with one exception of RocketMQ's: a property that is there does not equal
-one that is not. Only TRUE matches.
+Logic has three values. A property that a message does not have is null (None), and a comparison
+with null is null, with one exception of RocketMQ's: a property that is present does not equal one
+that is absent. Only TRUE matches.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class In(Condition):
         self.negated = negated
 
     def evaluate(self, properties: Properties) -> bool | None:
-        """Look it up; null if the message does not have the property."""
+        """Look the property up; null if the message does not have it."""
         value = self.operand.evaluate(properties)
         return None if value is None else (value in self.values) is not self.negated
 
@@ -180,7 +180,7 @@ class Not(Condition):
         self.operand = operand
 
     def evaluate(self, properties: Properties) -> bool | None:
-        """Turn it round; null stays null."""
+        """Negate; null stays null."""
         value = self.operand.evaluate(properties)
         return None if value is None else not value
 
@@ -228,7 +228,7 @@ class Either(Condition):
 def _parts_of(
     kind: type[Both] | type[Either], left: Condition, right: Condition
 ) -> list[Condition]:
-    """Both sides; a left one of the same kind, which nothing else has, gives its list."""
+    """Both sides. A left side of the same kind, which nothing else uses, gives its list."""
     if not isinstance(left, kind):
         return [left, right]
     left.parts.append(right)
@@ -236,7 +236,7 @@ def _parts_of(
 
 
 def matches(condition: Condition, properties: Properties) -> bool:
-    """Tell whether a message passes; values that can not be compared mean that it does not."""
+    """Return whether a message passes; values that cannot be compared do not match."""
     try:
         return condition.evaluate(properties) is True
     except EvaluationError:

@@ -10,7 +10,7 @@ from broker.errors import SubscriptionParseError
 
 
 class Kind(StrEnum):
-    """What a word is; keywords and symbols are their own kind, in capitals."""
+    """Kind of a word; keywords and symbols are their own kind, in capitals."""
 
     NAME = "name"
     STRING = "string"
@@ -50,7 +50,7 @@ class Token(NamedTuple):
 
 
 def parse_error(expression: str, position: int, what: str) -> SubscriptionParseError:
-    """Make the error of a place in an expression."""
+    """Make the error for a position in an expression."""
     place = f"at character {position + 1} of {shortened(expression)!r}"
     return SubscriptionParseError(f"{what}, {place}")
 

@@ -29,12 +29,12 @@ class PropertyFilter:
         self._condition = compile_sql92(expression)
 
     def matches(self, tags_code: int) -> bool:
-        """Let every unit pass: it says nothing of properties."""
+        """Let every unit pass: a tag hash contains no properties."""
         del tags_code
         return True
 
     def accepts_message(self, message: MessageExt) -> bool:
-        """Tell whether the message fulfils the expression."""
+        """Return whether the message fulfils the expression."""
         return matches(self._condition, message.properties)
 
     def __repr__(self) -> str:
@@ -42,10 +42,10 @@ class PropertyFilter:
 
 
 class RetryFilter:
-    """Retries that the group's expression for their original topic still wants.
+    """Passes retries that match the group's current expression for their original topic.
 
     For ``filterSupportRetry``: a subscription may have changed since a message was sent back.
-    ``subscriptions`` gives what the group wants now, by topic.
+    ``subscriptions`` gives the group's current ones, by topic.
     """
 
     __slots__ = ("_subscriptions",)
@@ -61,7 +61,7 @@ class RetryFilter:
         return True
 
     def accepts_message(self, message: MessageExt) -> bool:
-        """Tell whether it fulfils the expression; without one it does."""
+        """Return whether it fulfils the expression; without one it does."""
         topic = message.get_property(PROPERTY_RETRY_TOPIC) or ""
         wanted = self._subscriptions().get(topic)
         if wanted is None or wanted.expression_type != SQL92:

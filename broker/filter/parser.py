@@ -10,12 +10,12 @@
     primary     = string | integer | decimal | TRUE | FALSE | NULL | name | "(" expression ")"
 
 Keywords may be written small. ``NOT`` binds closer than any comparison: ``NOT a = 1`` is
-``(NOT a) = 1``, so put parentheses. What RocketMQ refuses is refused: strings that are ordered,
-IN over anything but a property, BETWEEN with its bounds the wrong way round, 0.0. What it reads and
-silently ignores behind the end of an expression is refused, too.
+``(NOT a) = 1``, so put parentheses. What RocketMQ refuses is refused: strings that are ordered, IN
+over anything but a property, BETWEEN with its bounds the wrong way round, 0.0. Text after the end
+of an expression is refused, too; RocketMQ silently ignores it.
 
-Not by a parser library: what makes up most of this module are checks that no grammar holds, and
-loading one takes longer than all of it (50 ms).
+No parser library: most of this module are checks that no grammar expresses, and loading a library
+takes longer than all of it (50 ms).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TRUTHS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 
 @lru_cache(maxsize=100)
 def compile_sql92(expression: str) -> Condition:
-    """Read an expression; the same one again costs nothing.
+    """Read an expression; a repeated one is cached.
 
     Raises SubscriptionParseError, which names the place.
     """
@@ -146,7 +146,7 @@ class _Parser:
             )
         if isinstance(low, Constant) and isinstance(high, Constant):
             if low.value is None or high.value is None:
-                raise parse_error(self._text, low_at.position, "BETWEEN can not have NULL")
+                raise parse_error(self._text, low_at.position, "BETWEEN cannot have NULL")
             try:
                 sign = compare(high.value, low.value)
             except EvaluationError as error:
@@ -217,10 +217,10 @@ class _Parser:
         self._next -= 1
         raise self._unexpected("a property or a value")
 
-    # -- what no grammar says
+    # -- what no grammar expresses
 
     def _condition(self, found: Expression, start: Token) -> Condition:
-        """Take an expression for a condition, if it can be one."""
+        """Return an expression as a condition, if it can be one."""
         if isinstance(found, Condition):
             return found
         if isinstance(found, Property):
@@ -237,7 +237,7 @@ class _Parser:
             if isinstance(side, Constant):
                 ordered = isinstance(side.value, (int, float)) and not isinstance(side.value, bool)
             if not ordered:
-                raise parse_error(self._text, at.position, f"{at} can not be compared by {symbol}")
+                raise parse_error(self._text, at.position, f"{at} cannot be compared by {symbol}")
         return Ordering(symbol, left, right)
 
     def _check_equal(
@@ -253,7 +253,7 @@ class _Parser:
             and not isinstance(right.value, bool)
         ):
             raise parse_error(
-                self._text, left_at.position, f"{left_at} can not be compared with {right_at}"
+                self._text, left_at.position, f"{left_at} cannot be compared with {right_at}"
             )
 
     # -- words

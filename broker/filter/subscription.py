@@ -17,8 +17,8 @@ SQL92: Final = "SQL92"
 def parse_subscription(expression: str | None, expression_type: str = TAG) -> TagFilter | None:
     """Read a list of tags; None takes every message.
 
-    The broker compares hashes of tags only, so tags of equal hash pass together; whoever hands
-    messages to a user compares the tags once more (``TagFilter.accepts``). Raises
+    The broker compares only hashes of tags, so tags of equal hash pass together. A client compares
+    the tags once more before it passes messages to a user (``TagFilter.accepts``). Raises
     SubscriptionParseError for an expression without a tag, or of another type.
     """
     if expression_type != TAG:

@@ -25,17 +25,17 @@ _DOUBLE: Final = re.compile(
 
 
 class EvaluationError(ValueError):
-    """Values that can not be compared; the message does not match."""
+    """Values that cannot be compared; the message does not match."""
 
 
 def compare(left: Value, right: Value) -> int:
-    """Give -1, 0 or 1, or -1 for types that have nothing to do with each other.
+    """Give -1, 0 or 1; -1 for types that cannot be compared.
 
     Raises EvaluationError for a string that does not convert.
     """
     if isinstance(left, bool):
         if isinstance(right, str):  # RocketMQ casts the wrong side and fails
-            raise EvaluationError(f"a boolean can not be compared with {right!r}")
+            raise EvaluationError(f"a boolean cannot be compared with {right!r}")
         return _sign(left, right) if isinstance(right, bool) else -1
     if isinstance(left, str):
         if isinstance(right, str):

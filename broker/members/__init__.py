@@ -1,4 +1,4 @@
-"""Who is in a group, who holds a queue, and what processes tell each other.
+"""Members of groups, holders of queues, and messages between processes.
 
 See docs/internals/concurrency.md.
 """

@@ -1,4 +1,4 @@
-"""What a broker asks of single clients, in whatever process they are (Broker2Client of 4.9)."""
+"""Requests of a broker to single clients, in any process (Broker2Client of 4.9)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ClientCalls:
     # -- in the client's process --------------------------------------------------------------
 
     def answer(self, question: ControlMessage) -> Any:
-        """Ask a client of this process; gives what JSON can hold.
+        """Ask a client of this process; returns a value for JSON.
 
         Raises BrokerSystemError if there is no such client or message.
         """
@@ -102,7 +102,7 @@ class ClientCalls:
         return handler.consume_message_directly(group, message)._asdict()
 
     def take_check(self, control_message: ControlMessage) -> None:
-        """Hand a question about a half message to its producer, if it is still here."""
+        """Pass a question about a half message to its producer, if it is still here."""
         handler = self._handler_of(control_message["client"], None)
         if handler is not None:
             handler.check_transaction_state(check_from(control_message["request"]))

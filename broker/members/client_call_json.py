@@ -1,4 +1,4 @@
-"""What the letters of questions to single clients and of their answers carry, in JSON and back."""
+"""Contents of control messages to single clients and of their answers, in JSON and back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BYTES: Final = ("stored_body", "property_bytes", "born_host_bytes", "store_host
 
 
 def message_json(message: MessageExt) -> Json:
-    """Write a message, with properties and body that were changed since it was read."""
+    """Write a message, with properties and body as changed since it was read."""
     value: Json = {name: getattr(message, name) for name in _PLAIN}
     value.update({name: b64encode(getattr(message, name)).decode() for name in _BYTES})
     value["properties"] = message.properties
@@ -68,6 +68,6 @@ def status_from(value: list[list[Any]]) -> dict[MessageQueue, int]:
 
 
 def consumed_from(value: Mapping[str, Any]) -> ConsumeDirectlyResult:
-    """Read a result that went as a plain dict."""
+    """Read a result that was sent as a plain dict."""
     status = ConsumeDirectlyStatus(value["consume_result"])
     return ConsumeDirectlyResult(**{**value, "consume_result": status})

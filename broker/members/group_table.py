@@ -1,9 +1,8 @@
-"""What heartbeats make of groups (ConsumerManager, ConsumerGroupInfo of 4.9). Pure.
+"""How groups follow from heartbeats (ConsumerManager, ConsumerGroupInfo of 4.9). Pure.
 
-A group's subscriptions are those of whoever sent the last heartbeat: members that want different
-topics knock each other out, as with the real broker. Of a topic that stays, the subscription with
-the largest version holds. Nothing is kept between heartbeats: the table follows from what the
-living say.
+A group's subscriptions are those of the last heartbeat: members with different topics replace each
+other's, as with the real broker. Of a topic that stays, the subscription with the largest version
+holds. Nothing is kept between heartbeats: the table is computed from what the live members report.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import Final, NamedTuple
 from broker.api.members import ClientDescription, ConsumerData, MessageModel, SubscriptionData
 
 CHANNEL_EXPIRED_TIMEOUT_MS: Final = 120_000
-"""How long a client may be silent if nothing else tells whether it lives (ConsumerManager)."""
+"""How long a client may be silent if nothing else shows that it lives (ConsumerManager)."""
 
 
 class Member(NamedTuple):
     """One client of one group. ``beat`` orders heartbeats of all processes of a machine.
 
-    ``client.consumer`` None: it said what can not be read here, and ``consumer`` stands in for it.
+    ``client.consumer`` None: its part cannot be read here, and ``consumer`` takes its place.
     """
 
     client: ClientDescription
@@ -38,7 +37,7 @@ class GroupTable(NamedTuple):
 
 
 def group_table(members: Iterable[Member]) -> GroupTable | None:
-    """Make a group of its members; None without any."""
+    """Make a group from its members; None without any."""
     present = tuple(sorted(members, key=lambda member: java_order(member.client.client_id)))
     if not present:
         return None
@@ -54,10 +53,10 @@ def group_table(members: Iterable[Member]) -> GroupTable | None:
 
 
 def is_expired(last_heartbeat: int, now: int) -> bool:
-    """Tell whether a client that is not a process here counts as gone (both times in ms)."""
+    """Return whether a client that is not a process here counts as gone (both times in ms)."""
     return now - last_heartbeat > CHANNEL_EXPIRED_TIMEOUT_MS
 
 
 def java_order(text: str) -> bytes:
-    """Give what sorts texts as Java does: by UTF-16 unit."""
+    """Give the key that sorts texts as Java does: by UTF-16 unit."""
     return text.encode("utf-16-be", "surrogatepass")

@@ -1,9 +1,10 @@
 """Members of groups: clients of any processes on one store (ConsumerManager, ProducerManager).
 
-A client that is connected here is said in this process's station file, for all processes to read;
-it lives as long as its process does. So there is no table that could be wrong: whoever asks for a
-group's members reads what the living say. What RocketMQ's broker tells its clients over their
-connections goes as letters (broker.members.notices), and each broker calls its own clients.
+A client that is connected here is listed in this process's entry file, for all processes to read;
+it lives as long as its process. So there is no table that could be wrong: a group's members are
+read from the entries of live processes. What RocketMQ's broker sends its clients over their
+connections goes as control messages (broker.members.notices), and each broker calls its own
+clients.
 
 Lock order: ``_lock`` > that of QueueLocks. Clients are called under none of them.
 """
@@ -52,8 +53,8 @@ ProgressOf = Callable[[str, str, int], int | None]
 
 
 class _Client:
-    """One connected client; ``consumers`` by group. Its groups are as they were said last: another
-    one takes its place when they change."""
+    """One connected client; ``consumers`` by group. Immutable: a new object takes its place when
+    its groups change."""
 
     def __init__(self, client_id: str, handler: ClientHandler, now: int, *, remote: bool) -> None:
         self.client_id = client_id
@@ -66,14 +67,14 @@ class _Client:
         self.consumers: Mapping[str, ConsumerData] = {}
 
     def within(self, producers: Iterable[str], consumers: Mapping[str, ConsumerData]) -> _Client:
-        """Give this client with other groups."""
+        """Return this client with other groups."""
         other = copy(self)
         other.producers = frozenset(producers)
         other.consumers = consumers
         return other
 
     def json(self) -> dict[str, Any]:
-        """Say it for the station file."""
+        """Make its part of the process entry."""
         return {
             "id": self.client_id,
             "since": self.since,
@@ -108,8 +109,10 @@ class MemberManager:
         self._lock = threading.RLock()  # guards the four fields below
         self._clients: dict[str, _Client] = {}
         self._tables: dict[str, GroupTable | None] = {}
-        self._left: set[str] = set()  # groups of clients that are gone, until others are told
-        self._unsaid = False  # whether the station still names one that is gone
+        self._left: set[str] = (
+            set()
+        )  # groups of clients that are gone, until the others are notified
+        self._unsaid = False  # whether the process entry still names a client that is gone
         self._queue_locks = QueueLocks(root, now)
         self.notices = Notices(
             root, self._on_notice, lambda question: self.calls.answer(question), self._on_deaths
@@ -118,7 +121,7 @@ class MemberManager:
 
     @cached_property
     def calls(self) -> ClientCalls:
-        """Questions to single clients; loaded with the first one."""
+        """Requests to single clients; loaded with the first one."""
         from .broker_to_client import ClientCalls
 
         return ClientCalls(self.notices, self._handler, self._read_message)
@@ -169,7 +172,7 @@ class MemberManager:
             raise refused
 
     def _prepare_group(self, group: str) -> bool:
-        """Make the group and its retry topic; whether changes of the group are told.
+        """Make the group and its retry topic; returns whether to notify about changes of the group.
 
         Raises InvalidNameError, and nothing is made, if the retry topic may not be.
         """
@@ -222,7 +225,7 @@ class MemberManager:
         self._end_leaving()
 
     def _end_leaving(self) -> None:
-        """Say that clients are gone, and tell the others; what could not be is done later."""
+        """Write that clients are gone, and notify the others; what fails is repeated later."""
         with self._lock:
             if self._unsaid:
                 self._say(self._clients)
@@ -239,7 +242,7 @@ class MemberManager:
     def scan_not_active_channel(self) -> None:
         """Disconnect remote clients that have been silent for 120 s; every 10 s is often enough.
 
-        Ends the leaving of others that was broken off, too.
+        Also completes the leaving of others that was interrupted.
         """
         now = self._now()
         with self._lock:
@@ -253,23 +256,25 @@ class MemberManager:
                 logger.warning("client is gone, it was silent for too long: client_id=%s", gone)
                 self.disconnect(gone)
             self._end_leaving()
-        except OSError:  # the disk is full: tried again with the next scan
+        except OSError:  # the disk is full: the next scan tries again
             logger.exception("clients are gone, and others could not be told")
 
     def close(self, within_s: float = MAX_CLOSE_S) -> None:
-        """Disconnect all clients and go. Twice is fine, to end what was broken off, too.
+        """Disconnect all clients and leave. Calling twice is fine, and completes an interrupted
+        close.
 
-        Waits ``within_s`` for a client that is being told something.
+        Waits ``within_s`` for a client that is in a notification.
         """
         with self._lock:
             self._left.update(*(client.consumers for client in self._clients.values()))
             self._clients = {}
-        with ExitStack() as stack:  # the other way round, each step whatever the others raise
-            # They are gone with the station: nothing has to be written, which a full disk refuses.
+        with ExitStack() as stack:  # in reverse order; each step runs whatever the others raise
+            # The process entry is removed, and they with it: no write is needed, which a full disk
+            # refuses.
             stack.callback(self.notices.close, lambda: self._tell_left(self._left), within_s)
             stack.callback(self._queue_locks.close)
 
-    # -- who is there -------------------------------------------------------------------------
+    # -- members ------------------------------------------------------------------------------
 
     def consumer_ids(self, group: str) -> list[str]:
         """See Members.consumer_ids."""
@@ -281,8 +286,8 @@ class MemberManager:
         return [] if table is None else [member.client for member in table.members]
 
     def group_table(self, group: str) -> GroupTable | None:
-        """Give a group with its subscriptions, None if nobody is in it; for pulls, so it is kept
-        until a notice comes where they come at all."""
+        """Return a group with its subscriptions, None if it has no member. For pulls, so it is
+        cached until a notice comes, where notices come at all."""
         if self.notices.name is None:
             return self._read_table(group)
         known = self._tables.get(group)
@@ -311,10 +316,10 @@ class MemberManager:
     def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
         """See Members.unlock_queues."""
         if self._queue_locks.unlock(group, client_id, queues):
-            # Whoever was refused them would try again with its next round, in up to 20 s.
+            # A member that was refused them would try again with its next round, in up to 20 s.
             self._tell({group: self._is_loud(group)})
 
-    # -- telling the others -------------------------------------------------------------------
+    # -- notifying the others -----------------------------------------------------------------
 
     def _tell_left(self, groups: Iterable[str]) -> None:
         left = {group: self._is_loud(group) for group in groups}
@@ -322,7 +327,7 @@ class MemberManager:
             self._tell(left)
 
     def _tell(self, groups: Mapping[str, bool]) -> None:
-        """Say that members of groups have changed; True for those whose members rebalance."""
+        """Notify that members of groups have changed; True for those whose members rebalance."""
         with self._lock:
             self._tables.clear()
         self.notices.tell({"kind": MEMBERS, "groups": dict(groups)})
@@ -335,19 +340,19 @@ class MemberManager:
         self._say({**self._clients, client.client_id: client})
 
     def _say(self, clients: dict[str, _Client]) -> None:
-        """Have these clients from now on. What could not be said is not so: it can be done again,
-        and the others are told then."""
+        """Publish these clients. After a failure nothing has changed: it can be repeated, and the
+        others are notified then."""
         self.notices.say([client.json() for client in clients.values()])
         self._clients = clients
         self._unsaid = False
         self._tables.clear()
 
-    # -- being told (from the notices' threads) -----------------------------------------------
+    # -- notifications (from the notices' threads) --------------------------------------------
 
     def _on_deaths(self, dead: list[ProcessInfo]) -> None:
         for said in dead:
             logger.info("a process is gone: pid=%s", said.content.get("pid"))
-        # First: what it had in memory goes with its station, and its heirs begin there.
+        # First: what it had in memory goes with its process entry, and its successors begin there.
         try:
             self._adopt_progress([said.name for said in dead])
         except Exception:
@@ -387,7 +392,7 @@ def _topics_of(table: GroupTable | None) -> set[str]:
 
 
 def _call(handler: Callable[[], None]) -> None:
-    """Tell one client; one that fails does not keep the others from being told."""
+    """Call one client; an error does not keep the others from being called."""
     try:
         handler()
     except Exception:

@@ -1,14 +1,14 @@
 """Notices, questions and answers between the brokers of one store, without a daemon.
 
-Each broker that has clients keeps a station (storage.coordination.processes) and one thread that
-sleeps until a letter comes. Nothing wakes while nothing happens, and a letter to a living broker is
-never lost, also if the sender is killed right behind it.
+Each broker that has clients keeps a process entry (storage.coordination.processes) and one thread
+that sleeps until a control message comes. Nothing wakes while nothing happens. A control message to
+a live broker is never lost, even if the sender is killed right after it.
 
-A station is open before anything is said in it, so that its death is noticed from the first word
-on: it tells the others that it is there, whoever stands before it in the ring watches it, and
-whoever hears of a newcomer that is dead already does what is to be done after a death.
+A process entry is open before anything is published in it, so that its death is noticed from the
+start. It notifies the others of itself, and the process before it in the ring watches it. A process
+that hears of a newcomer that is dead already does the work that follows a death.
 
-Questions are answered by threads of their own, because a listener may run for long.
+Threads of their own answer questions, because a listener may run for long.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ class _Asked:
 
 
 class Notices:
-    """This broker's station and its thread.
+    """This broker's process entry and its thread.
 
-    ``on_notice`` takes letters in the one thread; ``on_question`` answers in a thread of its own,
-    in values ready for JSON; ``on_deaths`` gets what the dead said last, in any thread.
+    ``on_notice`` takes control messages in the one thread; ``on_question`` answers in a thread of
+    its own, in values ready for JSON; ``on_deaths`` gets the last published contents of dead
+    processes, in any thread.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Notices:
         self._on_question = on_question
         self._on_deaths = on_deaths
         self._lock = threading.Lock()  # guards opening, closing and the table of questions
-        self._looking = threading.Lock()  # one looks around at a time; before _lock
+        self._looking = threading.Lock()  # one scan for dead processes at a time; before _lock
         self._process_entry: ProcessEntry | None = None
         self._watch: FailureDetector | None = None
         self._thread: threading.Thread | None = None
@@ -81,20 +82,20 @@ class Notices:
         self._asked: dict[int, _Asked] = {}
         self._questions = 0
         self._closed = False
-        self._gone = False  # closed to the end
+        self._gone = False  # closed completely
         self._paused = threading.Event()  # set by ``close``
 
     @property
     def name(self) -> str | None:
-        """The station's name, None while there is none."""
+        """Name of the process entry, None while there is none."""
         process_entry = self._process_entry
         return None if process_entry is None else process_entry.name
 
     def open(self) -> None:
-        """Be there for the others; does nothing from the second time on.
+        """Make the process entry; does nothing from the second time on.
 
         Raises StoreNotWritableError, and RuntimeError if the system gives no thread: then there is
-        no station.
+        no process entry.
         """
         with self._lock:
             if self._process_entry is not None or self._closed:
@@ -107,34 +108,34 @@ class Notices:
                 thread.start()
                 self._watch = FailureDetector(self.processes, process_entry.name, self.look_around)
                 self._thread = thread
-                self._process_entry = process_entry  # last: it says that all is there
+                self._process_entry = process_entry  # last: it marks the entry as complete
             except BaseException:
-                with suppress(OSError):  # or it would live on with nobody in it
+                with suppress(OSError):  # else the entry would stay without a process
                     process_entry.close()
                 raise
         self.tell({"kind": PROCESSES})
         self.look_around()
 
     def say(self, clients: list[dict[str, Any]]) -> None:
-        """Say which clients are here, for everybody to read."""
+        """Publish which clients are here, for all processes to read."""
         if self._process_entry is not None:
             self._process_entry.say({**_said_by_nobody(), "clients": clients})
 
     def tell(self, control_message: ControlMessage) -> None:
-        """Send news to all stations, this one too; equal ones that wait are one."""
+        """Send news to all process entries, this one too; equal pending ones are merged."""
         own = self.name
         for said in self.processes.living():
             if said.name != own:
                 try:
                     self.processes.send(said.name, control_message, once=True)
-                except OSError:  # the disk is full: it sees for itself, with its next rebalance
-                    logger.exception("a station could not be told: %s", said.name)
+                except OSError:  # the disk is full: it notices with its next rebalance
+                    logger.exception("a process entry could not be notified: %s", said.name)
         if own is not None:
             self._to_self.append(control_message)
             self.processes.notify(own)
 
     def send(self, process_entry: str, control_message: ControlMessage) -> bool:
-        """Send a notice to one station; False if it is not there."""
+        """Send a notice to one process entry; False if it is not there."""
         if process_entry == self.name:
             self._to_self.append(control_message)
             self.processes.notify(process_entry)
@@ -144,9 +145,9 @@ class Notices:
     def ask(
         self, process_entry: str, question: ControlMessage, timeout_ms: int = ASK_TIMEOUT_MS
     ) -> Any:
-        """Ask another station; blocks for the answer, and no longer than its process lives.
+        """Ask another process; blocks for the answer, and no longer than the process lives.
 
-        Raises BrokerSystemError with what went wrong there, and BrokerError with code
+        Raises BrokerSystemError with the error of that process, and BrokerError with code
         CONSUME_MSG_TIMEOUT.
         """
         self.open()
@@ -174,14 +175,15 @@ class Notices:
         return asked.answer["result"]
 
     def look_around(self) -> None:
-        """Find who has died, do what is to be done, and watch the next one in the ring."""
+        """Find dead processes, do the work that follows a death, and watch the next one in the
+        ring."""
         with self._looking:
             process_entry, watch = self._process_entry, self._watch
             if process_entry is None or watch is None or self._closed:
                 return
             dead = self.processes.dead()
             if dead:
-                # Told before it is removed: if we die here, the next one finds them again.
+                # Reported before removal: if this process dies here, the next one finds them again.
                 self._on_deaths(dead)
                 for said in dead:
                     self.processes.remove(said.name)
@@ -194,11 +196,11 @@ class Notices:
             asked.answered.set()
 
     def close(self, tell_left: Callable[[], None], within_s: float = MAX_CLOSE_S) -> None:
-        """Go. ``tell_left`` is called when nobody sees any more what was said here.
+        """Leave. ``tell_left`` is called when no process reads any more what was published here.
 
-        A client that does not come back from a notice is left to the thread after ``within_s``;
-        letters behind that notice are lost with the station, which is gone all the same. Twice is
-        fine, and goes on where the first time was broken off.
+        A client that does not return from a notice is left to the thread after ``within_s``;
+        control messages after that notice are lost with the process entry, which is removed all the
+        same. Calling twice is fine, and goes on where the first close was interrupted.
         """
         deadline = Deadline(within_s)
         with self._lock:
@@ -217,11 +219,11 @@ class Notices:
             with held_within(self._looking, deadline.left()) as alone:
                 if (
                     not alone
-                ):  # others find the dead again: they are told of before they are removed
+                ):  # others find the dead again: they are reported before they are removed
                     _log_late("notices", "the look for dead processes has not ended", within_s)
                 process_entry.close()
             tell_left()
-            self.tell({"kind": PROCESSES})  # for those who wait for an answer from here
+            self.tell({"kind": PROCESSES})  # for processes that wait for an answer from here
         self.processes.close()
         self._gone = True
 
@@ -230,14 +232,14 @@ class Notices:
     def _run(self, process_entry: ProcessEntry) -> None:
         with self._lock:
             if self._process_entry is not process_entry:
-                return  # opening it was broken off
+                return  # its opening was interrupted
         while not self._closed:
             process_entry.sleep()
             try:
                 self._take_all(process_entry)
             except Exception:
-                # No descriptors left, for one: the letters are still there.
-                logger.exception("letters could not be read")
+                # For instance no descriptors are left: the control messages are still there.
+                logger.exception("control messages could not be read")
                 self._paused.wait(AFTER_FAILURE_S)
                 self.processes.notify(process_entry.name)
 
@@ -284,10 +286,10 @@ class Notices:
 
 
 def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None:
-    """Have running consumers of a group go on from progress that was moved.
+    """Make running consumers of a group go on from progress that was moved.
 
-    For whoever has moved it, in any process, with the store open or not; to be called when the new
-    progress is on the device. Where they go on they read there.
+    For any process that has moved it, with the store open or not. Call it when the new progress is
+    on the device: the consumers read it from there.
     """
     processes = ProcessEntries(root)
     control_message = {"kind": RESET, "group": group, "topic": topic, "queues": queue_ids}

@@ -1,6 +1,7 @@
-"""Which clients the processes of one store have, in JSON and back: ``members/NAME.json``.
+"""Clients of the processes of one store, in JSON and back: ``members/NAME.json``.
 
-What goes in letters beside is in client_call_json.py (storage.coordination.processes, notices.py).
+Contents of control messages are in client_call_json.py (storage.coordination.processes,
+notices.py).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MOST_TOLD: Final = 1000
 
 
 def _clients(said: ProcessInfo) -> Iterator[Json]:
-    """Give the clients of a station; one that lacks a part is logged and left out."""
+    """Give the clients of a process entry; one that lacks a part is logged and left out."""
     for client in said.content.get("clients", ()):
         if isinstance(client, dict) and client.keys() >= _PARTS:
             yield client
@@ -41,10 +42,10 @@ def _clients(said: ProcessInfo) -> Iterator[Json]:
 
 
 def members_of(said: ProcessInfo, group: str) -> Iterator[Member]:
-    """Give the clients of a station that consume in a group.
+    """Give the clients of a process entry that consume in a group.
 
-    One of a newer version may say what is not known here: its part of the group is its own all the
-    same, so it counts, but nothing of what it wants does. Its description has no ``consumer``.
+    One of a newer version may have content that is unknown here. It still counts as a member, but
+    its subscriptions do not. Its description has no ``consumer``.
     """
     for client in _clients(said):
         consumer = client["consumers"].get(group)
@@ -60,26 +61,26 @@ def members_of(said: ProcessInfo, group: str) -> Iterator[Member]:
 
 
 def producers_of(said: ProcessInfo, group: str) -> Iterator[ClientDescription]:
-    """Give the clients of a station that produce in a group."""
+    """Give the clients of a process entry that produce in a group."""
     for client in _clients(said):
         if group in client["producers"]:
             yield _description(said, client, None)
 
 
 def groups_of(said: ProcessInfo) -> set[str]:
-    """Name the groups that a station's clients consume in."""
+    """Name the groups that the clients of a process entry consume in."""
     return {group for client in _clients(said) for group in client["consumers"]}
 
 
 def _tell_unreadable(said: ProcessInfo, group: str, client_id: str, why: str) -> None:
-    """Log it once for each client and group: groups are read again and again."""
+    """Log it once for each client and group, because groups are read often."""
     if (client_id, group) in _told:
         return
     if len(_told) >= _MOST_TOLD:
         _told.clear()
     _told.add((client_id, group))
     logger.warning(
-        "what a member wants can not be read, perhaps its rmqctl is newer: group=%s client_id=%s "
+        "what a member wants cannot be read, perhaps its rmqctl is newer: group=%s client_id=%s "
         "pid=%s: %s",
         group,
         client_id,
@@ -109,7 +110,7 @@ def _description(said: ProcessInfo, client: Json, data: ConsumerData | None) -> 
 
 
 def consumer_json(data: ConsumerData) -> Json:
-    """Write what a client says of one group."""
+    """Write one group's part of a client."""
     return {
         "type": data.consume_type,
         "model": data.message_model,

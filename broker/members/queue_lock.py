@@ -1,11 +1,11 @@
-"""Who may consume a queue in order (RebalanceLockManager of 4.9).
+"""Locks for consuming a queue in order (RebalanceLockManager of 4.9).
 
-Each lock is a byte of ``<store>/rmqctl/locks/<group>``, locked for the process of the member by
-the kernel: a dead process holds nothing, and no time has to pass. Queues of one topic lie side by
-side, because the kernel joins neighbouring bytes of one holder.
+Each lock is a byte of ``<store>/rmqctl/locks/<group>`` that the kernel locks for the process of the
+member: a dead process holds nothing, and no time has to pass. Queues of one topic lie side by side,
+because the kernel merges neighbouring bytes of one holder.
 
-Within a process a table says which client has a lock. A client that is no process here (it spoke
-through a socket) loses its locks after 60 s without a refresh, as in RocketMQ.
+Within a process a table maps a lock to its client. A remote client (through a socket) loses its
+locks after 60 s without a refresh, as in RocketMQ.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from storage.format.names import OURS
 
 LOCKS_FOLDER: Final = "locks"
 REBALANCE_LOCK_MAX_LIVE_TIME_MS: Final = 60_000
-"""How long a lock lasts without a refresh if nothing else tells whether its client lives."""
+"""How long a lock lasts without a refresh if nothing else shows that its client lives."""
 _QUEUE_ID_BITS: Final = 31
 _TOPIC_BITS: Final = 31
 _LONGEST_NAME: Final = 200
 
 
 class LockEntry(NamedTuple):
-    """Who has a queue, and when it last said so (ms); ``remote`` clients must go on saying so."""
+    """The holder of a queue, and its last refresh (ms); ``remote`` clients must keep refreshing."""
 
     client_id: str
     last_update: int
     remote: bool
 
     def expired(self, now: int) -> bool:
-        """Tell whether another client may take the queue."""
+        """Return whether another client may take the queue."""
         return self.remote and now - self.last_update > REBALANCE_LOCK_MAX_LIVE_TIME_MS
 
 
@@ -56,7 +56,7 @@ class QueueLocks:
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], *, remote: bool
     ) -> set[MessageQueue]:
-        """Lock queues for a client, or refresh its locks; gives those that it has now.
+        """Lock queues for a client, or refresh its locks; gives those that it holds now.
 
         Raises InvalidNameError and StoreNotWritableError.
         """
@@ -78,12 +78,12 @@ class QueueLocks:
             return gotten
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> bool:
-        """Let go of queues that the client has; whether there were any."""
+        """Release queues that the client holds; returns whether there were any."""
         with self._lock:
             return {q for q in queues if self._release(group, client_id, q)} != set()
 
     def unlock_all(self, client_id: str, group: str | None = None) -> set[str]:
-        """Let go of all that a client has (in one group); gives the groups of those queues."""
+        """Release all queues of a client (in one group); gives the groups of those queues."""
         with self._lock:
             return {
                 held_group
@@ -94,7 +94,7 @@ class QueueLocks:
             }
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all queues."""
         with self._lock:
             for file in self._files.values():
                 file.close()
@@ -107,7 +107,7 @@ class QueueLocks:
         if known is None or known.client_id != client_id:
             return False
         self._files[group].unlock(_byte(queue))
-        del held[queue]  # behind it: an unlocking that was broken off can be done again
+        del held[queue]  # last: an interrupted release can be repeated
         return True
 
     def _file(self, group: str) -> LockFile:
@@ -124,8 +124,8 @@ class QueueLocks:
 
 
 def _byte(queue: MessageQueue) -> int:
-    """Give the queue's place in the file of its group; 31 bits of a hash keep topics apart."""
-    from hashlib import blake2b  # loads OpenSSL, which a producer does not need
+    """Give the queue's byte in the file of its group; 31 bits of a hash keep topics apart."""
+    from hashlib import blake2b  # loads OpenSSL; a producer does not need it
 
     digest = blake2b(queue.topic.encode(), digest_size=8).digest()
     topic = int.from_bytes(digest, "big") >> (64 - _TOPIC_BITS)

@@ -1,1 +1,1 @@
-"""Offsets of groups whose progress is lost, from what messages tell."""
+"""Offsets of groups whose progress is lost, from evidence in messages."""

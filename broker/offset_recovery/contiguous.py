@@ -1,20 +1,20 @@
-"""What a group is known to be done with in a queue, and how far its progress must be therefore.
+"""What a group has finished in a queue, and the progress that follows from it.
 
-A consumer commits the smallest offset that it is not done with. So a message that was given back,
-or consumed by its trace, says nothing of the messages before it: one of them may be in a listener
-still, and then the progress stays there, however far the others are. (Nor does the span that
-clients keep to help: it is measured over what they hold at that moment, so one message that takes
-long lets all others pass.) What may be concluded is this:
+A consumer commits the smallest offset that it has not finished. So a message that was given back,
+or consumed according to its trace, says nothing of the messages before it. One of them may still be
+in a listener, and then the progress stays there, however far the others are. (The span that clients
+keep to does not help: it is measured over the messages in memory, so all others may pass one
+message that takes long.) These conclusions are valid:
 
-    known = an offset that the progress has reached, else the first one of the queue
-    bound = the first offset from there on that the group is not known to be done with
+  known = an offset that the progress has reached, else the first one of the queue
+  bound = the first offset from there on that the group is not known to have finished
 
-and done with counts only
+A message counts as finished only
 
-*   if the group gave a message of this queue back, or consumed one by its trace, at least
-    ``settle_ms`` later: a client commits every 5 s what it is done with, and with its pulls;
-*   if no earlier message came to the group again since: then it began anew there, at what had
-    been committed, and is to finish the later ones once more.
+* if the group gave a message of this queue back, or consumed one by its trace, at least
+  ``settle_ms`` later: a client commits what it has finished every 5 s, and with its pulls;
+* if no earlier message came to the group again since: then it restarted there, at the committed
+  offset, and has to finish the later ones once more.
 
 So the bound holds as long as no client dies within 5 s again and again without a commit. Even then
 nothing is lost: each message before the bound was consumed, or waits as a retry or dead letter.
@@ -33,37 +33,38 @@ Place = tuple[str, str, int]
 
 
 class ConsumedOffsets(NamedTuple):
-    """A group has dealt with a message: begun, or done with it."""
+    """A group has received or finished a message."""
 
     place: Place
     offset: int
     at: int
     """When that was stored (ms)."""
     order: int
-    """Commit log offset of the message that tells so."""
+    """Commit log offset of the message that shows it."""
     evidence: str
     """Id of that message."""
     source: str
     done: bool = True
-    """False if all that is known is that it came to the group."""
+    """False if it is only known that the message came to the group."""
     again: bool = False
-    """Whether it surely came once more; otherwise a second telling of the same message says so."""
+    """Whether it surely came once more; otherwise a second record about the same message shows
+    it."""
     alive: bool = True
-    """Whether a consumer of the queue has told it, and not somebody who mends retries."""
+    """Whether a consumer of the queue has reported it, not a tool that redrives retries."""
 
 
 class ReachedOffset(NamedTuple):
-    """Where the progress must be, and by which message; ``at`` its time."""
+    """The offset that the progress has reached, and the message that shows it; ``at`` its time."""
 
     offset: int
     last: ConsumedOffsets
 
 
 class ContiguousOffsets:
-    """What groups are done with. Takes events in the order of the log."""
+    """What groups have finished. Takes events in the order of the log."""
 
     def __init__(self, events: Iterable[ConsumedOffsets], since: dict[Place, int]) -> None:
-        """Take events in; of some places only those that were stored after a time (ms)."""
+        """Add events; of some queues only those that were stored after a time (ms)."""
         self._done: dict[Place, dict[int, ConsumedOffsets]] = {}
         self._came: dict[Place, set[int]] = {}
         self._last: dict[Place, ConsumedOffsets] = {}
@@ -73,15 +74,15 @@ class ContiguousOffsets:
                 self._take(event)
 
     def places(self) -> list[Place]:
-        """Wherever a group has dealt with a message."""
+        """All queues of which a group has received a message."""
         return list(self._handed)
 
     def handed(self, place: Place) -> ConsumedOffsets | None:
-        """The furthest message that a group has surely been given; not what it is done with."""
+        """The furthest message that a group has surely received; it may not have finished it."""
         return self._handed.get(place)
 
     def reached(self, place: Place, known: int, settle_ms: int = SETTLE_MS) -> ReachedOffset | None:
-        """Go from an offset on over what is done with; None if that is nothing."""
+        """Advance from an offset over finished messages; None if there is none."""
         done = self._done.get(place, {})
         alive = self._last.get(place)
         if alive is None:

@@ -1,15 +1,15 @@
-"""Where a group's progress was seen, and what that says of where it was last.
+"""Observed offsets of a group, and what they imply about its last progress.
 
-Progress only grows, unless somebody moves it. So each offset that was ever committed is a lower
-bound of the last one, if nobody moved it back since. What is known of moves is in the journal, and
-in samples that see less than the ones before them; so
+Progress only grows, unless it is moved. So each offset that was ever committed is a lower bound of
+the last one, if it was not moved back since. Known moves are in the journal, and in samples that
+show less than the ones before them; so
 
-*   what was written before the last move does not count,
-*   what can not be dated (a ``.bak``) counts if it is more than the queue ever had before that
-    move, and so must have been written later.
+* what was written before the last move does not count,
+* what has no date (a ``.bak``) counts if it is more than the queue ever had before that move, and
+  so must have been written later.
 
-A move that was noted last may not have been done, if nothing tells: then the lesser one of both
-values is the bound.
+A move that was noted last may not have been done, if nothing confirms it: then the lesser one of
+both values is the bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 SAMPLED_LATE_MS: Final = 30_000
-"""A sample that was read before a change may be noted behind it."""
+"""A sample that was read before a change may be noted after it."""
 
 
 class Source(StrEnum):
@@ -32,26 +32,26 @@ class Source(StrEnum):
     BAK = "bak"
     """config/consumerOffset.json.bak: what the file held before its last change."""
     NOTE = "note"
-    """What a consumer showed other processes, in rmqctl/members."""
+    """What a consumer published for other processes, in rmqctl/members."""
     JOURNAL = "journal"
-    """Where a change in the journal put it."""
+    """The value that a change in the journal set."""
     SAMPLE = "sample"
-    """Where it was when somebody looked, in rmqctl/samples."""
+    """Its value in a sample, in rmqctl/samples."""
     RETRY = "retry"
     """Messages that the group has given back: retries and dead letters."""
     TRACE = "trace"
-    """Messages that the group has consumed, by its clients' traces."""
+    """Messages that the group has consumed, according to its clients' traces."""
 
 
 class Bound(StrEnum):
     """What is known of the progress that was lost."""
 
     AT_LEAST = "AT_LEAST"
-    """It was here, or further."""
+    """It was this offset or a larger one."""
     EXACTLY_AT = "EXACTLY_AT"
-    """It was here at the time that the row names, and perhaps went on since."""
+    """It was this offset at the time that the row names, and perhaps grew since."""
     HANDED = "HANDED"
-    """The group was given the message before it. No bound: earlier ones may have been in work."""
+    """The group received the message before it. No bound: earlier ones may have been in work."""
 
 
 class Evidence(NamedTuple):
@@ -67,7 +67,7 @@ class Evidence(NamedTuple):
 
 
 class EvidenceChange(NamedTuple):
-    """A time when progress was moved: by a change, or seen by samples. None is no progress."""
+    """A time when progress was moved: by a change, or shown by samples. None is no progress."""
 
     at: int
     old: int | None
@@ -79,19 +79,19 @@ class EvidenceChange(NamedTuple):
 
     @property
     def floor(self) -> int | None:
-        """The bound that it leaves."""
+        """The bound after it."""
         if self.certain or self.new is None:
             return self.new
         return None if self.old is None else min(self.old, self.new)
 
 
 def last_turn(turns: Iterable[EvidenceChange]) -> EvidenceChange | None:
-    """The one that holds."""
+    """The change that holds."""
     return max(turns, key=lambda turn: turn.at, default=None)
 
 
 def best_sight(sights: Iterable[Evidence], turns: Sequence[EvidenceChange]) -> Evidence | None:
-    """The largest offset that the progress can not have been below, with what tells so."""
+    """The largest offset that the progress cannot have been below, with its evidence."""
     last = last_turn(turns)
     valid = [sight for sight in sights if last is None or _counts(sight, last, turns)]
     if last is not None and last.change_id is not None and last.floor is not None:
@@ -102,7 +102,7 @@ def best_sight(sights: Iterable[Evidence], turns: Sequence[EvidenceChange]) -> E
 
 
 def _counts(sight: Evidence, last: EvidenceChange, turns: Sequence[EvidenceChange]) -> bool:
-    """Whether a sight is one of after the last move."""
+    """Whether evidence is from after the last move."""
     match sight.source:
         case Source.FILE:  # each move writes it
             return True

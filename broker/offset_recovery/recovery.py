@@ -1,8 +1,8 @@
-"""Progress of groups that no file tells any more, from everything that still tells of it.
+"""Progress of groups that no file contains any more, from all remaining evidence.
 
-The files (storage.tools.config_recovery.progress_files), notes of consumers, the journal, samples,
-and what groups have dealt with (contiguous.py), each with its source and its bound: never more than
-what the group had committed. Nothing is written.
+The evidence: the files (storage.tools.config_recovery.progress_files), notes of consumers, the
+journal, samples, and what groups have finished (contiguous.py), each with its source and its bound.
+The result is never more than the group had committed. Nothing is written.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class Recovered(NamedTuple):
-    """A queue of a group: what is committed, and what is known of what was.
+    """A queue of a group: what is committed, and what is known of the lost progress.
 
-    ``offset`` None: nothing tells. ``sight`` says where it comes from. ``handed`` tells of the
-    furthest message that the group was surely given; the progress may be before or behind it.
+    ``offset`` None: there is no evidence. ``sight`` names the source. ``handed`` is the furthest
+    message that the group surely received; the progress may be before or after it.
     """
 
     place: Place
@@ -50,13 +50,13 @@ class Recovered(NamedTuple):
 
     @property
     def handed_offset(self) -> int | None:
-        """Behind the furthest message that the group was surely given, done with it or not."""
+        """The offset after the furthest message that the group surely received, finished or not."""
         if self.handed is None:
             return None
         return self.handed.offset + (1 if self.handed.done else 0)
 
     def as_handed(self) -> Recovered:
-        """Take that for the offset where nothing else is known."""
+        """Use that as the offset where nothing else is known."""
         offset, by = self.handed_offset, self.handed
         if self.offset is not None or offset is None or by is None:
             return self
@@ -66,10 +66,10 @@ class Recovered(NamedTuple):
 
 
 class LostProgress:
-    """All that tells of a store's progress, read once. Reading changes nothing."""
+    """All evidence of a store's progress, read once. Reading changes nothing."""
 
     def __init__(self, view: StoreView, dealt: Iterable[ConsumedOffsets]) -> None:
-        """Look at a store; ``dealt`` is what messages tell of what groups have dealt with.
+        """Read a store; ``dealt`` is what messages show of what groups have finished.
 
         Raises StoreVersionError for a progress file of a later rmqctl.
         """
@@ -88,7 +88,7 @@ class LostProgress:
 
     @property
     def damaged(self) -> bool:
-        """Whether progress can not be read that there was."""
+        """Whether there was progress that cannot be read."""
         ours = self.files.ours.state
         return ours is not FileState.WHOLE and (
             self.files.java.lost or ours is not FileState.MISSING
@@ -99,7 +99,7 @@ class LostProgress:
     ) -> list[Recovered]:
         """What is known of each queue of each topic that a group has read, sorted.
 
-        ``queues`` are those of topics beyond the ones that tell of progress themselves.
+        ``queues`` are those of topics beyond the ones in the evidence itself.
         """
         places = {*self.present, *self._turns, *self._sights, *self._finished.places()}
         for group, topic in {place[:2] for place in places}:
@@ -125,7 +125,7 @@ class LostProgress:
         handed = self._finished.handed(place)
         return Recovered(place, self.present.get(place), offset, low, high, sight, handed)
 
-    # -- what tells ---------------------------------------------------------------------------
+    # -- sources of evidence ------------------------------------------------------------------
 
     def _of_files(self) -> None:
         files = self.files
@@ -198,7 +198,7 @@ class LostProgress:
 
 
 def _present(root: Path, files: ProgressFiles) -> dict[Place, int]:
-    """What can be read as ever."""
+    """Progress that can still be read."""
     if files.ours.state is FileState.WHOLE:
         return _places(ProgressFile(root).read().offsets())
     if files.ours.state is FileState.MISSING and not files.java.lost:
@@ -221,11 +221,11 @@ def _place(key: str, queue_id: int) -> Place | None:
 
 
 def progress_key(place: Place) -> tuple[str, int]:
-    """The key of a place in storage.configs.progress."""
+    """The key of a queue in storage.configs.progress."""
     group, topic, queue_id = place
     return topic_at_group(topic, group), queue_id
 
 
 def targets_of(rows: Iterable[Recovered]) -> dict[Any, int]:
-    """What is to be written of rows of which something is known."""
+    """What to write, from rows of which something is known."""
     return {progress_key(row.place): row.offset for row in rows if row.offset is not None}

@@ -1,4 +1,4 @@
-"""What retries and dead letters tell: which message of which queue a group could not consume.
+"""Evidence in retries and dead letters: which message of which queue a group could not consume.
 
 Each message that a consumer gives back is stored at once: in the delay topic until its next
 attempt, or as a dead letter. The attempt's number is in the record, the first message's id in
@@ -6,10 +6,10 @@ ORIGIN_MESSAGE_ID. From there on
 
     attempt 1 was read in the queue of the message with that id
     attempt n was read in the group's retry topic, where attempt n - 1 lies
-    or, by one who consumes in order, n times in the queue itself; he sends it away himself
+    or, by an orderly consumer, n times in the queue itself; it sends the retry itself
 
-Left out is what was not given back by a consumer of that queue: what rmqctl has redriven, and
-what a group gave back that reads another one's dead letters (its attempts do not begin at 1).
+Left out is what no consumer of that queue gave back: what rmqctl has redriven, and what came from a
+group that reads dead letters of another group (its attempts do not begin at 1).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def given_back(view: StoreView) -> list[ConsumedOffsets]:
                 back.message.commitlog_offset,
                 back.message.offset_msg_id,
                 Source.RETRY,
-                # A waiting retry that somebody buried is a dead letter of the same attempt.
+                # A waiting retry that was made a dead letter has the same attempt.
                 alive=not (back.dead and told_before),
             )
         )
@@ -100,7 +100,7 @@ def _backs(view: StoreView) -> Iterator[_Back]:
         for message in _messages(view, topic, queue_id):
             target = message.get_property(PROPERTY_REAL_TOPIC)
             if dead and target is not None:
-                continue  # it has waited in the delay topic, and was given back when it came there
+                continue  # its record in the delay topic has the time
             group = _group_of(target or topic)
             origin = message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
             if group and origin and message.get_property(REDRIVES) is None:
@@ -109,7 +109,7 @@ def _backs(view: StoreView) -> Iterator[_Back]:
 
 
 def _group_of(topic: str) -> str | None:
-    """Whose retries or dead letters a topic holds."""
+    """The group whose retries or dead letters a topic holds."""
     for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
         if topic.startswith(prefix):
             return topic.removeprefix(prefix)
@@ -134,9 +134,9 @@ def _retries(
 
 
 def _origin(view: StoreView, topic: str, msg_id: str) -> tuple[int, int] | None:
-    """Queue id and offset of the first message; None if that can not be told for sure.
+    """Queue id and offset of the first message; None if that is not certain.
 
-    A consumer that sends a retry itself (all that consume in order do) names the unique id.
+    A consumer that sends a retry itself (all orderly ones do) names the unique id.
     """
     try:
         _, offset = parse_offset_msg_id(msg_id)

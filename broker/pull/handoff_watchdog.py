@@ -1,4 +1,4 @@
-"""Seeing to it that nobody waits for long behind what a thread does for another one."""
+"""Detecting handoffs that take too long, so that other answers do not wait for them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LOOKS_FOR_NOTHING: Final = 100
 
 
 class Watch:
-    """Looks every 10 ms at what is being done, and tells once of what it sees twice.
+    """Checks every 10 ms what is running, and reports once what it finds twice.
 
-    So that lasts for 10 to 20 ms then. To be woken costs whoever begins something, so the one
-    thread goes on looking for a second while there is nothing, and only then sleeps until it is
-    woken. It starts with the first piece of work.
+    So a report comes after 10 to 20 ms. Waking the thread costs the caller of ``begin``, so the
+    thread goes on checking for a second while nothing runs, and only then sleeps until it is woken.
+    It starts with the first piece of work.
     """
 
     def __init__(self, name: str, late: Callable[[Handoff], object]) -> None:
-        """Call ``late`` with what lasts for too long, in a thread of that name."""
+        """Call ``late`` with work that takes too long, in a thread of that name."""
         self._name = name
         self._late = late
         self._work: Handoff | None = None
@@ -36,11 +36,11 @@ class Watch:
 
     @property
     def work(self) -> Handoff | None:
-        """What is being done."""
+        """The running work."""
         return self._work
 
     def begin(self, work: Handoff) -> None:
-        """Note that ``work`` is begun. Not to be called by two threads at a time.
+        """Note that ``work`` has begun. Two threads may not call this at a time.
 
         Raises RuntimeError if the system gives no thread.
         """
@@ -53,7 +53,7 @@ class Watch:
             self._woken.set()
 
     def end(self, work: Handoff) -> None:
-        """Note that ``work`` is done, or told of; nothing if it is another one by now."""
+        """Note that ``work`` is done or reported; does nothing if other work has begun."""
         if self._work is work:
             self._work = None
 
@@ -71,7 +71,7 @@ class Watch:
                 try:
                     self._late(work)
                 except Exception:
-                    logger.exception("what lasts for too long can not be told of")
+                    logger.exception("a handoff that takes too long could not be reported")
             before = work
             for_nothing = 0 if work is not None else for_nothing + 1
             if for_nothing == _LOOKS_FOR_NOTHING:
@@ -80,7 +80,7 @@ class Watch:
 
     def _sleep(self) -> None:
         self._woken.clear()
-        self._sleeps = True  # before the look: whoever begins does so in the other order
+        self._sleeps = True  # before the check: ``begin`` uses the other order
         if self._work is None and not self._closed.is_set():
             self._woken.wait()
         self._sleeps = False

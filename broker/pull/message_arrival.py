@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 POLL_FILES_MS: Final = 100
-"""How often a store that is open for reading only is looked at if its end is found in its files."""
+"""How often the end of a store that is open for reading only is computed from its files."""
 POLL_PAGE_MS: Final = 5
-"""The same if rmqctl processes write it: one look at a mapped word, 0.2 % of a core."""
+"""The same if rmqctl processes write it: one read of a mapped word, 0.2 % of a core."""
 
 
 class Growing(Protocol):
@@ -19,19 +19,19 @@ class Growing(Protocol):
     def wait(
         self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
     ) -> int:
-        """Wait for records of topics; gives the log's end. May come back early."""
+        """Wait for records of topics; gives the log's end. May return early."""
         ...
 
     def wake(self) -> None:
-        """Have the thread that waits come back, or the next one that does."""
+        """Make the waiting thread return, or the next one that waits."""
         ...
 
 
 class MessageArrivals:
-    """Tells threads that the log has grown.
+    """Notifies threads that the log has grown.
 
-    One of the waiting threads sleeps on the store, for the topics of all, the others on it. Whoever
-    comes with another topic wakes it, so that somebody sleeps for that one too.
+    One of the waiting threads sleeps on the store, for the topics of all; the others sleep on it. A
+    thread with another topic wakes it, so that the sleep covers that topic too.
     """
 
     def __init__(self, store: Growing, log_end: Callable[[], int]) -> None:
@@ -46,11 +46,11 @@ class MessageArrivals:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody may wait any more."""
+        """Whether waiting has ended for all threads."""
         return self._closed
 
     def now(self) -> int:
-        """Give the log's end, to be handed to :meth:`wait` later."""
+        """Give the log's end, for :meth:`wait` later."""
         return self._log_end()
 
     def wait(
@@ -62,8 +62,8 @@ class MessageArrivals:
     ) -> int:
         """Wait until the log's end is not ``known`` or the time is over; gives the log's end.
 
-        Records of other topics than ``topics`` wake nobody. ``until`` ends the wait too, once
-        :meth:`wake` has told to ask it. Comes back at once when closed.
+        Records of other topics than ``topics`` wake no thread. ``until`` ends the wait too; it is
+        checked after :meth:`wake`. Returns at once when closed.
         """
         deadline = time.monotonic() + timeout_ms / 1000
         wanted = None if topics is None else frozenset(topics)
@@ -97,14 +97,14 @@ class MessageArrivals:
                 self._waiting.remove(wanted)
 
     def wake(self) -> None:
-        """Have everybody who waits look again."""
+        """Make all waiting threads check again."""
         with self._lock:
             if self._sleeping:
                 self._store.wake()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Have everybody who waits come back; blocks until nobody sleeps on the store."""
+        """Make all waiting threads return; blocks until no thread sleeps on the store."""
         with self._lock:
             self._closed = True
             while self._sleeping:
@@ -123,9 +123,9 @@ def _covers(slept_for: frozenset[str] | None, wanted: frozenset[str] | None) -> 
 
 
 class Polled:
-    """A store that can only be looked at, every ``interval_ms``.
+    """A store that can only be polled, every ``interval_ms``.
 
-    Readers are not rung: asking for that would be a write.
+    Readers are not woken: registering for that would be a write.
     """
 
     def __init__(self, log_end: Callable[[], int], interval_ms: Callable[[], int]) -> None:
@@ -136,7 +136,7 @@ class Polled:
     def wait(
         self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None = None
     ) -> int:
-        """See Growing.wait; topics make no difference."""
+        """See Growing.wait; topics are ignored."""
         del topics
         deadline = time.monotonic() + timeout_ms / 1000
         while (end := self._log_end()) == known_log_end:

@@ -41,7 +41,7 @@ class OffsetMovedEvents:
         self._now = now
 
     def note(self, request: PullRequest, next_offset: int) -> None:
-        """Store one; a store that does not take it is no reason to refuse the pull."""
+        """Store one; if the store refuses it, the pull is answered all the same."""
         group = request.consumer_group
         event = {
             "consumerGroup": group,

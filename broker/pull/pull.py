@@ -42,9 +42,9 @@ _new: Final = tuple.__new__
 
 
 def pull_status(status: GetMessageStatus, offset: int) -> PullStatus:
-    """Give the answer to a pull at ``offset`` for what the store found.
+    """Give the answer to a pull at ``offset`` for the store's result.
 
-    An empty queue holds nothing new at offset 0, and is the wrong place at any other.
+    An empty queue has nothing new at offset 0; any other offset is outside of it.
     """
     known = _STATUS.get(status)
     if known is not None:
@@ -56,8 +56,8 @@ class Puller:
     """Answers pulls over one store. Safe for threads.
 
     ``group_table`` gives a group's members and subscriptions; ``note_commit`` takes the progress
-    that a pull carries; ``note_moved`` is told of pulls outside of their queue: where they asked,
-    and where they are to go on.
+    that a pull carries; ``note_moved`` is called for pulls outside of their queue, with the offset
+    to go on from.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Puller:
             leave(answer(result))
 
     def _first_answer(self, request: PullRequest, tags: MessageFilter | None) -> PullResult:
-        """Read, and take the progress that came along: a held pull's is not taken twice."""
+        """Read, and take the progress of the pull: a held pull's is not taken twice."""
         result = self._answer(request, tags)
         if request.commit is not None:
             self._note_commit(request.consumer_group, request.commit)
@@ -149,10 +149,10 @@ class Puller:
             ),
         )
 
-    # -- who may pull what --------------------------------------------------------------------
+    # -- permissions --------------------------------------------------------------------------
 
     def _admit(self, request: PullRequest) -> MessageFilter | None:
-        """Check a pull in the order of PullMessageProcessor; gives what it wants."""
+        """Check a pull in the order of PullMessageProcessor; gives its filter."""
         if not self._config.broker_permission & PERM_READ:
             raise NoPermissionError(f"broker {self._config.broker_name} may not be read")
         group = self._groups.for_use(request.consumer_group)
@@ -180,7 +180,7 @@ class Puller:
     def _registered(
         self, request: PullRequest, config: SubscriptionGroupConfig
     ) -> SubscriptionData:
-        """Find what the group said that it wants of the topic."""
+        """Find the group's registered subscription to the topic."""
         group = request.consumer_group
         table = self._group_table(group)
         if table is None:
@@ -206,7 +206,7 @@ class Puller:
 
 
 def _may_wait(request: PullRequest, result: PullResult) -> bool:
-    """Tell whether a pull found nothing *yet*."""
+    """Return whether a pull found nothing *yet*."""
     return (
         result.pull_status is PullStatus.NO_NEW_MSG
         and result.next_begin_offset == request.queue_offset

@@ -1,20 +1,19 @@
-"""Pulls that found nothing yet and wait for it (PullRequestHoldService of 4.9).
+"""Pulls that found nothing yet and are held (PullRequestHoldService of 4.9).
 
-One thread sleeps until something arrives in a topic that somebody waits for, or somebody's time is
-over; nothing wakes it while nothing is held. It answers a held pull
-
+One thread sleeps until something arrives in a topic of a held pull, or the time of a held pull is
+over; it does not wake while nothing is held. It answers a held pull
 * when messages came to its queue of which one may match its subscription (the unit's tag hash;
-  other expressions are asked for the message itself);
-* at the sweep, every 5 s, when its queue has grown at all: what came may not match, but the
+  other expressions are checked against the message itself);
+* at the sweep, every 5 s, when its queue has grown at all: the new messages may not match, but the
   client's offset moves on;
 * when its time is over; when the broker closes.
 
-Each is read once more then and answered with what is there, never held again.
+A held pull is read once more then and answered with the result, never held again.
 
-Who gets an answer may have more to do about it, which may block (``Handoff``): to call a listener.
-For that a thread would have to be woken, and the message waits for it. So this one does it itself,
-where it is for one answer alone: what is offered to it is expected to be quick. If it is not,
-another thread takes its place after 10 to 20 ms (``Watch``).
+An answer may leave work that may block (``Handoff``): calling a listener. Waking a thread for it
+would delay the message. So this thread does the work itself, where it belongs to one answer alone
+and is expected to be quick. If it is not, another thread takes its place after 10 to 20 ms
+(``Watch``).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.broker")
 
 SWEEP_MS: Final = 5_000
-"""How often held pulls are looked through whatever their subscription (PullRequestHoldService)."""
+"""How often held pulls are swept whatever their subscription (PullRequestHoldService)."""
 SHORT_SWEEP_MS: Final = 1_000
 """The same without long polling."""
 AFTER_FAILURE_S: Final = 1.0
@@ -50,9 +49,9 @@ _ANSWERS_S: Final = 0.1
 IN_A_FLOW_MS: Final = 100
 """For how long after a message the next one is soon expected."""
 LOOK_IN_A_FLOW_MS: Final = 5
-"""How often the thread looks around meanwhile: a processor that slept for 20 ms is slow to wake,
-and slow in all that it does next. That costs some 2 % of a core with a few queues."""
-_FEW_QUEUES: Final = 32  # that one may look at so often
+"""How often the thread polls meanwhile: a processor that slept for 20 ms is slow to wake, and slow
+in all that it does next. That costs some 2 % of a core with a few queues."""
+_FEW_QUEUES: Final = 32  # that the thread may poll so often
 _UNITS_AT_ONCE: Final = 1_000
 
 Answer = Callable[["PullResult | Exception"], "Handoff | None"]
@@ -75,9 +74,9 @@ class HeldPull:
 
 
 class HeldPulls:
-    """The table of held pulls and the thread that looks. ``read`` is called in that thread.
+    """The table of held pulls and its thread. ``read`` is called in that thread.
 
-    Without ``notified`` it looks through them every second only (longPollingEnable = false).
+    Without ``notified`` it sweeps them every second only (longPollingEnable = false).
     """
 
     def __init__(
@@ -97,17 +96,17 @@ class HeldPulls:
         self._monotonic_ms = monotonic_ms
         self._lock = threading.Lock()  # guards the five fields below
         self._held: dict[tuple[str, int], list[HeldPull]] = {}
-        self._looks: threading.Thread | None = None  # others only end what they do
+        self._looks: threading.Thread | None = None  # other threads only end their current work
         self._watch = Watch("held-pulls-watch", self._replace)
         self._closed = False
         self._sweep_due = 0
-        self._flows_until = 0  # of the thread that looks
+        self._flows_until = 0  # of that thread
         self._more = threading.Event()
 
     def hold(
         self, request: PullRequest, tags: MessageFilter | None, answer: Answer, suspend_ms: int
     ) -> None:
-        """Hold a pull for so long at most; answers at once if the broker is closing."""
+        """Hold a pull for at most so long; answers at once if the broker is closing."""
         now = self._monotonic_ms()
         pull = HeldPull(request, tags, answer, now + suspend_ms)
         with self._lock:
@@ -131,9 +130,9 @@ class HeldPulls:
             return sum(map(len, self._held.values()))
 
     def notify(self) -> Handoff | None:
-        """Answer those for which a message may have come (notifyMessageArriving).
+        """Answer pulls for which a message may have come (notifyMessageArriving).
 
-        Gives what is left to do about the last one.
+        Gives the work that the last one leaves.
         """
         rest: Handoff | None = None
         came = False
@@ -148,7 +147,7 @@ class HeldPulls:
                     if end > pull.observed and self._may_match(view, queue, pull, end):
                         if rest is not None:
                             last, rest = rest, None
-                            last.leave()  # it waits for no other
+                            last.leave()  # it does not wait for the others
                         rest = self._release(queue, pull)
                         came = True
         except BaseException:
@@ -159,7 +158,7 @@ class HeldPulls:
         return rest
 
     def sweep(self) -> None:
-        """Answer those whose queue has grown (checkHoldRequest)."""
+        """Answer pulls whose queue has grown (checkHoldRequest)."""
         view = self._view()
         for queue, pulls in self._snapshot():
             max_offset = view.max_offset_in_queue(*queue)
@@ -168,17 +167,18 @@ class HeldPulls:
                     leave(self._release(queue, pull))
 
     def expire(self, now: int) -> None:
-        """Answer those whose time is over."""
+        """Answer pulls whose time is over."""
         for queue, pulls in self._snapshot():
             for pull in pulls:
                 if now >= pull.deadline:
                     leave(self._release(queue, pull))
 
     def close(self, within_s: float = MAX_CLOSE_S) -> None:
-        """Answer all, and end the thread: at once, unless it does what may block. Twice is fine.
+        """Answer all, and end the thread: at once, unless it runs work that may block. Calling
+        twice is fine.
 
-        A client that does not come back from its answer is left to its thread after ``within_s``;
-        the others are answered all the same.
+        A client that does not return from its answer is left to its thread after ``within_s``; the
+        others are answered all the same.
         """
         end = time.monotonic() + within_s
         with self._lock:
@@ -188,7 +188,7 @@ class HeldPulls:
         self._more.set()
         self._arrivals.wake()
         if thread is not None and thread is not threading.current_thread():
-            # Half of the time: those that wait for an answer need some of it, too.
+            # Half of the time: the pulls that wait for an answer need some of it, too.
             thread.join(within_s / 2)
             if thread.is_alive():
                 logger.warning(
@@ -201,7 +201,7 @@ class HeldPulls:
     # -- inside -------------------------------------------------------------------------------
 
     def _answer_all(self, end: float) -> None:
-        """Answer what is held, in other threads: where one blocks, the next one goes on."""
+        """Answer held pulls in other threads: where one blocks, the next one goes on."""
         left = deque((queue, pull) for queue, pulls in self._snapshot() for pull in pulls)
 
         def answer() -> None:
@@ -215,7 +215,7 @@ class HeldPulls:
         late, in_time = 0, True
         while left and in_time:
             seconds = min(_ANSWERS_S, end - time.monotonic())
-            in_time = seconds > 0  # else one thread goes on with them, and is not waited for
+            in_time = seconds > 0  # else one thread answers them, and is not joined
             late += not ends_within(max(0.0, seconds), answer, "held-pulls-closing")
         if late:
             logger.warning(
@@ -233,7 +233,7 @@ class HeldPulls:
             count = min(_UNITS_AT_ONCE, max_offset - pull.observed)
             units = view.units(*queue, pull.observed, count)
             if not units:
-                return True  # deleted meanwhile, or not readable: let the answer tell
+                return True  # deleted meanwhile, or not readable: the answer shows it
             for _, _, code in units:
                 if code <= MAX_EXT_ADDR or pull.tags.matches(code):
                     return True
@@ -254,7 +254,7 @@ class HeldPulls:
         result: PullResult | Exception
         try:
             result = self._read(pull.request, pull.tags)
-        except Exception as error:  # noqa: BLE001 - the client is told
+        except Exception as error:  # noqa: BLE001 - the client gets it
             result = error
         try:
             return pull.answer(result)
@@ -267,7 +267,7 @@ class HeldPulls:
             return [(queue, list(pulls)) for queue, pulls in self._held.items()]
 
     def _start_thread(self) -> None:
-        """Start the thread that looks, in place of the one that does; needs the lock."""
+        """Start the thread that answers, in place of the current one; needs the lock."""
         before = self._looks
         self._looks = threading.Thread(target=self._run, name="held-pulls", daemon=True)
         try:
@@ -283,16 +283,17 @@ class HeldPulls:
             try:
                 rest = self._round_and_wait()
             except Exception:
-                # The store was closed, or is not readable: those who wait are told at their time.
+                # The store was closed, or is not readable: held pulls get it when they expire.
                 logger.exception("held pulls could not be looked through")
                 self._more.wait(AFTER_FAILURE_S)
             else:
                 if rest is not None:
                     self._do(rest)
-                rest = None  # while this sleeps, nothing keeps a message
+                rest = None  # a sleeping thread keeps no message alive
 
     def _do(self, rest: Handoff) -> None:
-        """Do what may block, in this thread; or leave it, if nobody could take this one's place."""
+        """Do work that may block in this thread; or leave it, if no thread could replace this
+        one."""
         with self._lock:
             watched = not self._closed
             if watched:
@@ -305,26 +306,27 @@ class HeldPulls:
             return
         try:
             rest()
-        except BaseException:  # an exit, too: others are looked for by this thread
+        except BaseException:  # an exit, too: this thread answers other pulls
             logger.exception("a client could not act on the answer of a pull")
         finally:
             with self._lock:
                 self._watch.end(rest)
 
     def _replace(self, rest: Handoff) -> None:
-        """Have another thread look: this one is kept by what it does."""
+        """Let another thread answer pulls: this one is busy with its work."""
         with self._lock:
             if self._closed or self._watch.work is not rest:
                 return  # it has just ended
             try:
                 self._start_thread()
             except RuntimeError:
-                return  # the system gives none: the watch will tell again
+                return  # the system gives none: the watch reports again
             self._watch.end(rest)
         rest.late()
 
     def _round_and_wait(self) -> Handoff | None:
-        """Answer who can be answered, or sleep until somebody can; gives what is left to do."""
+        """Answer pulls that can be answered, or sleep until one can; gives the work that is
+        left."""
         known = self._arrivals.now()
         timeout_ms = self.round(self._monotonic_ms())
         rest = self.notify() if self._notified else None
@@ -340,14 +342,14 @@ class HeldPulls:
             if few and self._monotonic_ms() < self._flows_until:
                 timeout_ms = min(timeout_ms, LOOK_IN_A_FLOW_MS)
             if self._arrivals.wait(known, timeout_ms, topics, self._more.is_set) != known:
-                return self.notify()  # at once: somebody waits for it
+                return self.notify()  # at once: a client waits for it
         else:
             self._more.wait(timeout_ms / 1000)
         return None
 
     def round(self, now: int) -> int | None:
-        """Answer those whose time is over, and sweep if it is due; gives when to do so again at the
-        latest, in ms from ``now``, None if nothing is held."""
+        """Answer pulls whose time is over, and sweep if it is due; gives the latest time for the
+        next round, in ms from ``now``, None if nothing is held."""
         self.expire(now)
         if now >= self._sweep_due:
             self._sweep_due = now + self._sweep_ms
@@ -360,6 +362,6 @@ class HeldPulls:
 
 
 def leave(rest: Handoff | None) -> None:
-    """Have what may block done by a thread of the client's."""
+    """Leave work that may block to a thread of the client's."""
     if rest is not None:
         rest.leave()

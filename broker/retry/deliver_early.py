@@ -1,9 +1,10 @@
-"""Ending the wait of a delayed message: it goes at once to where it would go, or to the dead.
+"""Ending the wait of a delayed message: it goes at once to its target topic, or to the dead
+letters.
 
-The copy that waits can not be taken out of its queue. It is noted in rmqctl/delays-ended.json, and
+The waiting copy cannot be removed from its queue. It is noted in rmqctl/delays-ended.json, and
 rmqctl's delivery passes over it; a Java broker delivers it all the same. The note comes last, when
-the message is on the device elsewhere. After a kill in between, who ends the wait again finds the
-copy and only notes it; where the wait ends by itself before, the message comes twice.
+the message is on the device elsewhere. After a kill in between, the next attempt finds the copy and
+only notes it; if the delay ends before that, the message comes twice.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _BATCH: Final = 256
-"""Messages of one put: it holds up everybody else."""
+"""Messages of one put, which holds up all other writers."""
 
 
 class EarlyDelivery(NamedTuple):
@@ -61,8 +62,8 @@ class EarlyDeliveryHandler:
     def deliver(self, waiting: Sequence[MessageExt]) -> list[EarlyDelivery]:
         """Deliver messages of the delay topic now, as if their time had come.
 
-        On the device when this returns. Raises NoPermissionError, MessageIllegalError for one
-        that names no topic, and BrokerSystemError if they can not be stored.
+        On the device when this returns. Raises NoPermissionError, MessageIllegalError for a message
+        that names no topic, and BrokerSystemError if they cannot be stored.
         """
         store = self._writable()
         inners: list[MessageInner] = []
@@ -74,7 +75,7 @@ class EarlyDeliveryHandler:
         return self._end(store, waiting, inners)
 
     def bury(self, group: str, waiting: Sequence[MessageExt]) -> list[EarlyDelivery]:
-        """Make dead letters of a group's waiting retries now; as ``deliver`` otherwise.
+        """Make dead letters of a group's waiting retries now; otherwise like ``deliver``.
 
         They keep the reason of their last failure and the number of their attempts.
         """
@@ -126,7 +127,7 @@ class EarlyDeliveryHandler:
 
 
 def _copy(store: MessageStore, message: MessageExt, inner: MessageInner) -> EarlyDelivery | None:
-    """Find what a process has stored that was killed before it could note it."""
+    """Find the copy that a process stored before it was killed, and so could not note."""
     unique_id = message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
     if not unique_id:
         return None

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final
 
 FAILURE_CLASS: Final = "RMQCTL_FAILURE_CLASS"
-"""Type of the exception, or what the listener answered instead."""
+"""Type of the exception, or the listener's answer."""
 FAILURE_MESSAGE: Final = "RMQCTL_FAILURE_MESSAGE"
 """First line of its text."""
 FAILURE_STACK: Final = "RMQCTL_FAILURE_STACK"
@@ -37,13 +37,13 @@ MAX_CLASS_BYTES: Final = 128
 MAX_MESSAGE_BYTES: Final = 256
 MAX_CLIENT_BYTES: Final = 255
 STACK_DIGITS: Final = 12
-_LOOKED_AT: Final = 4  # times what is kept
+_LOOKED_AT: Final = 4  # times the kept length
 
 
 def failure_properties(
     error: BaseException | None, client_id: str, now_ms: int, *, answer: str = ""
 ) -> dict[str, str]:
-    """Describe a failure. ``error`` None: the listener raised nothing but gave ``answer``.
+    """Describe a failure. ``error`` None: the listener raised nothing and returned ``answer``.
 
     Values are UTF-8 of at most the sizes above, without control characters; what is empty is
     left out. Never raises, whatever the exception's own methods do.
@@ -74,7 +74,7 @@ def stack_hash(error: BaseException) -> str:
 
     Line numbers do not count, so that an edit elsewhere in a file changes nothing; nor do folders.
     """
-    from hashlib import sha1  # loads OpenSSL, which who reads reasons does not need
+    from hashlib import sha1  # loads OpenSSL; a reader of reasons does not need it
 
     kind = type(error).__qualname__.encode("utf-8", "replace")
     digest = sha1(kind, usedforsecurity=False)
@@ -88,8 +88,8 @@ def stack_hash(error: BaseException) -> str:
 
 
 def text_of(thing: object) -> str:
-    """Give the first line of the text of an exception, or of what a listener answered. Never
-    raises, whatever its own methods do."""
+    """Give the first line of the text of an exception, or of a listener's answer. Never raises,
+    whatever its own methods do."""
     try:
         text = str(thing)
         return str.strip(text).partition("\n")[0]
@@ -100,8 +100,8 @@ def text_of(thing: object) -> str:
 def _short(text: str, most: int) -> str:
     """Make a property value of at most ``most`` bytes: no control characters, valid UTF-8.
 
-    A text may have megabytes, of which no more is looked at than can be kept, and a few control
-    characters in front of it.
+    A text may have megabytes; no more of it is read than can be kept, plus a few control characters
+    before it.
     """
     text = text[: _LOOKED_AT * most]
     clean = "".join(" " if ord(char) < 32 or 127 <= ord(char) < 160 else char for char in text)

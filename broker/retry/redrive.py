@@ -1,12 +1,12 @@
-"""Redriving: a dead letter is sent once more, to where it came from or elsewhere.
+"""Redriving: a dead letter is sent once more, to its origin or elsewhere.
 
 RocketMQ has nothing like it: its console sends a copy. Two kinds:
 
 * **To its group's retry topic** it is the same message: it keeps its unique id, birth and origin,
-  only this group gets it, and it has all its attempts before it again.
-* **To any other topic** it is a new message with an id of its own, for whoever reads that topic.
+  only this group gets it, and its attempts begin again.
+* **To any other topic** it is a new message with an id of its own, for the readers of that topic.
 
-Either way it carries the producer's properties, flag and body (packed as it is), none of the traces
+Both carry the producer's properties, flag and body (compressed as it is), no traces of earlier
 of its attempts, and the properties of redrive_properties.py.
 """
 
@@ -71,8 +71,8 @@ class RedriveHandler:
 
         ``run`` goes into its properties. A topic that does not exist is made as for any send, the
         group's retry topic as for a message given back. Raises NoPermissionError on a read-only
-        store, what Broker.send raises, and SubscriptionGroupNotExistError where groups are not made
-        by use.
+        store, the errors of Broker.send, and SubscriptionGroupNotExistError where groups are not
+        made by use.
         """
         if not self._writable:
             raise NoPermissionError(READ_ONLY)
@@ -92,7 +92,7 @@ class RedriveHandler:
             options = options._replace(
                 born_timestamp=dead.born_timestamp,
                 born_host=dead.born_host,
-                # Or a group that retries nothing would have it among its dead letters at once.
+                # Else a group without retries would make it a dead letter again at once.
                 max_reconsume_times=1,
             )
         properties |= lineage_properties(dead, run)

@@ -1,10 +1,10 @@
-"""Where a redriven message comes from: user properties that lead back to its dead letter.
+"""Origin of a redriven message: user properties that lead back to its dead letter.
 
 RocketMQ knows no redriving: a dead letter that is sent again is a new message. These names are
 ordinary user properties, so any client can read them.
 
-A client that gives such a message back keeps them, and so does its next dead letter: that is how
-the count goes on.
+A client that gives such a message back keeps them, and so does its next dead letter: so the count
+continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REDRIVES: Final = "RMQCTL_REDRIVES"
 REDRIVE_DEAD: Final = "RMQCTL_REDRIVE_DEAD"
 """The dead letter's own (offset) id."""
 REDRIVE_ORIGIN: Final = "RMQCTL_REDRIVE_ORIGIN"
-"""ORIGIN_MESSAGE_ID of the first dead letter: what was consumed first."""
+"""ORIGIN_MESSAGE_ID of the first dead letter: the message that was consumed first."""
 REDRIVE_UNIQUE: Final = "RMQCTL_REDRIVE_UNIQUE"
 """Unique id of the message that died first."""
 REDRIVE_RUN: Final = "RMQCTL_REDRIVE_RUN"
@@ -67,7 +67,7 @@ KEPT_RESERVED: Final = frozenset(
 
 
 def redrive_count(properties: Mapping[str, str]) -> int:
-    """Read how often a message was redriven, 0 for one that never was, or whose count is none."""
+    """Read how often a message was redriven; 0 without a valid count."""
     text = properties.get(REDRIVES, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 

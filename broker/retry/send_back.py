@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FIRST_RETRY_LEVEL: Final = 3
 """Delay level of the first retry where the broker decides; each further one is a level higher."""
 BATCH_BYTES: Final = 1 << 20
-"""Bytes of bodies after which a put ends, so that the gate is not held for long."""
+"""Bytes of bodies after which a put ends, to limit how long the write lock is held."""
 _ILLEGAL: Final = (PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
@@ -55,8 +55,8 @@ class _Target(NamedTuple):
 class SendBackHandler:
     """Stores messages for their next attempt. Holds no state; safe for threads.
 
-    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` gives the
-    message at a commit log offset; ``choose`` a number below its argument.
+    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` reads the
+    message at a commit log offset; ``choose`` gives a number below its argument.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class SendBackHandler:
     def send_message_back(self, request: SendBackRequest) -> None:
         """Store a message again; see Broker.send_message_back.
 
-        A group without retry queues has its message dropped, and that is no error: as in RocketMQ.
+        A group without retry queues drops its message without an error, as in RocketMQ.
         """
         (refusal,) = self.send_messages_back((request,))
         if refusal is not None:
@@ -118,9 +118,9 @@ class SendBackHandler:
         numbers: Sequence[int],
         refusals: list[RocketMQError | None],
     ) -> None:
-        """Put records as one batch; what hinders that is noted for each of ``numbers``.
+        """Put records as one batch; an error is noted for each of ``numbers``.
 
-        If one of them is to blame, each is put alone.
+        If one of them causes it, each is put alone.
         """
         if not inners:
             return
@@ -130,8 +130,8 @@ class SendBackHandler:
             refusals[number] = self._refusal((inner,))[0] if alone else refusal
 
     def _refusal(self, inners: Sequence[MessageInner]) -> tuple[RocketMQError | None, bool]:
-        """Put all of the records or none; says why none, and whether it is for what one is like."""
-        assert self._put is not None  # _target has asked
+        """Put all records or none; gives the error, and whether one record's content causes it."""
+        assert self._put is not None  # _target has checked
         try:
             result = self._put(prepared(inners))
         except MessageIllegalError as error:
@@ -144,7 +144,7 @@ class SendBackHandler:
         return BrokerSystemError(reason), result.status in _ILLEGAL
 
     def _target(self, name: str) -> _Target:
-        """Find a group and its retry topic, which are made where they are new."""
+        """Find a group and its retry topic; new ones are created."""
         group = self._groups.for_use(name)
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
@@ -160,7 +160,7 @@ class SendBackHandler:
     def _again(self, request: SendBackRequest, targets: dict[str, _Target]) -> MessageInner | None:
         """Make the record of a request; None if the message is dropped.
 
-        ``targets`` are those of the requests before it: who may do what is asked once for all.
+        ``targets`` are those of the requests before it: permissions are checked once for all.
         """
         target = targets.get(request.group)
         if target is None:
@@ -172,9 +172,9 @@ class SendBackHandler:
         queue_id = self._choose(queues) if queues > 1 else 0
         try:
             message = self._look(request.commitlog_offset)
-        except OSError as error:  # its neighbours go back all the same
+        except OSError as error:  # the other messages go back all the same
             what = f"the message at {request.commitlog_offset} of the commit log"
-            raise BrokerSystemError(f"{what} can not be read: {error}") from error
+            raise BrokerSystemError(f"{what} cannot be read: {error}") from error
         if message is None:
             raise BrokerSystemError(
                 f"no message begins at {request.commitlog_offset} of the commit log; "
@@ -204,9 +204,9 @@ class SendBackHandler:
         queue_id: int,
         properties: dict[str, str],
     ) -> MessageInner:
-        """Make the record; a reason that does not fit is left out rather than the message."""
+        """Make the record; a reason that does not fit is left out, not the message."""
         times = message.reconsume_times + 1
-        for name in FAILURE_PROPERTIES:  # they tell of the failure before
+        for name in FAILURE_PROPERTIES:  # they describe the failure before
             properties.pop(name, None)
         if request.failure and self._keep_reasons:
             reasons = request.failure

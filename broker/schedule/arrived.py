@@ -1,12 +1,12 @@
-"""Which messages of a delay level have arrived already, as the log tells.
+"""Which messages of a delay level have been delivered already, according to the log.
 
-What stores a copy and then says how far it is may be killed between the two. So the next
-process looks for the copies: a delivered message is the record that waits, but for its topic and
+A process that stores a copy and then notes its offset may be killed between the two. So the next
+process searches for the copies: a delivered message is the waiting record, except for its topic and
 its queue. Copies of one level come into each of their queues in the order in which they waited, and
-behind the place of the log that was noted (storage.configs.delivery_notes).
+after the noted log offset (storage.configs.delivery_notes).
 
 Without a note, as after a Java broker, the search begins where the first message was due. Copies of
-messages before that one may lie there, too: then only a message with a unique id is known again.
+earlier messages may lie there, too: then only a message with a unique id can be recognised.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 512
 _CLOCK_MS: Final = 60_000
-"""A clock that was set back by more than this lets a delivery look older than its search."""
+"""A clock that was set back by more than this makes a delivery look older than its search."""
 
 _Target = tuple[str, int]
 _Content = tuple[frozenset[tuple[str, str]], bytes, int, int, int]
 
 
 class Since(NamedTuple):
-    """Where copies begin: at a place of the log, and not before a time (ms) unless it is None."""
+    """Where copies begin: at a log offset, and not before a time (ms) unless it is None."""
 
     log_offset: int
     time_ms: int | None
@@ -48,7 +48,7 @@ class Since(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """Where a level goes on, and what has arrived of the messages behind."""
+    """Where a level goes on, and which of the messages after that have been delivered."""
 
     offset: int
     others: frozenset[int]
@@ -64,7 +64,7 @@ class _Waiting(NamedTuple):
 
 
 class DeliveredMessages:
-    """Looks for copies of one level's messages. Reading only."""
+    """Searches for copies of one level's messages. Only reads."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class DeliveredMessages:
         self._at: dict[_Target, int] = {}
 
     def after(self, offset: int) -> Arrived:
-        """Look at the messages from ``offset`` on, as far as some of them have arrived."""
+        """Check the messages from ``offset`` on, as far as some of them have been delivered."""
         first, others, at = offset, set[int](), offset
         while units := self._view.unit_bytes(SCHEDULE_TOPIC, self._queue_id, at, _BATCH):
             waiting = self._waiting(at, units)
@@ -114,14 +114,14 @@ class DeliveredMessages:
         return found
 
     def _arrived(self, waiting: list[_Waiting]) -> set[int]:
-        """Give the offsets of those that have arrived."""
+        """Give the offsets of those that have been delivered."""
         targets: dict[_Target, list[_Waiting]] = {}
         for one in waiting:
             targets.setdefault(one.target, []).append(one)
         return {offset for target, wanted in targets.items() for offset in self._of(target, wanted)}
 
     def _of(self, target: _Target, wanted: list[_Waiting]) -> list[int]:
-        """Look for copies in one queue, on from where the last one was found."""
+        """Search for copies in one queue, on from the last one that was found."""
         left = Counter(one.content for one in wanted)
         # A record of the second version becomes one of the first: a byte less for its topic. A
         # Java broker puts the properties in another order, with or without a last separator.
@@ -155,7 +155,7 @@ class DeliveredMessages:
         return arrived
 
     def _first(self, target: _Target) -> int:
-        """The first offset of a queue at or behind the place where copies begin."""
+        """The first offset of a queue at or after the log offset where copies begin."""
         view, (place, time_ms, _) = self._view, self._since
         low, high = view.queue_bounds(*target)
         if time_ms is not None and low < high:
@@ -182,7 +182,7 @@ def _content(message: MessageExt) -> _Content:
         frozenset(
             (name, properties[name])
             for name in properties
-            if name != PROPERTY_INNER_MULTI_QUEUE_OFFSET  # told anew with each record
+            if name != PROPERTY_INNER_MULTI_QUEUE_OFFSET  # made anew for each record
         ),
         message.stored_body,
         message.born_timestamp,

@@ -1,9 +1,9 @@
 """The messages that wait in one delay level (DeliverDelayedMessageTimerTask of 4.9).
 
 They lie in one queue of SCHEDULE_TOPIC_XXXX in the order in which they were stored, so the first
-one decides when something is to be done. Java looks every 100 ms; here each look tells when the
-next one is due. If nothing waits, that is the level's delay later: whatever is stored from now on
-is not due before. So delivery is as exact, and an idle store is looked at once a second.
+one decides when to act. Java checks every 100 ms; here each run gives when the next one is due. If
+nothing waits, that is the level's delay later: whatever is stored from now on is not due before. So
+delivery is as exact, and an idle store is checked once a second.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.broker")
 
 DELAY_FOR_A_WHILE_MS: Final = 100
-"""When to try again what did not work."""
+"""When to retry after a failure."""
 BATCH_UNITS: Final = 512
 """Messages that are delivered with one put, at most."""
 BATCH_BYTES: Final = 1 << 20
-"""Bytes of records after which a batch ends, so that the gate is not held for long."""
+"""Bytes of records after which a batch ends, to limit how long the write lock is held."""
 _NAMES: Final = RecordNames(PROPERTY_REAL_TOPIC, PROPERTY_REAL_QUEUE_ID, TRANS_HALF_TOPIC)
 
 
 class DelayLevel:
     """Delivers one level. For one thread at a time.
 
-    ``offset`` is the queue offset to look at next. ``delivered`` is what delayOffset.json is to
-    say, None until something was delivered or loaded. ``ended`` tells which messages of a queue of
-    the topic were sent before their time: those are passed over. ``intend`` is told the level, a
+    ``offset`` is the next queue offset to check. ``delivered`` is the offset for delayOffset.json,
+    None until something was delivered or loaded. ``ended`` tests whether messages of a queue of the
+    topic were sent before their time: those are passed over. ``intend`` is called with the level, a
     queue offset and the log's end before messages from that offset on are stored.
     """
 
@@ -83,8 +83,8 @@ class DelayLevel:
     def load(self, offset: int | None, note: DeliveryNote | None = None) -> None:
         """Begin at a saved offset, corrected into the queue's bounds; None: at 0.
 
-        What has arrived already is passed over: the process that delivered it may have been killed
-        before it could say so. ``note`` is what that process was about to do.
+        Messages that have been delivered already are passed over: the process that delivered them
+        may have been killed before it noted them. ``note`` is what that process was about to do.
         """
         self.offset = 0 if offset is None else self._within_bounds(offset)
         self.delivered = None if offset is None else self.offset
@@ -92,7 +92,7 @@ class DelayLevel:
         unit = self._view().unit(SCHEDULE_TOPIC, self.queue_id, self.offset)
         if unit is None:
             return
-        from .arrived import DeliveredMessages  # a level where nothing waits does not need it
+        from .arrived import DeliveredMessages  # not needed where nothing waits
 
         since = self._since(unit[0], unit[2], note)
         reached = DeliveredMessages(self._view(), self.queue_id, since, self._ended).after(
@@ -123,11 +123,10 @@ class DelayLevel:
         return since_due(place, min(now, self._deliver_timestamp(tags_code, self.offset, now)))
 
     def run(self) -> int:
-        """Deliver what is due, at most a batch; gives when to come again, ms since the epoch."""
+        """Deliver what is due, at most a batch; gives when to run again, ms since the epoch."""
         view = self._view()
         units = view.unit_bytes(SCHEDULE_TOPIC, self.queue_id, self.offset, BATCH_UNITS)
-        # Asked for after the units were read, or a message stored in between would seem to come
-        # from the future.
+        # Read after the units, or a message stored in between would seem to come from the future.
         now = self._now()
         if not units:
             return self._pass_over(now)
@@ -145,7 +144,7 @@ class DelayLevel:
         return following
 
     def settle(self) -> None:
-        """Wait for what is under way: nothing here."""
+        """Wait for pending puts: none here."""
 
     def _deliver(self, units: bytes) -> bool:
         """Store what these units name, the first at ``offset``, and advance; False: not all."""
@@ -169,14 +168,14 @@ class DelayLevel:
         return True
 
     def _note_intent(self) -> None:
-        """Say where the log ends before messages from ``offset`` on are stored."""
+        """Note where the log ends before messages from ``offset`` on are stored."""
         self._intend(self.level, self.offset, self._view().log_max_offset())
 
     def _deliver_usual(self, units: bytes) -> bytes:
-        """Store what compiled code sees to, and advance; gives the units that are left.
+        """Store what compiled code handles, and advance; gives the units that are left.
 
-        Those of records that are not as usual, and of what the store does not take: one by one it
-        will be seen what is to blame.
+        Those are units of unusual records, and of records that the store refuses: they are stored
+        one by one to find the cause.
         """
         while units and not self._arrived and not self._ended(self.queue_id):
             made = self._view().readdressed(
@@ -192,7 +191,7 @@ class DelayLevel:
         return units
 
     def _put_each(self, inners: Sequence[MessageInner], ends: Sequence[int]) -> bool:
-        """Put one by one: perhaps only one of them is to blame. False: one was not stored."""
+        """Put one by one: perhaps only one of them is the cause. False: one was not stored."""
         for inner, end in zip(inners, ends, strict=True):
             if not self._put_all([inner]):
                 return False
@@ -200,8 +199,8 @@ class DelayLevel:
         return True
 
     def _read(self, offset: int, units: bytes) -> list[MessageInner | None]:
-        """Read delayed messages as what they become; None for each that is gone, or goes nowhere,
-        or is there already."""
+        """Read delayed messages as their real messages; None for each that is gone, has no target,
+        or has been delivered already."""
         ended, arrived = self._ended(self.queue_id), self._arrived
         messages = self._view().messages_of_units(SCHEDULE_TOPIC, self.queue_id, offset, units)
         if arrived and max(arrived) < offset:
@@ -239,7 +238,7 @@ class DelayLevel:
         return now if due > now + self.delay_ms + CLOCK_STEP_MS else due
 
     def _pass_over(self, now: int) -> int:
-        """Find where to go on if no unit lies at the offset."""
+        """Find where to go on if there is no unit at the offset."""
         nearest = self._within_bounds(self.offset)
         if nearest == self.offset:
             found = self._view().get_message(SCHEDULE_TOPIC, self.queue_id, nearest, 1)

@@ -1,4 +1,4 @@
-"""What a delayed message becomes when its time has come (ScheduleMessageService.messageTimeup)."""
+"""The real message of a delayed one whose time has come (ScheduleMessageService.messageTimeup)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ logger = logging.getLogger("rmqctl.broker")
 
 
 def message_timeup(message: MessageExt) -> MessageInner | None:
-    """Make the record for the real topic; None if the message can not be delivered to one.
+    """Make the record for the real topic; None if the message cannot be delivered to one.
 
     Its properties stay as they are: consumers still see DELAY, REAL_TOPIC and REAL_QID. A half
-    message is never delivered this way. Java tries for ever what names no real topic; here it is
-    passed over, as what can not be read is.
+    message is never delivered this way. Java retries a message without a real topic without end;
+    here it is passed over, like an unreadable one.
     """
-    properties = message.properties  # looked into several times from here on
+    properties = message.properties  # read several times from here on
     topic = properties.get(PROPERTY_REAL_TOPIC)
     queue_id = properties.get(PROPERTY_REAL_QUEUE_ID, "")
     if not topic or not (queue_id.isascii() and queue_id.isdigit()):

@@ -1,10 +1,10 @@
-"""How far delayed delivery is, in config/delayOffset.json, and what it is about to do.
+"""Offsets of delayed delivery, in config/delayOffset.json, and what it is about to do.
 
 The offsets are written with each batch, so that a Java broker that opens the store after a kill
-delivers one batch again at most; the notes before each batch (storage.configs.delivery_notes), so
-that rmqctl delivers none again. Neither waits for the device: that is done every 10 s while
-something is delivered, and at the end, by another thread than the one that delivers, or messages
-would be late by it. Only the process that is elected to deliver writes the files.
+delivers one batch again at most. The notes are written before each batch
+(storage.configs.delivery_notes), so that rmqctl delivers none again. Neither waits for the device:
+another thread syncs every 10 s while something is delivered, and at the end, because the delivering
+thread would be late. Only the process that is elected to deliver writes the files.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ logger = logging.getLogger("rmqctl.broker")
 
 
 class DelayOffsets:
-    """The files and their timer. ``delivered`` gives the levels that were delivered from, or
-    loaded.
+    """The files and their timer. ``delivered`` gives the levels with deliveries, or loaded ones.
 
     Safe for threads.
     """
@@ -46,7 +45,7 @@ class DelayOffsets:
             return self._saved
 
     def notes(self) -> Mapping[int, DeliveryNote]:
-        """Read what the process before was about to do."""
+        """Read what the previous process was about to do."""
         try:
             return self._notes.read()
         except OSError:
@@ -57,13 +56,13 @@ class DelayOffsets:
         """Note what a level is about to deliver."""
         try:
             self._notes.write(level, DeliveryNote(offset, log_offset))
-        except OSError:  # the note before holds, too
+        except OSError:  # the previous note is valid, too
             if not self._cannot_note:
                 self._cannot_note = True
                 logger.exception("delivery goes on without notes: after a kill it takes longer")
 
     def write(self) -> None:
-        """Write how far delivery is, without waiting for the device where that can be."""
+        """Write the delivery offsets, without waiting for the device where that is possible."""
         with self._lock:
             offsets = {**self._saved, **self._delivered()}
             if offsets != self._saved:
@@ -71,7 +70,7 @@ class DelayOffsets:
                 self._saved = offsets
 
     def tick(self, now_ms: int) -> int:
-        """Have the device hold the file if it is time; gives when to call again, ms."""
+        """Sync the file if it is time; gives when to call again, ms."""
         latest = now_ms + self._interval_ms
         if self._due is None or self._due > latest:  # the start; or the clock was moved back
             self._due = latest
@@ -81,11 +80,11 @@ class DelayOffsets:
         return self._due
 
     def persist(self) -> None:
-        """Write the file unless it says so already, and sync it. Raises StoreNotWritableError."""
+        """Write the file unless it is up to date, and sync it. Raises StoreNotWritableError."""
         self.write()
         self._file.sync()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self._notes.close()
         self._file.close()

@@ -1,9 +1,9 @@
-"""Delayed delivery that reads on while puts are under way (HandlePutResultTask of 4.9).
+"""Delayed delivery that reads on while puts are pending (HandlePutResultTask of 4.9).
 
-``enableScheduleAsyncDeliver``: each message that is due is handed to a thread which stores it, and
-waits in a queue until it is known what became of it. The level's offset advances over the finished
-head of the queue only, so nothing is passed over that is not stored. One whose put failed is tried
-again, 100 ms later each time; while it has failed often the level hands out nothing more.
+``enableScheduleAsyncDeliver``: each message that is due goes to a thread which stores it, and waits
+in a queue for its result. The level's offset advances only over the finished head of the queue, so
+no message is passed over that is not stored. A failed put is tried again, 100 ms later each time;
+after many failures the level submits nothing more.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.broker")
 
 DELAY_FOR_A_SLEEP_MS: Final = 10
-"""How often results are looked at."""
+"""How often results are checked."""
 RESEND_STEP_MS: Final = 100
 LONGEST_RESEND_PAUSE_MS: Final = 60_000
 _LAST_PUTS_S: Final = 1.0
-"""Closing waits so long for puts that are under way."""
+"""How long closing waits for pending puts."""
 
 
 class PutResultProcess:
-    """A put that is under way: which message, and how often it has failed."""
+    """A pending put: its message, and the number of its failures."""
 
     __slots__ = ("future", "offset", "resend_at", "resend_count", "unit")
 
@@ -49,7 +49,7 @@ class PutResultProcess:
         self.resend_at: int | None = None
 
     def finished_well(self, skip_after: int) -> bool:
-        """Whether the message was stored, or can not be read (any more)."""
+        """Whether the message was stored, or cannot be read (any more)."""
         error = self.future.exception()
         if error is None:
             result = self.future.result()
@@ -85,11 +85,11 @@ class PendingDelayLevel(DelayLevel):
 
     @property
     def pending(self) -> int:
-        """Puts that are under way, or wait behind one that is."""
+        """Number of puts that are running, or wait for an earlier one."""
         return len(self._pending)
 
     def run(self) -> int:
-        """Look at results, hand out what is due; gives when to come again."""
+        """Check results, submit what is due; gives when to run again."""
         self._handle_results()
         following = super().run()
         if self._pending:
@@ -97,8 +97,8 @@ class PendingDelayLevel(DelayLevel):
         return following
 
     def settle(self) -> None:
-        """Wait a moment for puts that are under way; failed and late ones are left for the next
-        start, which finds what a late one has stored."""
+        """Wait a moment for pending puts; failed and late ones are left for the next start, which
+        finds what a late one has stored."""
         if self._executor is not None:
             wait([process.future for process in self._pending], _LAST_PUTS_S)
             self._executor.shutdown(wait=False, cancel_futures=True)
@@ -123,7 +123,7 @@ class PendingDelayLevel(DelayLevel):
         return True
 
     def _advance(self) -> None:
-        """Let go of the finished head of the queue."""
+        """Remove the finished head of the queue."""
         pending = self._pending
         while pending and pending[0].future.done() and not pending[0].future.cancelled():
             if not pending[0].finished_well(self._max_resends * 2):
@@ -131,7 +131,7 @@ class PendingDelayLevel(DelayLevel):
             self.delivered = pending.popleft().offset + 1
 
     def _handle_results(self) -> None:
-        """Advance over what is stored; try again what is not, when its pause is over."""
+        """Advance over stored messages; retry failed ones when their pause is over."""
         self._advance()
         if not self._pending or not self._pending[0].future.done():
             return

@@ -1,8 +1,9 @@
 """Delayed delivery (ScheduleMessageService of 4.9): 18 levels, driven by ticks.
 
-One process of a store does it, the one that is elected to run the timed services. How far it is
-lies in config/delayOffset.json (offsets.py), written with each batch. The next process looks in the
-log for what the one before has delivered without saying so (arrived.py): after a kill nothing comes
+One process of a store does it: the one elected to run the timed services. Its offsets are in
+config/delayOffset.json (offsets.py), written with each batch. The next process searches the log for
+messages that the previous one delivered and did not note (arrived.py): after a kill nothing comes
+again, and nothing is lost.
 again, and nothing is lost.
 """
 
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.broker")
 
 DELAY_FOR_A_PERIOD_MS: Final = 10_000
-"""When to try again after something unexpected."""
+"""When to retry after an unexpected error."""
 
 
 class LevelProgress(NamedTuple):
-    """How far a level is: the next offset to deliver, and the queue's end."""
+    """Position of a level: the next offset to deliver, and the queue's end."""
 
     level: int
     offset: int
@@ -43,9 +44,8 @@ class LevelProgress(NamedTuple):
 class ScheduleMessageService:
     """Delivers delayed messages of one store. For one thread; call ``shutdown`` at the end.
 
-    ``put`` is MessageStore.put, ``now`` the store's clock, ms. ``settle`` finishes what a writer
-    that was killed has left in the log. ``offsets`` is to be ticked too, by another thread if there
-    is one.
+    ``put`` is MessageStore.put, ``now`` the store's clock, ms. ``settle`` completes what a killed
+    writer left in the log. ``offsets`` needs ticks too, from another thread if there is one.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class ScheduleMessageService:
     def tick(self, now_ms: int) -> int:
         """Do what is due; gives when to call again, ms since the epoch, perhaps at once.
 
-        A level that fails is tried again 10 s later; the others go on. Raises CorruptFileError for
-        a delayOffset.json that can not be read.
+        A level that fails runs again 10 s later; the others go on. Raises CorruptFileError for
+        a delayOffset.json that cannot be read.
         """
         if self._due is None:
             self._settle()
@@ -89,7 +89,7 @@ class ScheduleMessageService:
             self.offsets.write()
             self._due = [now_ms] * len(self._levels)
         for number, level in enumerate(self._levels):
-            # Further ahead than it can have been said: the clock was moved back.
+            # Further ahead than any due time: the clock was moved back.
             if not now_ms < self._due[number] <= now_ms + _longest_pause(level):
                 try:
                     self._due[number] = level.run()
@@ -100,14 +100,14 @@ class ScheduleMessageService:
         return min(self._due)
 
     def shutdown(self) -> None:
-        """Wait for what is under way and write how far each level is. Twice is fine."""
+        """Wait for pending puts and write the offset of each level. Calling twice is fine."""
         for level in self._levels:
             level.settle()
         self.offsets.persist()
         self.offsets.close()
 
     def progress(self) -> list[LevelProgress]:
-        """Tell how far each level is (ScheduleMessageService.buildRunningStats)."""
+        """Give the position of each level (ScheduleMessageService.buildRunningStats)."""
         view = self._view()
         return [
             LevelProgress(

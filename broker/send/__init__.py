@@ -1,1 +1,1 @@
-"""What is stored of what producers send."""
+"""Storing what producers send."""

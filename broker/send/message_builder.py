@@ -7,9 +7,9 @@ Delay level    stored in SCHEDULE_TOPIC_XXXX, queue level - 1, with REAL_TOPIC a
 Half message   TRAN_MSG=true: stored in RMQ_SYS_TRANS_HALF_TOPIC, queue 0, with REAL_TOPIC and
                REAL_QID, without transaction bits; WAIT stays (TransactionalMessageBridge)
 
-Java writes properties in the order of its hash map, which means nothing: here the producer's come
-first, as they were given. Where the broker stores a message again, under another topic, the bytes
-of its properties stay as they are unless something in them changes.
+Java writes properties in the order of its hash map, which has no meaning: here the producer's come
+first, in their order. Where the broker stores a message again, under another topic, the bytes of
+its properties stay as they are unless a property changes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from storage.format.message import Message, MessageExt
     from storage.format.prepared import PreparedRecords
 
-_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+_new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in half the time
 _WAIT = "true"
 _LIGHT_OFFSETS = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
@@ -109,14 +109,14 @@ class MessageBuilder:
         check_body_size(message.body, self._max_message_size)
         properties = dict(message.properties)
         schedule = self.schedule(properties)
-        # Java's constructor of Message sets WAIT; who sends to a retry topic has replaced it.
+        # Java's constructor of Message sets WAIT; clients replace it for a retry topic.
         wait = properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)
         if wait is None and not message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             wait = _WAIT
         unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
         properties[PROPERTY_CLUSTER] = self._cluster
-        # A retry of clients before 4.6.1 still says TRAN_MSG (SendMessageProcessor.sendMessage; the
-        # asynchronous path of 4.9 has forgotten it, and loses the message).
+        # A retry of clients before 4.6.1 still has TRAN_MSG (SendMessageProcessor.sendMessage; the
+        # asynchronous path of 4.9 does not handle it, and loses the message).
         retried = origin.reconsume_times > 0 and schedule.level > 0
         if is_half(properties) and not retried:
             self._check_half(schedule)
@@ -137,8 +137,8 @@ class MessageBuilder:
     ) -> tuple[PreparedRecords, str] | None:
         """Encode the messages of a batch if all are plain; with it their msg_ids with commas.
 
-        ``unique_ids[i]`` is for message i if it has none, None: all have theirs. None if one is not
-        plain, or together they are too large: then ``build_items`` is asked.
+        ``unique_ids[i]`` is for message i if it has none, None: all have theirs. Returns None if
+        one is not plain, or together they are too large: then use ``build_items``.
         """
         topic, most = messages[0].topic, self._max_message_size
         added = self._added_to_items
@@ -157,9 +157,7 @@ class MessageBuilder:
             check_body_size(message.body, self._max_message_size)
             properties = dict(message.properties)
             if PROPERTY_DELAY_TIME_LEVEL in properties and self.schedule(properties).level:
-                raise MessageIllegalError(
-                    "a batch can not be delayed; send its messages one by one"
-                )
+                raise MessageIllegalError("a batch cannot be delayed; send its messages one by one")
             if PROPERTY_TRANSACTION_PREPARED in properties and is_half(properties):
                 raise MessageIllegalError("a batch holds no half messages; send them one by one")
             msg_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
@@ -181,7 +179,7 @@ class MessageBuilder:
         """
         shared = dict(properties or {})
         if shared.pop(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, None) is not None:
-            raise MessageIllegalError("messages of a column can not share one UNIQ_KEY")
+            raise MessageIllegalError("messages of a column cannot share one UNIQ_KEY")
         if is_half(shared):
             raise MessageIllegalError("a column holds no half messages; send them one by one")
         schedule = self.schedule(shared)
@@ -254,7 +252,7 @@ class MessageBuilder:
             raise MessageIllegalError(str(error)) from error
         except UnicodeEncodeError as error:
             raise MessageIllegalError("a property holds characters that are no Unicode") from error
-        # A name ends at its U+0001; another one lies in a value, which the format could hold.
+        # A name ends at its U+0001; a further one is part of a value, which the format could hold.
         if encoded.count(b"\x01") != encoded.count(b"\x02") + 1:
             check_properties(properties)
         check_properties_size(encoded)
@@ -265,7 +263,7 @@ class MessageBuilder:
             raise NoPermissionError("this broker takes no transaction messages")
         if schedule.level:
             # RocketMQ's client drops the level; its broker would lose the message.
-            raise MessageIllegalError("a transaction message can not be delayed; drop its level")
+            raise MessageIllegalError("a transaction message cannot be delayed; drop its level")
 
     def _inner(
         self,
@@ -297,7 +295,7 @@ class MessageBuilder:
 
 
 def is_half(properties: Mapping[str, str]) -> bool:
-    """Tell whether properties are those of a half message (Boolean.parseBoolean of TRAN_MSG)."""
+    """Return whether properties are those of a half message (Boolean.parseBoolean of TRAN_MSG)."""
     return properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
 
 
@@ -315,11 +313,11 @@ def stored_again(
 ) -> MessageInner:
     """Make a record of a stored message under another topic; None keeps what the message has.
 
-    The body stays packed; birth, tag, keys and the first broker's address stay, too. The old
+    The body stays compressed; birth, tag, keys and the first broker's address stay, too. The old
     record's prepared offset does not (MessageExtBrokerInner of 4.9), nor do its offsets in light
-    queues: those units name the old record, and recovery would take them for this one's.
+    queues: those units name the old record, and recovery would assign them to this one.
     """
-    before = message.properties  # looked into several times: the object's own ways take longer
+    before = message.properties  # read several times: the object's own access takes longer
     if properties is None:
         properties = message.property_bytes.removesuffix(b"\x02")
         if _LIGHT_OFFSETS in properties:

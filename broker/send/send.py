@@ -54,7 +54,7 @@ _MULTI_TAG: Final = "MULTI_TAG"
 _BATCH_ITEM_HEAD: Final = 22
 """Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
 
-_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+_new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in half the time
 _SEND_OK: Final = SendStatus.SEND_OK
 _PUT_OK: Final = PutMessageStatus.PUT_OK
 _OPTIONS: Final = SendTemplate._fields.index("options")
@@ -153,9 +153,10 @@ class Sender:
         return self._sent(self._store_batch(records, whole=True), topic, queue_id, msg_ids)
 
     def _remember(self, topic: TopicConfig, options: SendOptions, origin: Origin) -> None:
-        """Have the next messages of this topic go the short way, if the client says the same."""
+        """Prepare the fast path for the next messages of this topic, if the client sends the same
+        options."""
         changes = self._topics.changes()
-        if self._topic(topic.topic_name, options) is topic:  # behind the look at the number
+        if self._topic(topic.topic_name, options) is topic:  # after the number was read
             self._ways[topic.topic_name] = send_template(
                 topic,
                 options,
@@ -170,7 +171,8 @@ class Sender:
     def _sent(
         self, result: PutMessageResult, topic: str, queue_id: int, msg_ids: str
     ) -> SendResult:
-        """Say where a message or a batch went; raises what a put that stored nothing is."""
+        """Make the result of a message or a batch; raises the error of a put that stored
+        nothing."""
         status, offsets, queue_offsets, store_timestamp, _ = result
         return _new_tuple(
             SendResult,
@@ -211,23 +213,23 @@ class Sender:
         found = self._topics.for_sending(
             topic, options.default_topic, options.default_topic_queue_nums
         )
-        # Java too asks for both only: for other topics its name server hides the broker's queues.
+        # Java too requires both only here: its name server hides other topics' queues.
         if found.order and not self._writeable:
             raise NoPermissionError(f"broker {self._broker_name} may not be written")
         return found
 
     def _is_dead(self, topic: str, options: SendOptions) -> bool:
-        """Tell whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).
+        """Return whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).
 
-        It becomes a dead letter. DELAY in its properties still counts, so it travels through
-        the delay queue first; RocketMQ 5 ends that.
+        It becomes a dead letter. DELAY in its properties still counts, so it goes through the delay
+        queue first; RocketMQ 5 changes that.
         """
         group = self._groups.for_use(group_of_retry(topic))
         most = options.max_reconsume_times
         return options.reconsume_times >= (group.retry_max_times if most is None else most)
 
     def _queue(self, topic: TopicConfig, queue_id: int | None) -> int:
-        """Check a queue that was asked for, or take the next write queue in turn."""
+        """Check a requested queue, or take the next write queue in turn."""
         if queue_id is None:
             count = topic.write_queue_nums
             if count < 1:
@@ -241,7 +243,7 @@ class Sender:
         return queue_id
 
     def _turn(self, topic: str) -> Iterator[int]:
-        # Like a Java producer each process begins anywhere, or single sends would all meet in 0.
+        # Like a Java producer each process begins at a random queue; else all use 0.
         turn = self._turns.get(topic)
         if turn is None:
             turn = self._turns.setdefault(
@@ -250,7 +252,7 @@ class Sender:
         return turn
 
     def _origin(self, options: SendOptions, topic: TopicConfig) -> Origin:
-        """Say where messages come from; remembered, as a client says the same again and again."""
+        """Make the origin of messages; cached, because a client repeats its options."""
         known_options, known_topic, known = self._known_origin
         if known_options is options and known_topic is topic:
             return known
@@ -274,7 +276,7 @@ class Sender:
         return origin
 
     def _store_one(self, message: Message, inner: MessageInner) -> PutMessageResult:
-        """Put a message, which light queues may wait for, too: they are named in it then."""
+        """Put a message. If light queues wait for it, it names them."""
         if self._put is None or self._put_message is None:
             raise NoPermissionError(READ_ONLY)
         if self._multi_dispatch:
@@ -312,7 +314,8 @@ def group_of_retry(topic: str) -> str:
 
 
 def put_outcome(result: PutMessageResult) -> SendStatus:
-    """Tell what a put means for its sender; raises the error of the response code if it failed."""
+    """Map a put's result to the sender's status; raises the error of the response code if it
+    failed."""
     if result.status is PutMessageStatus.PUT_OK:
         return SendStatus.SEND_OK
     if result.status.stored:

@@ -57,7 +57,7 @@ class ColumnSender(Sender):
         """Store a column; see Broker.send_column."""
         _check_lengths(bodies, queue_ids, keys)
         if (
-            sum(map(len, bodies)) > self._max_message_size  # half the time of the next one
+            sum(map(len, bodies)) > self._max_message_size  # takes half the time of the next check
             and max(map(len, bodies)) > self._max_message_size
         ):
             check_body_size(max(bodies, key=len), self._max_message_size)  # raises
@@ -106,7 +106,7 @@ class ColumnSender(Sender):
     def _queues(
         self, config: TopicConfig, queue_ids: int | Sequence[int] | None, count: int
     ) -> int | Sequence[int]:
-        """Check the queues that were asked for, or go through the write queues in turn."""
+        """Check the requested queues, or go through the write queues in turn."""
         if isinstance(queue_ids, int):
             return self._queue(config, queue_ids)
         if queue_ids is not None:
@@ -149,7 +149,7 @@ def _prepared_column(column: _Column, origin: Origin) -> PreparedRecords:
 
 
 def _inners(column: _Column, origin: Origin) -> list[MessageInner]:
-    """Make the same records without NumPy, which takes longer to load than a few to encode."""
+    """Make the same records without NumPy, whose import takes longer than encoding a few."""
     queue_ids = column.queue_ids
     if isinstance(queue_ids, int):
         queue_ids = [queue_ids] * len(column.bodies)

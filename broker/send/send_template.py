@@ -1,9 +1,10 @@
-"""What a client's next messages for a topic have in common, once it has said the same twice.
+"""What a client's next messages for a topic have in common, once it has sent the same options
+twice.
 
-Most of a send is looking up again what was looked up for the message before. Where messages come
-quickly they say the same beside themselves (a client has one object for all of a millisecond), so
-what follows from that is remembered: the topic's settings, where they come from, how they are told.
-``put_sent`` of storage/native puts a plain message from that in one step.
+Most of a send repeats the look-ups of the message before. Where messages come quickly they carry
+the same options (a client has one object for all of a millisecond), so the results are cached: the
+topic's settings, the origin, the form of the result. ``put_sent`` of storage/native puts a plain
+message from that in one step.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from storage.format.message import MessageQueue
 from .message_builder import Origin
 
 _TRUSTED_MS: Final = 1
-"""Clients say something new each millisecond. Who does not waits no longer for what somebody has
-edited by hand than SharedTable.recent does."""
+"""A client makes new options each millisecond. One that does not sees a file edited by hand as late
+as with SharedTable.recent."""
 
 
 def send_template(
@@ -33,7 +34,7 @@ def send_template(
     changes: int,
     now_ms: int,
 ) -> SendTemplate:
-    """Put together what was found out for a message that was sent with these options."""
+    """Combine the look-ups for a message that was sent with these options."""
     topic = config.topic_name
     count = max(config.write_queue_nums, config.read_queue_nums)
     return SendTemplate(

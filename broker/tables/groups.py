@@ -33,8 +33,8 @@ _SHOWN: Final = 40
 
 
 def check_consuming_group(group: str) -> None:
-    """Refuse a name that no group with members may have: up to 120 characters, as its retries need
-    a topic. Raises InvalidNameError, for what no group at all may be called too.
+    """Refuse a name that no group with members may have: up to 120 characters, because its retries
+    need a topic. Raises InvalidNameError, also for names that no group at all may have.
     """
     check_group(group)
     if len(group) > CONSUMING_GROUP_MAX_LENGTH:
@@ -103,23 +103,24 @@ class GroupManager:
         note: Mapping[str, Any] | None = None,
         check: Check[SubscriptionGroupConfig] | None = None,
     ) -> bool:
-        """Create or change a group; False if it is so already (updateSubscriptionGroupConfig).
+        """Create or change a group; False if it has these settings already
+        (updateSubscriptionGroupConfig).
 
-        Noted in the change journal before it is done; ``check`` sees the settings that it has right
-        before. Raises InvalidNameError, NoPermissionError and BrokerSystemError, and nothing has
-        changed then.
+        Noted in the change journal before it is done; ``check`` gets the settings right before the
+        change. Raises InvalidNameError, NoPermissionError and BrokerSystemError; then nothing has
+        changed.
         """
         return bool(self.update_all([Update(config, note or {}, check)]))
 
     def update_all(self, updates: Iterable[Update[SubscriptionGroupConfig]]) -> set[str]:
-        """Create or change many groups at once, all or none; gives the names of those that were
-        not so already. All else as for ``update``; raises BrokerSystemError as it does."""
+        """Create or change many groups at once, all or none; gives the names of those that changed.
+        Otherwise like ``update``; raises BrokerSystemError as it does."""
         by_name = {update.item.group_name: update for update in updates}
         for group, update in by_name.items():
             check_group(group)
             if update.item.retry_queue_nums < 0:
                 raise BrokerSystemError(
-                    f"group {group} can not have {update.item.retry_queue_nums} retry queues"
+                    f"group {group} cannot have {update.item.retry_queue_nums} retry queues"
                 )
         return self._table.update_all(by_name)
 
@@ -129,12 +130,12 @@ class GroupManager:
         note: Mapping[str, Any] | None = None,
         check: Check[SubscriptionGroupConfig] | None = None,
     ) -> bool:
-        """Forget the settings of a group; False if it has none (deleteSubscriptionGroupConfig).
+        """Remove the settings of a group; False if it has none (deleteSubscriptionGroupConfig).
 
-        Its progress stays: move it to None to forget it too. Noted and checked as for ``update``.
+        Its progress stays: move it to None to remove it too. Noted and checked as for ``update``.
         Raises NoPermissionError for the groups that every broker makes at its start.
         """
         check_group(group)
         if group in self._table.system:
-            raise NoPermissionError(f"group {group} belongs to the system and can not be deleted")
+            raise NoPermissionError(f"group {group} belongs to the system and cannot be deleted")
         return self._table.remove(group, note or {}, check)

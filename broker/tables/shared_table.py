@@ -14,18 +14,18 @@ from storage.configs.journal import Journal
 T = TypeVar("T", bound=tuple[Any, ...])
 
 Gate = Callable[[], AbstractContextManager[None]]
-"""Holds the right to replace config files for a block; MessageStore.gate."""
+"""Holds the right to replace config files for a block; MessageStore.write_lock."""
 
 Check = Callable[[T | None], None]
-"""Called under the gate with the settings as they are, None for none; may refuse by raising."""
+"""Called under the write lock with the current settings, None for none; may refuse by raising."""
 
 _LOOK_NS: Final = 1_000_000
 _LOOK_BESIDE_WRITERS_NS: Final = 100_000_000
-"""Where who replaces settings says so: for those that somebody edits by hand."""
+"""Reports that a file was replaced: for settings that are also edited by hand."""
 
 
 class Update(NamedTuple, Generic[T]):
-    """Settings that one name is to have, with what the journal is to say of it."""
+    """The new settings of one name, with their entry for the journal."""
 
     item: T
     note: Mapping[str, Any]
@@ -36,12 +36,12 @@ READ_ONLY = "the store is open for reading only; open it for writing to change i
 
 
 class SharedTable(Generic[T]):
-    """One table of a store. What another process changes is seen at the next call.
+    """One table of a store. A change of another process is seen at the next call.
 
-    ``system`` are the settings that a broker makes at its start; they reach the file with the first
-    change, and what the file says about them wins. ``write_lock`` None means read-only. ``kind``
-    and ``command`` name changes in the journal. ``changes`` gives another number when somebody has
-    replaced settings.
+    ``system`` are the settings that a broker makes at its start. They reach the file with the first
+    change; settings in the file take precedence. ``write_lock`` None means read-only. ``kind`` and
+    ``command`` name changes in the journal. ``changes`` gives another number when settings have
+    been replaced.
     """
 
     def __init__(
@@ -81,12 +81,11 @@ class SharedTable(Generic[T]):
         return self._read().get(name) or self.system.get(name)
 
     def recent(self, name: str) -> T | None:
-        """The same once a message: the file is looked at when somebody has changed it, and now and
+        """The same once a message: the file is checked when ``changes`` shows a change, and now and
         then; without ``changes`` once a millisecond.
 
-        That is as good. Whoever changes or removes settings comes back a millisecond later, and
-        what is not found is looked for at once. What is edited by hand is seen a tenth of a second
-        later.
+        That is as good. A call that changes or removes settings returns a millisecond later, and a
+        missing name is looked up at once. An edit by hand is seen a tenth of a second later.
         """
         until_ns, seen, table = self._looked
         now_ns, changes = time.monotonic_ns(), self.changes()
@@ -96,7 +95,7 @@ class SharedTable(Generic[T]):
         return table.get(name) or self.get(name)
 
     def create(self, name: str, item: T) -> T:
-        """Add settings by the way of use; gives those of another process if it was faster.
+        """Add settings on first use; gives those of another process if it was faster.
 
         Raises NoPermissionError on a store that is open for reading only.
         """
@@ -110,10 +109,10 @@ class SharedTable(Generic[T]):
         return item
 
     def update_all(self, updates: Mapping[str, Update[T]]) -> set[str]:
-        """Add or change the settings of many names at once, by will; gives the names of those that
-        were not so already.
+        """Add or change the settings of many names at once, deliberately; gives the names of those
+        that changed.
 
-        All or none: the file is replaced once, after every check and with all of them noted.
+        All or none: the file is replaced once, after all checks and journal entries.
         Raises NoPermissionError on a store that is open for reading only.
         """
         with self._changing() as (table, now):
@@ -132,11 +131,11 @@ class SharedTable(Generic[T]):
                     entries.append(self._entry(name, olds[name], update.item, update.note))
             self._journal.append_all(entries, now)
             self._file.save(table)
-        time.sleep(_LOOK_NS / 1e9)  # now all processes have it, see ``recent``
+        time.sleep(_LOOK_NS / 1e9)  # now all processes see it, see ``recent``
         return changed
 
     def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
-        """Forget the settings of one name, noted in the journal first; False if there are none.
+        """Remove the settings of one name, noted in the journal first; False if there are none.
 
         Raises NoPermissionError on a store that is open for reading only.
         """
@@ -155,7 +154,7 @@ class SharedTable(Generic[T]):
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[ConfigTable[T], int]]:
-        """Give the settings of now and the time, while nobody else changes them."""
+        """Give the current settings and the time, while no other process changes them."""
         if self._write_lock is None:
             raise NoPermissionError(READ_ONLY)
         with self._write_lock():
@@ -169,7 +168,7 @@ class SharedTable(Generic[T]):
     def _entry(
         self, name: str, old: T | None, new: T | None, note: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Give what the journal is to say of a change, before it is done."""
+        """Make the journal's entry of a change, before it is done."""
         change = {"command": self._command, self._kind: name}
         values = {
             "old": None if old is None else _members(old),

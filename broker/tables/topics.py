@@ -1,4 +1,5 @@
-"""The rules of topics: who may send and pull, and how a topic comes to be (TopicConfigManager)."""
+"""The rules of topics: permissions to send and pull, and how a topic is created
+(TopicConfigManager)."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class TopicManager:
         fs: FileSystem | None = None,
     ) -> None:
         self.config = config
-        """Whose topics they are."""
+        """The broker's own name among system topics."""
         self._queues = queues
         self._table: SharedTable[TopicConfig] = SharedTable(
             topics_file(root, fs),
@@ -73,11 +74,11 @@ class TopicManager:
         )
 
     def changes(self) -> int:
-        """Give another number when somebody has changed settings, of groups too."""
+        """Give another number when settings have changed, of groups too."""
         return self._table.changes()
 
     def all(self) -> dict[str, TopicConfig]:
-        """Give all topics: the system's, those of the file, and those that only queues tell of."""
+        """Give all topics: the system's, those of the file, and those known only from queues."""
         topics = self._table.all()
         untold: dict[str, int] = {}
         for topic, queue_id in self._queues():
@@ -127,7 +128,7 @@ class TopicManager:
         return found
 
     def write_system_topics(self) -> None:
-        """Have topics.json name the topics that every broker has, as it does when one has started.
+        """Write the topics that every broker has to topics.json, as after a broker's start.
 
         Changes nothing if it names them already.
         """
@@ -158,17 +159,17 @@ class TopicManager:
         note: Mapping[str, Any] | None = None,
         check: Check[TopicConfig] | None = None,
     ) -> bool:
-        """Create or change a topic; False if it is so already (updateTopicConfig).
+        """Create or change a topic; False if it has these settings already (updateTopicConfig).
 
-        Noted in the change journal before it is done; ``check`` sees the settings that it has right
-        before. Raises InvalidNameError, NoPermissionError and BrokerSystemError, and nothing has
-        changed then.
+        Noted in the change journal before it is done; ``check`` gets the settings right before the
+        change. Raises InvalidNameError, NoPermissionError and BrokerSystemError; then nothing has
+        changed.
         """
         return bool(self.update_all([Update(config, note or {}, check)]))
 
     def update_all(self, updates: Iterable[Update[TopicConfig]]) -> set[str]:
-        """Create or change many topics at once, all or none; gives the names of those that were
-        not so already. All else as for ``update``."""
+        """Create or change many topics at once, all or none; gives the names of those that changed.
+        Otherwise like ``update``."""
         by_name = {update.item.topic_name: update for update in updates}
         for update in by_name.values():
             self._check_settings(update.item)
@@ -180,7 +181,7 @@ class TopicManager:
         note: Mapping[str, Any] | None = None,
         check: Check[TopicConfig] | None = None,
     ) -> bool:
-        """Forget the settings of a topic; False if it has none (deleteTopicConfig).
+        """Remove the settings of a topic; False if it has none (deleteTopicConfig).
 
         Its queues and messages stay: see storage.queue.deletion. Noted and checked as for
         ``update``.
@@ -195,7 +196,7 @@ class TopicManager:
         """
         check_changeable_topic(topic)
         if topic in self._table.system:
-            raise NoPermissionError(f"topic {topic} belongs to the system and can not be changed")
+            raise NoPermissionError(f"topic {topic} belongs to the system and cannot be changed")
 
     def _check_settings(self, config: TopicConfig) -> None:
         """Refuse settings that no topic may have, and those of a topic that may not be changed."""
@@ -203,7 +204,7 @@ class TopicManager:
         self.check_changeable(topic)
         for what, count in (("read", config.read_queue_nums), ("write", config.write_queue_nums)):
             if count < 0:
-                raise BrokerSystemError(f"topic {topic} can not have {count} {what} queues")
+                raise BrokerSystemError(f"topic {topic} cannot have {count} {what} queues")
         if not 0 <= config.perm <= _MAX_PERM:
             raise BrokerSystemError(
                 f"perm {config.perm} of topic {topic} is not a sum of "
@@ -224,7 +225,7 @@ class TopicManager:
     def _like_default(
         self, topic: str, default_topic: str, default_queue_nums: int
     ) -> TopicConfig | None:
-        """Give the settings of a new topic after those of ``default_topic``; None: not allowed."""
+        """Make the settings of a new topic from those of ``default_topic``; None: not allowed."""
         template = self._table.get(default_topic)
         if template is None or not template.inherited:
             return None
@@ -237,7 +238,7 @@ class TopicManager:
 
 
 def _of_queues(topic: str, last_queue_id: int) -> TopicConfig:
-    """Give the settings of a topic that only its queues tell of: to be read, not written."""
+    """Make the settings of a topic that is known only from its queues: to be read, not written."""
     return TopicConfig(topic, last_queue_id + 1, 0, PERM_READ)
 
 

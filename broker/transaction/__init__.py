@@ -1,4 +1,4 @@
-"""Half messages, how they end, and checks of those that do not.
+"""Half messages, how they end, and checks of unfinished ones.
 
 See docs/internals/retries.md.
 """

@@ -1,13 +1,13 @@
 """Asking producers what became of half messages (TransactionalMessageServiceImpl.check of 4.9).
 
-A round goes through the half messages from where the last one ended. One that is ended (an op
+A round goes through the half messages from where the last one ended. One that has ended (an op
 message names its queue offset) is passed over. One that is old enough is stored again at the end of
 the half topic, with one check more, and its producer is asked about the new one; so the queue's
-beginning moves on although nothing is ever changed in place. One that was asked about too often, or
-that is older than messages are kept, goes to TRANS_CHECK_MAX_TIME_TOPIC.
+beginning moves on although nothing is ever changed in place. One that was checked too often, or
+that is older than the retention time, goes to TRANS_CHECK_MAX_TIME_TOPIC.
 
-How far the rounds are is progress of group CID_RMQ_SYS_TRANS in the half and the op topic. It is
-committed every 32 copies; what a killed checker has stored again since is found by the next one
+The position of the rounds is progress of group CID_RMQ_SYS_TRANS in the half and the op topic. It
+is committed every 32 copies; the next checker finds what a killed one has stored again since
 (copies.py).
 """
 
@@ -52,17 +52,17 @@ MAX_QUEUE_PROCESS_TIME_MS: Final = 60_000
 """Longest round; the next one goes on where it ended."""
 QUEUE_NUMS: Final = 1
 COMMIT_EVERY: Final = 32
-"""Records after which progress is committed: so many come again beside a Java broker, at most."""
+"""Records after which progress is committed: with a Java broker at most so many come again."""
 
 Ask = Callable[[CheckTransactionState], bool]
-"""Hands a question to a live producer of the group; False if there is none. Does not wait."""
+"""Passes a question to a live producer of the group; False if there is none. Does not wait."""
 
 
 class TransactionCheckService:
     """Checks the half messages of one store. For one thread.
 
     ``put`` is MessageStore.put; ``file_reserved_ms`` how long messages are kept; ``settle``
-    finishes what a writer that was killed has left in the log.
+    completes what a killed writer left in the log.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class TransactionCheckService:
     def tick(self, now_ms: int) -> int:
         """Run a round if it is time; gives when to call again, ms since the epoch.
 
-        Raises what reading, storing and committing raise; then the next round begins where this
+        Raises the errors of reading, storing and committing; then the next round begins where this
         one did.
         """
         latest = now_ms + self._interval_ms
@@ -129,7 +129,7 @@ class TransactionCheckService:
     def _go_through(
         self, offset: int, ended: EndedTransactions, copies: HalfCopies, start: int
     ) -> int:
-        """Look at half messages one by one; gives the offset of the first that is still to come."""
+        """Check half messages one by one; gives the offset of the first that is left."""
         self._uncommitted = 0
         while self._now() - start <= MAX_QUEUE_PROCESS_TIME_MS:
             if self._uncommitted >= COMMIT_EVERY:
@@ -145,7 +145,7 @@ class TransactionCheckService:
                 offset = found.next_begin_offset
                 continue
             half = found.messages[0]
-            if half.queue_offset != offset:  # what lay before it can not be read
+            if half.queue_offset != offset:  # what lay before it cannot be read
                 offset = half.queue_offset
                 continue
             others = copies.others(offset)
@@ -179,7 +179,7 @@ class TransactionCheckService:
         return offset
 
     def _is_given_up(self, half: MessageExt, age: int) -> bool:
-        """Tell whether nobody is asked any more; counts the check that is to come if not."""
+        """Return whether checks of it end; if not, counts the check that follows."""
         times = _whole_number(half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES), 0)
         if times >= self._check_max:
             return True
@@ -207,7 +207,7 @@ class TransactionCheckService:
         )
 
     def _store_immune(self, half: MessageExt) -> None:
-        """Store a half message again whose producer wants to be left alone for longer."""
+        """Store a half message again whose producer has requested a longer time without checks."""
         self._uncommitted += 1
         half.properties = {
             PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET: str(half.queue_offset),
@@ -238,7 +238,7 @@ class TransactionCheckService:
             logger.warning("no live producer of group %s to ask about %s", group, half.msg_id)
 
     def _renewed(self, half: MessageExt) -> MessageInner:
-        """Make the half topic's next record of a half message; flag and reconsume times are not
+        """Make the next record of a half message; flag and reconsume times are not
         kept (TransactionalMessageBridge.renewHalfMessageInner)."""
         properties = self._builder.encode(half.properties)
         return stored_again(
@@ -255,7 +255,7 @@ def _names_real_queue(half: MessageExt) -> bool:
 
 
 def _prepared_offset(half: MessageExt) -> int:
-    """Give the queue offset under which a half message came first, -1 if this is it."""
+    """Give the queue offset of the first copy of a half message, -1 if this is it."""
     return _whole_number(half.get_property(PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET), -1)
 
 

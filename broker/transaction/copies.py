@@ -1,11 +1,11 @@
-"""Which half messages have been stored again already, by a checker that was killed.
+"""Half messages that a killed checker has stored again already.
 
-A check stores a half message again and then says how far it is. Killed between the two, it leaves
-both: the next round would store the first one again and ask about both, and the transaction could
-be committed twice. So a round that does not begin where one of this process has ended looks at all
-half messages before it. Those of one transaction have the same unique id: the last one counts, the
-others are passed over, and what ended one of them has ended all. Where there is no id, a copy is
-the next message of the same content with one check more.
+A check stores a half message again and then notes its position. Killed between the two, it leaves
+both copies: the next round would store the first one again and ask about both, and the transaction
+could be committed twice. So a round that does not begin where one of this process has ended first
+reads all half messages before it. Copies of one transaction have the same unique id: the last one
+counts, the others are passed over, and an end of one of them ends all. Without an id, a copy is the
+next message of the same content with one check more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Key = tuple[object, ...]
 class HalfCopies:
     """The half messages from ``first`` on, by transaction. Reads them once.
 
-    ``wanted`` False: nothing is read, and nothing has a copy.
+    ``wanted`` False: nothing is read, and no message counts as a copy.
     """
 
     def __init__(self, view: StoreView, first: int, *, wanted: bool) -> None:
@@ -54,7 +54,7 @@ class HalfCopies:
             self._look(first)
 
     def is_followed(self, offset: int) -> bool:
-        """Tell whether a half message has been stored again."""
+        """Return whether a half message has been stored again."""
         return offset in self._last
 
     def others(self, offset: int) -> list[int]:
@@ -62,7 +62,7 @@ class HalfCopies:
         return self._others.get(offset, [])
 
     def is_aside(self, half: MessageExt) -> bool:
-        """Tell whether a half message is in TRANS_CHECK_MAX_TIME_TOPIC already."""
+        """Return whether a half message is in TRANS_CHECK_MAX_TIME_TOPIC already."""
         if not self._wanted:
             return False
         if self._aside is None:

@@ -1,4 +1,4 @@
-"""Which half messages have ended, by the op messages beside them, and how far the checks are."""
+"""Half messages that have ended, according to op messages, and the position of the checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HALF_QUEUE: Final = 0
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
-"""Group whose progress tells how far the checks are (MixAll.CID_SYS_RMQ_TRANS)."""
+"""Group whose progress is the position of the checks (MixAll.CID_SYS_RMQ_TRANS)."""
 _OP_MESSAGES: Final = 32
 _LOG_WAS_CUT: Final = {"command": "transaction check", "reason": "the log ends before the progress"}
 
@@ -60,7 +60,7 @@ class EndedTransactions:
         return True
 
     def take(self, half_offset: int) -> bool:
-        """Tell whether a half message has ended, and note that it is passed over."""
+        """Return whether a half message has ended, and note that it is passed over."""
         op = self._op_of.pop(half_offset, None)
         if op is None:
             return False
@@ -72,12 +72,12 @@ class EndedTransactions:
     def take_earlier(self, half_offset: int) -> bool:
         """The same for one that has been stored again since, by its first offset.
 
-        RocketMQ forgets op messages of offsets before the round's first, and asks once more.
+        RocketMQ forgets op messages of offsets before the round's first, and checks once more.
         """
         return half_offset in self._earlier or self.take(half_offset)
 
     def names(self, half_offsets: Iterable[int]) -> bool:
-        """Tell whether an op message of this round has ended one of these half messages."""
+        """Return whether an op message of this round has ended one of these half messages."""
         return not self._named.isdisjoint(half_offsets)
 
     def done_up_to(self) -> int:
@@ -93,11 +93,11 @@ class TransactionOffsets:
         self._view = view
 
     def query(self) -> tuple[int, int]:
-        """Give half and op offset to begin with: the stored ones, else the first in the queue."""
+        """Give the first half and op offset: the stored ones, else the first in the queue."""
         return self._offset(TRANS_HALF_TOPIC), self._offset(TRANS_OP_HALF_TOPIC)
 
     def commit(self, half_offset: int, op_offset: int) -> None:
-        """Store how far a round came. It may be less than before, if the log was cut."""
+        """Store the position of a round. It may be less than before, if the log was cut."""
         moved = False
         for topic, offset in ((TRANS_HALF_TOPIC, half_offset), (TRANS_OP_HALF_TOPIC, op_offset)):
             if offset == self._offset(topic):

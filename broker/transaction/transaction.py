@@ -1,9 +1,9 @@
 """How transactions end (EndTransactionProcessor and TransactionalMessageBridge of 4.9).
 
-A half message waits in RMQ_SYS_TRANS_HALF_TOPIC. Its end is an *op message* beside it, whose body
-is the half message's queue offset; before a commit's op message the message itself is stored again
-under its real topic. Both records are put at once here, where RocketMQ puts one after the other:
-no death in between can have a committed message asked about, and committed again.
+A half message waits in RMQ_SYS_TRANS_HALF_TOPIC. Its end is an *op message* whose body is the half
+message's queue offset; before a commit's op message the message itself is stored again under its
+real topic. Both records are put at once here, where RocketMQ puts one after the other. So no crash
+in between can lead to a second check and commit of a committed message.
 
 A check stores half messages again, so a transaction may have several. It is committed once.
 """
@@ -53,7 +53,7 @@ _OP_PROPERTIES: Final = encode_properties(
 class TransactionalMessageService:
     """Ends transactions. Holds no state; safe for threads.
 
-    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` gives the
+    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` reads the
     message at a commit log offset, ``find`` those of a topic with a unique id. ``ending`` is held
     while a transaction ends whose half message may have been stored more than once.
     """
@@ -124,7 +124,7 @@ class TransactionalMessageService:
         )
 
     def _half_message(self, request: EndTransactionRequest) -> MessageExt:
-        """Find the half message; refuses one that is not what the request says it is."""
+        """Find the half message; refuses one that does not match the request."""
         half = self._look(request.commitlog_offset)
         if half is None or half.topic != TRANS_HALF_TOPIC:
             raise BrokerSystemError(

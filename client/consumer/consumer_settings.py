@@ -84,7 +84,7 @@ def set_by_name(
         except ClientConfigError:
             raise
         except ValueError as error:
-            raise ClientConfigError(f"{name} can not be {value.strip()!r}: {error}") from error
+            raise ClientConfigError(f"{name} cannot be {value.strip()!r}: {error}") from error
     return (
         dataclasses.replace(config or ConsumerConfig(), **changes[ConsumerConfig]),
         dataclasses.replace(client_config or ClientConfig(), **changes[ClientConfig]),

@@ -9,7 +9,7 @@ thread a queue (orderly). Nothing of ours is locked meanwhile but, orderly, the 
             charge(message.body)          # raises: the message comes again later
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-A message may come more than once: whoever can not stand that has to notice.
+A message may come more than once: whoever cannot stand that has to notice.
 """
 
 from __future__ import annotations

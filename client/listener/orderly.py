@@ -15,7 +15,7 @@ Three locks keep the order, taken in this order:
        not relied upon when older than 30 s.
     2. the mutex of the queue in this process: one thread, for as long as it takes batches.
     3. ProcessQueue.consume_lock: held while the listener runs and until its answer is noted, so
-       that a rebalance can not give the queue away meanwhile.
+       that a rebalance cannot give the queue away meanwhile.
 
 The order may be broken for a moment when a member dies: batches that were consumed and not
 committed come again. The counter of attempts is in memory, it begins anew with each new owner.
@@ -361,7 +361,7 @@ class ConsumeMessageOrderlyService:
         try:
             self._consumer.send_message_back(message, DEAD_LETTER_LEVEL, queue, failure)
         except Exception:
-            logger.exception("a message can not be sent to the dead letters: %r", message)
+            logger.exception("a message cannot be sent to the dead letters: %r", message)
             return False
         return True
 
@@ -369,7 +369,7 @@ class ConsumeMessageOrderlyService:
         try:
             self._consumer.send_orderly_to_retry(message, failure)
         except Exception:
-            logger.exception("a message can not be sent to the retry topic: %r", message)
+            logger.exception("a message cannot be sent to the retry topic: %r", message)
             return False
         return True
 

@@ -230,7 +230,7 @@ class SendBackBatcher:
         for (message, _, _), error in zip(returned, errors, strict=True):
             if error is not None:
                 logger.error(
-                    "a message can not be sent back, again in 5 s: %r", message, exc_info=error
+                    "a message cannot be sent back, again in 5 s: %r", message, exc_info=error
                 )
                 refused.append(message)
         return refused

@@ -113,7 +113,7 @@ class ConsumerContext(Protocol):
     def note_progress(self, queue: MessageQueue) -> None:
         """Have the progress of a queue survive this process, at next to no cost.
 
-        A broker that can not be asked gets it with the next pull or commit.
+        A broker that cannot be asked gets it with the next pull or commit.
         """
         ...
 

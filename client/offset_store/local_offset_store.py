@@ -74,7 +74,7 @@ class LocalFileOffsetStore:
     def persist_all(self, queues: Collection[MessageQueue]) -> None:
         """See OffsetStore.persist_all. What the file says of other queues stays.
 
-        On the device when this returns. A file that is damaged, with its ``.bak``, or can not be
+        On the device when this returns. A file that is damaged, with its ``.bak``, or cannot be
         written is logged and left as it is.
         """
         wanted = frozenset(queues)
@@ -108,7 +108,7 @@ class LocalFileOffsetStore:
             with self._changing.held():
                 self._file.save(_document({**self._read(), **changed}))
         except (StoreError, OSError) as error:
-            logger.warning("progress can not be written: path=%s: %s", self.path, error)
+            logger.warning("progress cannot be written: path=%s: %s", self.path, error)
 
 
 def _document(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class OffsetStore(Protocol):
     def read_offset(self, queue: MessageQueue, read_type: ReadOffsetType) -> int | None:
         """Give the progress; None if none is known there.
 
-        What is read from the store is in memory afterwards. A store that can not be asked raises:
+        What is read from the store is in memory afterwards. A store that cannot be asked raises:
         what brokers raise, or CorruptFileError.
         """
         ...

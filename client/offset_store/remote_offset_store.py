@@ -144,7 +144,7 @@ class RemoteBrokerOffsetStore:
                 moved.update(self._commit_to(broker_name, queues))
             except (*UNANSWERED, BrokerError, ClientError) as error:
                 logger.warning(
-                    "progress can not be committed: group=%s broker=%s queues=%d: %s",
+                    "progress cannot be committed: group=%s broker=%s queues=%d: %s",
                     self._group, broker_name, len(queues), error,
                 )  # fmt: skip
         if moved:

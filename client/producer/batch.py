@@ -29,7 +29,7 @@ _SEPARATORS: Final = 2
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Refuse what can not be one batch (MessageBatch.generateFromList)."""
+    """Refuse what cannot be one batch (MessageBatch.generateFromList)."""
     if not messages:
         raise MessageIllegalError("the batch has no message")
     first = messages[0]
@@ -38,7 +38,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     for message in messages:
         properties = message.properties
         if PROPERTY_DELAY_TIME_LEVEL in properties and message.delay_time_level > 0:
-            raise MessageIllegalError("a batch can not be delayed; send its messages one by one")
+            raise MessageIllegalError("a batch cannot be delayed; send its messages one by one")
         if retries:
             raise MessageIllegalError(f"topic {topic} takes no batch; send its messages one by one")
         if message.topic != topic:

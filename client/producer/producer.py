@@ -159,7 +159,7 @@ class Producer(ForkAware):
         """
         if self._state is not ServiceState.CREATE_JUST:
             raise ClientStateError(
-                f"producer {self.group} can not be started: its state is {self._state}"
+                f"producer {self.group} cannot be started: its state is {self._state}"
             )
         self._state = ServiceState.START_FAILED
         instance = self._borrowed or self._register()

@@ -7,7 +7,7 @@ asynchronous 1 + 2              no answer; the queue id stays, also on another b
 one-way     1                   nothing
 to a queue that the caller chose: one attempt; asynchronous 1 + 2, at the same queue
 
-All attempts share one time-out. A broker in this process can not be interrupted: one that answers
+All attempts share one time-out. A broker in this process cannot be interrupted: one that answers
 late, but does answer, has done it, and its result is given.
 """
 

@@ -38,7 +38,7 @@ class ActiveConsumer(Consumer):
         with self._lock:
             if self._state is not ServiceState.CREATE_JUST:
                 raise ClientStateError(
-                    f"consumer {self.group} can not be started: its state is {self._state}"
+                    f"consumer {self.group} cannot be started: its state is {self._state}"
                 )
             self._state = ServiceState.START_FAILED
             try:

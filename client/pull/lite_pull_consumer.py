@@ -378,7 +378,7 @@ class LitePullConsumer(ActiveConsumer):
                     self._waiting.append((queue, process_queue, messages))
                     self._waiting_count += len(messages)
                     self._arrived.notify()
-        # Only now: what can not be used is pulled again and not passed over.
+        # Only now: what cannot be used is pulled again and not passed over.
         request.next_offset = result.next_begin_offset
         self.instance.pull_service.execute_pull_request_immediately(request)
 

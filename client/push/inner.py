@@ -182,7 +182,7 @@ class PushConsumerInner(Consumer):
             broker = self.instance.routes.broker(queue.broker_name)
             broker.note_consumer_offset(self.group, commit)
         except (*UNANSWERED, BrokerError, ClientError) as error:
-            logger.warning("progress can not be noted: group=%s %s: %s", self.group, queue, error)
+            logger.warning("progress cannot be noted: group=%s %s: %s", self.group, queue, error)
 
     def lock_queue(self, queue: MessageQueue) -> bool:
         """See ConsumerContext."""

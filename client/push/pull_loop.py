@@ -187,7 +187,7 @@ class PullLoop:
             )
         took_ms = self._clock.now_ms() - begin_ms
         dispatch = process_queue.put_message(messages, result.max_offset)
-        # Only now: what can not be used, or put, is pulled again and not passed over.
+        # Only now: what cannot be used, or put, is pulled again and not passed over.
         request.next_offset = result.next_begin_offset
         borrowed = consumer.consume_service.submit(
             messages,

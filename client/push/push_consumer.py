@@ -139,7 +139,7 @@ class PushConsumer(PushConsumerInner):
         with self._lock:
             if self._state is not ServiceState.CREATE_JUST:
                 raise ClientStateError(
-                    f"push consumer {self.group} can not be started: its state is {self._state}"
+                    f"push consumer {self.group} cannot be started: its state is {self._state}"
                 )
             self._state = ServiceState.START_FAILED
             self._check_config()

@@ -72,7 +72,7 @@ class RebalancePush:
         process_queue.try_unlock_times += 1  # first: whoever ends a moment later looks at it
         if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
             logger.warning(
-                "a queue is in work and can not be unlocked: %s times=%d",
+                "a queue is in work and cannot be unlocked: %s times=%d",
                 queue,
                 process_queue.try_unlock_times,
             )

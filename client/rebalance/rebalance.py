@@ -65,7 +65,7 @@ class RebalanceRules(Protocol):
     def remove_unnecessary_message_queue(
         self, queue: MessageQueue, process_queue: ProcessQueue
     ) -> bool:
-        """Give up a queue that is dropped already; False if it can not be given away yet."""
+        """Give up a queue that is dropped already; False if it cannot be given away yet."""
         ...
 
     def message_queue_changed(

@@ -211,7 +211,7 @@ class ClientInstance:
                 return
             if self._state is not ServiceState.CREATE_JUST:
                 raise ClientStateError(
-                    f"client {self.client_id} can not be started: its state is {self._state}"
+                    f"client {self.client_id} cannot be started: its state is {self._state}"
                 )
             self._state = ServiceState.START_FAILED
             try:

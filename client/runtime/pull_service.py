@@ -152,7 +152,7 @@ class PullService:
             try:
                 consumer.hand_over()
             except Exception:
-                logger.exception("what was pulled can not be handed over")
+                logger.exception("what was pulled cannot be handed over")
         self._pulled.clear()
 
     def _pull(self, request: PullRequest) -> None:

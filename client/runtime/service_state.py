@@ -13,6 +13,6 @@ class ServiceState(StrEnum):
     RUNNING = "RUNNING"
     """Started, not shut down."""
     SHUTDOWN_ALREADY = "SHUTDOWN_ALREADY"
-    """Shut down; it can not be started again."""
+    """Shut down; it cannot be started again."""
     START_FAILED = "START_FAILED"
     """Being started, or the start failed."""

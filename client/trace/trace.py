@@ -108,14 +108,14 @@ def trace_keys(context: TraceContext) -> set[str]:
 
 
 def decode_traces(text: str) -> list[TraceContext]:
-    """Read the records of a trace message; what can not be read is logged and left out."""
+    """Read the records of a trace message; what cannot be read is logged and left out."""
     contexts = []
     for record in text.split(RECORD_END):
         fields = record.split(FIELD_SEPARATOR)
         try:
             context = _read(fields)
         except (ValueError, IndexError) as error:
-            logger.warning("a trace record can not be read: %s %r", error, record[:200])
+            logger.warning("a trace record cannot be read: %s %r", error, record[:200])
             continue
         if context is not None:
             contexts.append(context)

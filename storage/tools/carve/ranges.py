@@ -47,7 +47,7 @@ class TakenRange(NamedTuple):
     """Whole records of one stretch of the log, in its order, as they are stored.
 
     ``queue_numbers`` count the ranges. ``lost`` are (queue number, queue offset) of messages that
-    can not be read.
+    cannot be read.
     """
 
     records: list[bytes]
@@ -156,7 +156,7 @@ class RangeReader:
         ]
 
     def _take(self, queue: _Queue, limit: int) -> tuple[Longs, NDArray[Any]]:
-        """The units of a queue before ``limit``, or before one that can not be right."""
+        """The units of a queue before ``limit``, or before one that cannot be right."""
         units = queue.units
         stops = (units["place"] >= limit) | ~self._could_be(units)
         count = int(stops.argmax()) if stops.any() else len(units)

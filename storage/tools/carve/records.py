@@ -45,7 +45,7 @@ def record_of(message: MessageExt) -> bytes:
 
 
 def set_stored_properties(message: MessageExt, properties: Mapping[str, str]) -> None:
-    """Give a message other properties. Raises InvalidMessageError for what can not be stored."""
+    """Give a message other properties. Raises InvalidMessageError for what cannot be stored."""
     message.property_bytes = encode_properties(properties)
     message.properties = dict(properties)
 

@@ -114,7 +114,7 @@ def _levels(remains: RecoveredTable) -> dict[int, int]:
 
 
 def _ended(view: StoreView) -> Container[int] | None:
-    """Log offsets of what was sent before its time; None if that can not be told."""
+    """Log offsets of what was sent before its time; None if that cannot be told."""
     try:
         places = EarlyDeliveries(view.root).all()
     except (CorruptFileError, StoreVersionError):

@@ -178,7 +178,7 @@ def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> St
 
 
 def _possible(values: dict[str, Any], check: BrokerCheck | None) -> dict[str, Any]:
-    """Leave out what can not be the value of a setting."""
+    """Leave out what cannot be the value of a setting."""
     kept = {}
     for name, value in values.items():
         with suppress(ValueError):

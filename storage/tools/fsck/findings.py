@@ -204,11 +204,11 @@ class Code(StrEnum):
     whose broker.conf may have more levels.
     """
     CONFIG_UNREADABLE = "CONFIG_UNREADABLE"
-    """Error. A file of settings or progress can not be read, nor its .bak: a Java broker starts
+    """Error. A file of settings or progress cannot be read, nor its .bak: a Java broker starts
     without it, or not at all.
     """
     CONFIG_FROM_BAK = "CONFIG_FROM_BAK"
-    """Warning. A file of settings is missing or can not be read, its .bak can: the last change of
+    """Warning. A file of settings is missing or cannot be read, its .bak can: the last change of
     it is lost. The next change writes the file again.
     """
     CONFIG_EMPTY = "CONFIG_EMPTY"
@@ -220,7 +220,7 @@ class Code(StrEnum):
     and its .bak are missing: the next message to a topic makes it anew, maybe with fewer queues.
     """
     OWN_FILE_DAMAGED = "OWN_FILE_DAMAGED"
-    """Error. A file of rmqctl's own (below rmqctl/) can not be read: its check sum is wrong, or it
+    """Error. A file of rmqctl's own (below rmqctl/) cannot be read: its check sum is wrong, or it
     says what no rmqctl writes. Readers go on without it where they can; 'store repair' makes it
     again of what else tells the same.
     """
@@ -229,7 +229,7 @@ class Code(StrEnum):
     the disk was full. Readers pass over it.
     """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
-    """Info. A topic has queues but does not stand in topics.json: clients of a Java broker can not
+    """Info. A topic has queues but does not stand in topics.json: clients of a Java broker cannot
     read it. Creating the topic makes it known.
     """
     QUEUE_NOT_READ = "QUEUE_NOT_READ"
@@ -242,7 +242,7 @@ class Code(StrEnum):
     the place of a file or folder of the store.
     """
     FILE_NOT_WRITABLE = "FILE_NOT_WRITABLE"
-    """Warning. A file or folder can not be written by the store's owner, or by this user: what
+    """Warning. A file or folder cannot be written by the store's owner, or by this user: what
     needs it is refused. Give it to the owner of the store folder (chown).
     """
     NOT_COVERED = "NOT_COVERED"

@@ -88,7 +88,7 @@ def _check_config(path: Path, emit: Emit) -> None:
                 Severity.WARNING,
                 name,
                 0,
-                "the file is missing or can not be read, its .bak can",
+                "the file is missing or cannot be read, its .bak can",
                 "the last change of these settings is lost",
                 "rmqctl store repair, or the next change writes the file again",
             )
@@ -164,7 +164,7 @@ def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Fin
     is_newer = isinstance(error, StoreVersionError)
     effect = "the progress of all groups is unknown"
     if is_newer or _holds_offsets(root):
-        effect = f"rmqctl's consumers can not go on; a Java broker does, with {java}"
+        effect = f"rmqctl's consumers cannot go on; a Java broker does, with {java}"
     return Finding(
         Code.CONFIG_UNREADABLE,
         Severity.ERROR,

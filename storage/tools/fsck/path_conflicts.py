@@ -20,7 +20,7 @@ Emit = Callable[[Finding], None]
 BY_HAND: Final = "move it away"
 """What is left where repair itself needs the place."""
 _FIX: Final = "rmqctl store repair, or move it away"
-_KEPT_OUT: Final = "the store can not be opened for writing"
+_KEPT_OUT: Final = "the store cannot be opened for writing"
 
 
 def check_places(root: Path, emit: Emit) -> None:

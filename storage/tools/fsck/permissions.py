@@ -14,7 +14,7 @@ Emit = Callable[[Finding], None]
 
 
 def check_permissions(root: Path, emit: Emit) -> None:
-    """Emit a finding for each file that the owner, or this user, can not write."""
+    """Emit a finding for each file that the owner, or this user, cannot write."""
     wanted = owner(root.stat())
     for found in unwritable(root):
         fix = (

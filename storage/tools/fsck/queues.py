@@ -135,10 +135,10 @@ class QueueCheck:
                 Code.RECORD_REPEATED,
                 odd.offset,
                 f"a second record claims {where}",
-                "this message can not be reached through its queue",
+                "this message cannot be reached through its queue",
             )
         elif not possible:
-            what = f"the record says it is {where}, which can not be"
+            what = f"the record says it is {where}, which cannot be"
             self._at_record(Code.RECORD_MISPLACED, odd.offset, what, "it is never handed out")
         else:
             assert queue is not None
@@ -328,7 +328,7 @@ class QueueCheck:
             effect = "the messages do not exist; recovery cuts the units"
         else:
             what = "the log holds no whole record for the units"
-            effect = "these messages can not be read"
+            effect = "these messages cannot be read"
         severity = Severity.ERROR if code is Code.UNIT_WITHOUT_RECORD else Severity.WARNING
         self._report(code, key, start, f"{where}: {span}: {what}", effect, severity)
 

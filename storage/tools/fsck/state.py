@@ -136,7 +136,7 @@ class FileCheck:
                     missing_severity,
                     folder / file_name(before + size),
                     f"files between {file_name(before)} and {file_name(after)} are missing",
-                    f"{content} can not be read",
+                    f"{content} cannot be read",
                     remedy,
                     0,
                 )
@@ -164,7 +164,7 @@ class FileCheck:
             if path.is_dir():
                 yield path
             elif names.fullmatch(path.name) and is_blocked(path, folder=True):
-                effect = f"messages to this {of} can not be stored"
+                effect = f"messages to this {of} cannot be stored"
                 self._emit(in_the_way(self._root, path, effect=effect, folder=True))
             elif path.is_file():
                 self._foreign(path, f"a file among folders of {of}s")

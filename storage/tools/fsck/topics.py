@@ -98,7 +98,7 @@ def _unknown(topic: str) -> Finding:
         f"{CONSUMEQUEUE}/{topic}",
         None,
         f"{topic} has queues but is not in topics.json",
-        "clients of a Java broker can not read it",
+        "clients of a Java broker cannot read it",
         f"rmqctl topic create {topic}" if _may_be_named(topic) else "",
     )
 

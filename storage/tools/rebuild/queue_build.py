@@ -1,6 +1,6 @@
 """One queue, made anew: what comes in front of its first record, between records, and behind.
 
-What the log can not tell any more is taken over from the old files where that is sane:
+What the log cannot tell any more is taken over from the old files where that is sane:
 
 * units of messages that the log has deleted, in front of the first one that it still has;
 * the address into ``consumequeue_ext`` of a unit that is right otherwise;

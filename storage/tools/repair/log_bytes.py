@@ -157,7 +157,7 @@ class RegionPlanner:
             unit.size,
             region.why,
             f"{_place(unit)}: a record of zeros takes its place",
-            f"this message can not be read any more; {_ZEROS}",
+            f"this message cannot be read any more; {_ZEROS}",
             1,
             crc32(self._bytes(unit.offset, unit.size)),
             (wanted,),

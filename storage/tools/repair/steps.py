@@ -46,7 +46,7 @@ class Action(StrEnum):
     CHECKPOINT = "CHECKPOINT"
     """The checkpoint is written anew."""
     NONE = "NONE"
-    """Repair can not mend it; ``what`` says what can."""
+    """Repair cannot mend it; ``what`` says what can."""
 
 
 class Step(NamedTuple):

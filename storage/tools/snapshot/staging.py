@@ -44,7 +44,7 @@ def staging(target: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            # What can not be removed must not hide why the block ended; the next one removes it.
+            # What cannot be removed must not hide why the block ended; the next one removes it.
             with suppress(OSError):
                 _empty(folder)
                 folder.rmdir()

@@ -59,7 +59,7 @@ def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "/proc/none/rmqctl, where the archive would be kept, can not be written" in done.stderr
+    assert "/proc/none/rmqctl, where the archive would be kept, cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -77,7 +77,7 @@ def test_a_member_that_says_what_is_not_known_here_counts_and_breaks_nothing(
         readable, unreadable = each.consumer_connection("g")
         assert readable.consumer == consumer("g", subscription("T", "A", 7))
         assert unreadable.consumer is None
-    told = [it for it in caplog.messages if it.startswith("what a member wants can not be read")]
+    told = [it for it in caplog.messages if it.startswith("what a member wants cannot be read")]
     assert len([it for it in told if f"group=g client_id=newer {said} " in it]) == 1
     assert len([it for it in told if it.endswith(": a part is missing")]) == 1
     # The group follows its readable members, whichever sent the last heartbeat.

@@ -154,7 +154,7 @@ def test_one_that_can_not_be_read_hinders_no_other(root):
     handler = handler_over(root, Refusing(), look)
     refusals = handler.send_messages_back([SendBackRequest("g", "T", n, "") for n in range(3)])
     assert [type(refusal) for refusal in refusals] == [type(None), BrokerSystemError, type(None)]
-    assert "the message at 1 of the commit log can not be read" in str(refusals[1])
+    assert "the message at 1 of the commit log cannot be read" in str(refusals[1])
 
 
 def test_a_broker_that_may_not_write_refuses_each(open_broker):

@@ -120,7 +120,7 @@ def test_a_batch_lies_in_one_log_file(tmp_path):
     [
         ([], "no message"),
         ([Message("T", b"a"), Message("U", b"a")], "one topic, not T and U"),
-        ([Message("T", b"a"), Message("T", b"a", delay_time_level=1)], "can not be delayed"),
+        ([Message("T", b"a"), Message("T", b"a", delay_time_level=1)], "cannot be delayed"),
         ([Message("%RETRY%g", b"a")], "takes no batch"),
         ([Message("T", bytes(3 << 20)), Message("T", bytes(2 << 20))], "split it"),
     ],

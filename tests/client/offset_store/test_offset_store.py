@@ -168,7 +168,7 @@ def test_a_broker_that_fails_costs_nothing_but_time(aged, caplog) -> None:
     store.update_offset(Q0, 5, increase_only=True)
     store.update_offset(elsewhere, 1, increase_only=True)
     store.persist_all([Q0, elsewhere])
-    assert "progress can not be committed: group=g broker=broker-z" in caplog.text
+    assert "progress cannot be committed: group=g broker=broker-z" in caplog.text
     assert store.read_offset(Q0, MEMORY) == 5
     store.persist_all([Q0, elsewhere])
     assert remote(aged).read_offset(Q0, STORE) == 5
@@ -410,5 +410,5 @@ def test_a_file_that_can_not_be_written_is_logged(tmp_path: Path, caplog) -> Non
     store = local(tmp_path / "base")
     store.update_offset(Q0, 5, increase_only=True)
     store.persist(Q0)
-    assert "progress can not be written" in caplog.text
+    assert "progress cannot be written" in caplog.text
     assert store.read_offset(Q0, MEMORY) == 5

@@ -63,7 +63,7 @@ def test_a_batch_goes_to_a_chosen_queue_and_in_other_threads_too(producer, faili
     [
         ([], "has no message"),
         ([Message("T", b"1"), Message("U", b"2")], "one topic, not T and U"),
-        ([Message("T", b"1"), Message("T", b"2", delay_time_level=1)], "can not be delayed"),
+        ([Message("T", b"1"), Message("T", b"2", delay_time_level=1)], "cannot be delayed"),
         ([Message("%RETRY%g", b"1")], "takes no batch"),
         ([Message("T", b"1"), Message("T", b"2", properties={"WAIT": "false"})], "or none does"),
         ([Message("T", b"1"), Message("T", b"")], "body length is zero"),

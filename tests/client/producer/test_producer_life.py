@@ -23,7 +23,7 @@ def test_a_producer_is_started_once_and_shut_down_once(manager, broker):
     producer.start()
     states.append(producer.state)
     assert states == [ServiceState.CREATE_JUST, ServiceState.RUNNING]
-    with pytest.raises(ClientStateError, match="can not be started: its state is RUNNING"):
+    with pytest.raises(ClientStateError, match="cannot be started: its state is RUNNING"):
         producer.start()
     producer.shutdown()
     producer.shutdown()

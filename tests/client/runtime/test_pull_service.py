@@ -69,7 +69,7 @@ def test_one_thread_pulls_for_all_queues_and_survives_what_goes_wrong(
     assert puller.pulled == [13, 2, 3]
     assert puller.threads == {"pulls"}
     assert puller.handed_over[-1] == 3, "what was pulled may lie until the thread says it rests"
-    assert "what was pulled can not be handed over" in caplog.text
+    assert "what was pulled cannot be handed over" in caplog.text
     assert "no consumer of the group, pull request is dropped" in caplog.text
     assert not any(thread.name == "pulls" for thread in threading.enumerate())
 

@@ -145,7 +145,7 @@ def test_the_end_of_a_transaction_is_written_in_13_fields():
 def test_a_record_that_can_not_be_read_does_not_hide_the_others(caplog):
     text = f"Pub\x01no number\x02SubBefore\x015\x02Future\x01thing\x02{PUB_TEXT}"
     assert decode_traces(text) == [PUB]
-    assert caplog.text.count("a trace record can not be read") == 2
+    assert caplog.text.count("a trace record cannot be read") == 2
     assert decode_traces("") == []
 
 
