@@ -1,19 +1,19 @@
 """Errors of the client.
 
 RocketMQError
-  ClientError                     the client could not do what it was asked
+  ClientError                     the client could not do what was requested
     ClientStateError              not started, started twice, or shut down
       GroupRegisteredError        the client runs a producer or consumer of this group already
     ClientConfigError             a setting out of its range, or missing (also a ValueError)
     RouteNotFoundError            no broker has a queue of the topic for this
     BrokerNotExistError           no broker of that name is known (any more)
-    RemotingError                 no answer came: nobody knows whether the broker did it
+    RemotingError                 no answer came: the broker may have done it, or not
       RemotingTimeoutError        no answer in time
     SendFailedError               all attempts to send failed, the last one is the cause
       SendTimeoutError            the time of the whole send was used up (also a TimeoutError)
     TooManyAsyncSendsError        the queue of asynchronous sends is full
 
-Beside them a client raises what its broker answers (broker.errors). A broker in this process has
+A client also raises the errors of its broker (broker.errors). A broker in this process has
 no connection to break: the StoreErrors of its store take the place of RemotingErrors, see
 ``UNANSWERED``.
 """
@@ -38,7 +38,7 @@ class ClientErrorCode(IntEnum):
 
 
 class ClientError(RocketMQError):
-    """The client could not do what it was asked; ``code`` is RocketMQ's, None if it has none."""
+    """The client could not do what was requested; ``code`` is RocketMQ's, None if it has none."""
 
     code: int | None = None
 
@@ -90,7 +90,7 @@ class BrokerNotExistError(ClientError):
 
 
 class RemotingError(ClientError):
-    """No answer came from a broker: what was asked may have been done, or not."""
+    """No answer came from a broker: the request may have been done, or not."""
 
     code = ClientErrorCode.CONNECT_BROKER_EXCEPTION
 
@@ -102,7 +102,7 @@ class RemotingTimeoutError(RemotingError, TimeoutError):
 
 
 UNANSWERED: Final = (RemotingError, StoreError, OSError)
-"""What a call of a broker raises when it gave no answer (RemotingException)."""
+"""What a broker call raises when no answer came (RemotingException)."""
 
 
 class SendFailedError(ClientError):

@@ -1,8 +1,8 @@
-"""Hooks: what users may have called around sending, consuming and ending a transaction.
+"""Hooks: user callbacks around sending, consuming and ending a transaction.
 
-Hooks are objects with the methods below. Contexts are theirs to read; ``trace_context`` carries
-something from before to after. Whatever a hook raises is logged and swallowed, but for
-``CheckForbiddenHook``, which is there to refuse. (org.apache.rocketmq.client.hook)
+Hooks are objects with the methods below. They only read the contexts; ``trace_context`` carries
+state from before to after. Errors of a hook are logged and swallowed, except those of
+``CheckForbiddenHook``, whose purpose is to refuse. (org.apache.rocketmq.client.hook)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CONSUME_CONTEXT_TYPE: Final = "ConsumeContextType"
 
 
 class ConsumeReturnType(IntEnum):
-    """How a listener came back (ConsumeReturnType)."""
+    """How a listener returned (ConsumeReturnType)."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -56,15 +56,15 @@ class ConsumeReturnType(IntEnum):
     """It raised."""
     RETURNNULL = 3
     FAILED = 4
-    """It said RECONSUME_LATER, or SUSPEND_CURRENT_QUEUE_A_MOMENT."""
+    """It returned RECONSUME_LATER, or SUSPEND_CURRENT_QUEUE_A_MOMENT."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SendMessageContext:
     """One attempt to send. Of a batch, ``message`` is the first and ``batch`` are all.
 
-    ``body_length`` is what goes to the broker: packed, or a batch's encoding. Afterwards there is
-    a result or an error; neither if the message was sent one-way.
+    ``body_length`` is the size sent to the broker: compressed, or a batch's encoding. Afterwards
+    there is a result or an error; neither if the message was sent one-way.
     """
 
     producer_group: str
@@ -134,11 +134,11 @@ class SendMessageHook(Protocol):
     """Called around each attempt to send."""
 
     def send_message_before(self, context: SendMessageContext) -> None:
-        """See what is to be sent; properties that are added to it go with it."""
+        """Called with the message to send; properties that are added to it go with it."""
         ...
 
     def send_message_after(self, context: SendMessageContext) -> None:
-        """See what became of it."""
+        """Called with the result."""
         ...
 
 
@@ -154,11 +154,11 @@ class ConsumeMessageHook(Protocol):
     """Called around each call of a listener."""
 
     def consume_message_before(self, context: ConsumeMessageContext) -> None:
-        """See what is to be consumed."""
+        """Called with the messages to consume."""
         ...
 
     def consume_message_after(self, context: ConsumeMessageContext) -> None:
-        """See how it went."""
+        """Called with the outcome."""
         ...
 
 
@@ -174,13 +174,13 @@ class EndTransactionHook(Protocol):
     """Called when a transaction ends."""
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """See how it ends."""
+        """Called with how it ends."""
         ...
 
 
 def call_hooks(hooks: Iterable[Callable[[_Context], None]], context: _Context) -> None:
-    """Call bound methods of hooks in their order; what one raises is logged, SystemExit too, and
-    the next is called."""
+    """Call bound methods of hooks in their order; an error is logged, SystemExit too, and the next
+    is called."""
     for hook in hooks:
         try:
             hook(context)

@@ -1,4 +1,4 @@
-"""Starting threads so that none runs which nobody knows of."""
+"""Starting threads so that each running one is registered."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def start_among(
     run: Callable[[], None],
     name: str,
 ) -> None:
-    """Start a daemon thread that is one of ``threads`` then. Hold ``lock``: it waits for that.
+    """Start a daemon thread and add it to ``threads``. Hold ``lock``: the thread waits for it.
 
-    One whose start Ctrl-C broke off is none of them, and ends without a call of ``run``. Raises
+    A start that Ctrl-C interrupted adds none, and its thread ends without a call of ``run``. Raises
     RuntimeError if the system gives no thread.
     """
 

@@ -1,4 +1,4 @@
-"""Time as the client sees it: a clock and timers, both handed in.
+"""The client's time: a clock and timers, both passed in.
 
 RocketMQ's client has ScheduledExecutorServices of one thread each; :class:`ThreadScheduler` is one.
 """
@@ -35,14 +35,14 @@ class SystemClock:
     """The machine's clock."""
 
     now_ms = staticmethod(now_ms if native.compiled is None else native.compiled.now_ms)
-    """See Clock.now_ms. Asked several times a message, so without a frame of Python's."""
+    """See Clock.now_ms. Called several times a message, so without a frame of Python's."""
 
 
 SYSTEM_CLOCK: Final = SystemClock()
 
 
 def seconds_of(clock: Clock) -> Callable[[], float]:
-    """Give a clock's time in seconds as cheaply as it is to be had: for once a message."""
+    """Give a clock's time in seconds as cheaply as possible: for one call a message."""
     return time.time if clock is SYSTEM_CLOCK else lambda: clock.now_ms() / 1000
 
 
@@ -57,7 +57,7 @@ class Cancellable(Protocol):
 class Scheduler(Protocol):
     """Timers. Actions run one after the other, so a slow one delays the others.
 
-    An action that raises is logged; a periodic one goes on. Safe for threads.
+    An action's error is logged; a periodic one goes on. Safe for threads.
     """
 
     def call_later(self, delay_ms: int, action: Action) -> Cancellable:
@@ -70,7 +70,7 @@ class Scheduler(Protocol):
         ...
 
     def shutdown(self) -> None:
-        """Run nothing any more. Waits a moment for an action that is running. Twice is fine."""
+        """Stop all timers. Waits a moment for an action that is running. Calling twice is fine."""
         ...
 
 
@@ -96,7 +96,7 @@ class Timer:
         self._cancelled = True
 
     def run(self) -> None:
-        """Run the action unless it was cancelled; what it raises is logged."""
+        """Run the action unless it was cancelled; its error is logged."""
         if self._cancelled:
             return
         try:
@@ -111,8 +111,8 @@ _SHUTDOWN_WAIT_S: Final = 0.5
 class ThreadScheduler:
     """A Scheduler with one daemon thread, started at first use.
 
-    It sleeps exactly until the next action is due, and for ever if there is none. If the system
-    gives no thread, what was to be scheduled is not, with RuntimeError; the next use tries again.
+    It sleeps exactly until the next action is due, without limit if there is none. If the system
+    gives no thread, raises RuntimeError and schedules nothing; the next use tries again.
     """
 
     def __init__(self, name: str) -> None:

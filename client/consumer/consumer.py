@@ -1,4 +1,5 @@
-"""What every kind of consumer is made of: settings, subscriptions, a share of queues, a life."""
+"""The parts of every kind of consumer: settings, subscriptions, assigned queues, start and
+shutdown."""
 
 from __future__ import annotations
 
@@ -60,9 +61,9 @@ class Consumer(ForkAware, ABC):
         offset_store: OffsetStore | None = None,
         manager: ClientManager = CLIENT_MANAGER,
     ) -> None:
-        """Make a consumer of ``group``; the brokers stay the caller's to close.
+        """Make a consumer of ``group``; the caller closes the brokers.
 
-        Raises InvalidNameError for a group that may not be.
+        Raises InvalidNameError for an illegal group name.
         """
         check_group(group)
         self.group = group
@@ -90,9 +91,8 @@ class Consumer(ForkAware, ABC):
     ) -> Self:
         """Make a consumer for the store in a folder; the store is closed with the consumer.
 
-        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
-        which says what is raised. ``settings`` are those of the class, as is the type of
-        ``config``.
+        Its broker delivers retries and delayed messages while it is open: see ``open_own_broker``,
+        also for the errors. ``settings`` are those of the class, as is the type of ``config``.
         """
         check_group(group)
         broker = open_own_broker(store)
@@ -106,7 +106,7 @@ class Consumer(ForkAware, ABC):
 
     @property
     def state(self) -> ServiceState:
-        """Where the consumer stands."""
+        """The consumer's state."""
         return self._state
 
     @abstractmethod
@@ -118,10 +118,10 @@ class Consumer(ForkAware, ABC):
         """Commit the progress that was noted."""
 
     def shutdown(self) -> None:
-        """Commit the progress that was noted, and leave the group. Twice is fine.
+        """Commit the progress that was noted, and leave the group. Calling twice is fine.
 
-        A rebalance that does not end, because a strategy of the user's blocks, is left to its
-        thread soon.
+        A rebalance that does not end, because a strategy of the user's blocks, is soon left to its
+        thread.
         """
         with self._alone():
             self._leaving = True
@@ -141,7 +141,7 @@ class Consumer(ForkAware, ABC):
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other threads from starting and from changing queues; not one that waits for a
-        rebalance, which may not end. A thread that shuts down comes to its end."""
+        rebalance, which may not end. A thread that shuts down always ends."""
         with held_within(self._lock, _LONGEST_WAIT_S) as held:
             if held or not self._leaving:
                 yield
@@ -150,14 +150,14 @@ class Consumer(ForkAware, ABC):
             yield
 
     def after_fork(self) -> None:
-        """Be shut down in the child, at once: threads and progress are its parent's."""
+        """Be shut down in the child, at once: threads and progress belong to its parent."""
         self._lock = threading.RLock()
         if self._state is not ServiceState.CREATE_JUST:
             self._state = ServiceState.SHUTDOWN_ALREADY
 
     @abstractmethod
     def _finish_work(self) -> None:
-        """End what is being consumed, before progress is committed for the last time."""
+        """Finish running work, before progress is committed for the last time."""
 
     def _leave(self) -> None:
         self.instance.unregister_consumer(self.group)
@@ -209,7 +209,7 @@ class Consumer(ForkAware, ABC):
         return rebalance
 
     def _make_offset_store(self) -> OffsetStore:
-        """Make where progress is kept: with the brokers, or in a file of this machine's."""
+        """Make the store of progress: with the brokers, or in a file on this machine."""
         if self._config.message_model is MessageModel.BROADCASTING:
             from client.offset_store.local_offset_store import LocalFileOffsetStore
 
@@ -224,7 +224,7 @@ class Consumer(ForkAware, ABC):
 
     @abstractmethod
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Take note of progress that somebody moved meanwhile."""
+        """Take note of progress that was moved meanwhile."""
 
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
         """See ConsumerInner; the new progress is read at the broker, if it is kept there."""
@@ -237,7 +237,7 @@ class Consumer(ForkAware, ABC):
     # -- subscriptions
 
     def _want(self, topic: str, selector: str | MessageSelector | None) -> None:
-        """Note what is wanted of a topic; a running consumer's brokers hear of it at once.
+        """Note a subscription; a running consumer sends it to its brokers at once.
 
         Raises InvalidNameError.
         """
@@ -258,7 +258,7 @@ class Consumer(ForkAware, ABC):
         self.instance.send_heartbeat_to_all_brokers()
 
     def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more. The next rebalance gives its queues up."""
+        """Unsubscribe from a topic. The next rebalance gives up its queues."""
         with self._lock:
             self._subscriptions.pop(topic, None)
             if self._state is ServiceState.RUNNING:

@@ -38,32 +38,32 @@ class ConsumerConfig:
     consume_timestamp: int = field(default_factory=_half_an_hour_ago)
     """For CONSUME_FROM_TIMESTAMP, ms since the epoch; half an hour before this object was made."""
     allocate_message_queue_strategy: str | AllocateMessageQueueStrategy = "AVG"
-    """Who of a group gets which queues, by name or as an object (client.rebalance.allocate). All
-    members
-    must have the same."""
+    """Allocation strategy of the group, by name or as an object (client.rebalance.allocate). All
+    members must have the same."""
 
     consume_thread_min: int = 20
     consume_thread_max: int = 20
-    """Threads that run the listener. The queue of work has no end, so that ``consume_thread_min``
-    is what counts (ConsumeMessageConcurrentlyService)."""
+    """Threads that run the listener. The queue of work is unbounded, so ``consume_thread_min`` is
+    the number that counts (ConsumeMessageConcurrentlyService)."""
     adjust_thread_pool_nums_threshold: int = 100_000
     """Backlog from which threads would be added; without effect, as in 4.9.8, unless:"""
     adjust_thread_pool_nums_enable: bool = False
     """Whether each minute a thread is added, up to ``consume_thread_max``, while the backlog is at
-    that threshold, and taken away, down to ``consume_thread_min``, while it is below 80 % of it:
-    the rule of RocketMQ 3, of which later clients have the timer and no more."""
+    that threshold, and removed, down to ``consume_thread_min``, while it is below 80 % of it: the
+    rule of RocketMQ 3, of which later clients have only the timer."""
     consume_message_batch_max_size: int = 1
     """Messages that a listener gets at once, at most."""
     deliver_unreadable_bodies: bool = False
-    """Whether listeners get messages whose bodies cannot be unpacked (``body`` raises BodyError,
-    ``raw_body`` is what is stored); if not, those fail without a call. RocketMQ passes them."""
+    """Whether listeners get messages whose bodies cannot be decompressed (``body`` raises
+    BodyError, ``raw_body`` is what is stored); if not, those fail without a call. RocketMQ skips
+    them."""
     consume_timeout_minutes: int = 15
-    """How long a message may be consumed before it is given back (consumeTimeout)."""
+    """How long a message may be consumed before it is sent back (consumeTimeout)."""
     clean_expired_messages: bool = True
-    """Whether messages over ``consume_timeout_minutes`` are given back; older clients never did."""
+    """Whether messages over ``consume_timeout_minutes`` are sent back; older clients never did."""
     resend_after_if_still_un_ack_ms: int = 0
-    """If > 0, each message is watched by a timer of its own, and given back when it is over; in
-    place of the scan of ``consume_timeout_minutes``. RocketMQ has no such thing."""
+    """If > 0, a timer of its own watches each message and sends it back after this time; replaces
+    the scan of ``consume_timeout_minutes``. RocketMQ has no such thing."""
 
     consume_concurrently_max_span: int = 2000
     """Pulling pauses when the messages in work lie further apart. Concurrent consumption only."""
@@ -80,7 +80,7 @@ class ConsumerConfig:
     pull_batch_size: int = 32
     """Messages of one pull; brokers give 32 at most."""
     post_subscription_when_pull: bool = False
-    """Whether each pull says what is subscribed, instead of relying on the heartbeats."""
+    """Whether each pull carries the subscription, instead of relying on the heartbeats."""
     broker_suspend_max_time_ms: int = 15_000
     """How long a broker may hold a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
 
@@ -90,18 +90,18 @@ class ConsumerConfig:
     """Pause of a queue whose orderly listener failed, 10 to 30,000 ms."""
     unlock_delay_time_mills: int = 0
     """How long an orderly queue that was given away stays locked at its broker if messages of it
-    wait here (rocketmq.client.unlockDelayTimeMills, there 20,000: nobody has the queue then). Not
-    needed: a queue is given away when its listener has ended and its progress is stored."""
+    wait here (rocketmq.client.unlockDelayTimeMills, there 20,000: no member has the queue then).
+    Not needed: a queue is given away when its listener has ended and its progress is stored."""
     await_termination_millis_when_shutdown: int = 0
     """How long a shutdown waits for running listeners."""
     record_failure_reason: bool = True
-    """Whether a message given back says why, see broker.retry.failure_reason."""
+    """Whether a message given back carries the reason, see broker.retry.failure_reason."""
     consume_log: bool = False
     """Whether each call of the listener is logged with its status and message ids."""
     enable_msg_trace: bool = False
     """Whether each call of the listener leaves trace messages, before and after."""
     customized_trace_topic: str = TRACE_TOPIC
-    """Where to."""
+    """The trace topic."""
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
@@ -153,7 +153,7 @@ _UNITS: Final = ("_minutes", "_ms")
 
 
 def _one_of(kind: type[StrEnum], name: str, value: object) -> StrEnum:
-    """Give the member that a setting is, or names: members are told apart by identity."""
+    """Give the member that a setting is or names: the code compares members by identity."""
     for member in kind:
         if isinstance(value, str) and value == member:
             return member

@@ -66,8 +66,8 @@ def set_by_name(
 ) -> tuple[ConsumerConfig, ClientConfig]:
     """Change settings by ``NAME=VALUE``; the last one of a name counts.
 
-    Raises ClientConfigError for an unknown name, which it answers with the nearest known one, and
-    for a value of another type or out of its range.
+    Raises ClientConfigError for an unknown name, with the nearest known one, and for a value of
+    another type or out of its range.
     """
     known = consumer_settings()
     changes: dict[type, dict[str, Any]] = {ConsumerConfig: {}, ClientConfig: {}}

@@ -1,4 +1,4 @@
-"""What a client makes of a pull's messages before anybody sees them (PullAPIWrapper of 4.9)."""
+"""Processing of a pull's messages before hooks and users get them (PullAPIWrapper of 4.9)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def messages_of(
     queue: MessageQueue,
     hooks: Sequence[FilterMessageHook] = (),
 ) -> list[MessageExt]:
-    """Give the messages that are really wanted, with the queue's bounds as properties
+    """Give the messages that match exactly, with the queue's bounds as properties
     (processPullResult)."""
     messages = result.messages
     if subscription.tags_set:
@@ -60,7 +60,7 @@ def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
     before, both = b"", items
     for message in messages:
         own = message.added_property_bytes
-        if own is not before:  # next to always they all have the same, or none
+        if own is not before:  # nearly always they all have the same, or none
             before = own
             both = own + b"\x02" + items if own else items
         message.added_property_bytes = both

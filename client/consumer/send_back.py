@@ -1,8 +1,7 @@
-"""How a push consumer gives messages back (DefaultMQPushConsumerImpl.sendMessageBack).
+"""How a push consumer sends messages back (DefaultMQPushConsumerImpl.sendMessageBack).
 
-The broker that has the message stores it once more for its next attempt. If it will not, or does
-not answer, the message is sent like any other to the group's retry topic, to whichever broker
-takes it.
+The broker that has the message stores it once more for its next attempt. If it refuses, or does not
+answer, the message is sent like any other to the group's retry topic, to any broker.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ FIRST_DELAY_LEVEL = 3
 
 
 class SendBack:
-    """Gives messages of one group back. Safe for threads."""
+    """Sends messages of one group back. Safe for threads."""
 
     def __init__(self, group: str, instance: ClientInstance) -> None:
         self._group = group
@@ -52,7 +51,7 @@ class SendBack:
         max_reconsume_times: int,
         failure: Mapping[str, str],
     ) -> None:
-        """Give a message back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
+        """Send a message back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
         returned = ListenerResult(message, delay_level, failure)
         (error,) = self.send_messages_back((returned,), queue, max_reconsume_times)
         if error is not None:
@@ -61,7 +60,7 @@ class SendBack:
     def send_messages_back(
         self, returned: Sequence[ListenerResult], queue: MessageQueue, max_reconsume_times: int
     ) -> list[Exception | None]:
-        """Give messages back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
+        """Send messages back; see ConsumerContext. ``max_reconsume_times`` -1: 16."""
         if max_reconsume_times == -1:
             max_reconsume_times = MAX_RECONSUME_TIMES_CONCURRENTLY
         requests = [
@@ -85,7 +84,7 @@ class SendBack:
     def _ask(
         self, requests: Sequence[SendBackRequest], queue: MessageQueue
     ) -> Sequence[Exception | None]:
-        """Have the broker of the queue take messages; gives for each why it does not."""
+        """Ask the broker of the queue to take messages; gives the error of each that it refuses."""
         try:
             broker = self._instance.routes.broker(queue.broker_name)
             if len(requests) > 1:
@@ -99,10 +98,11 @@ class SendBack:
     def _the_other_way(
         self, returned: ListenerResult, max_reconsume_times: int, refusal: Exception
     ) -> Exception | None:
-        """Send a message anew, as its broker does not take it; gives what hinders that, too."""
+        """Send a message as a new one, because its broker refuses it; gives the error of that,
+        too."""
         message = returned.message
         try:
-            message.body  # noqa: B018 - a body that cannot be unpacked cannot be sent anew
+            message.body  # noqa: B018 - a body that cannot be decompressed cannot be sent as a new one
         except BodyError:
             return refusal
         logger.warning("a message is sent back the other way: %r: %s", message, refusal)
@@ -122,7 +122,7 @@ class SendBack:
     def send_orderly_to_retry(
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]
     ) -> None:
-        """Send an orderly message to the retry topic; see ConsumerContext. -1: without end."""
+        """Send an orderly message to the retry topic; see ConsumerContext. -1: no limit."""
         if max_reconsume_times == -1:
             max_reconsume_times = MAX_RECONSUME_TIMES_ORDERLY
         again = self._retry(message, max_reconsume_times, failure)
@@ -133,7 +133,8 @@ class SendBack:
     def _retry(
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]
     ) -> Message:
-        """Make what both ways send. As in 4.9, ORIGIN_MESSAGE_ID is only there if it was before."""
+        """Make the message that both ways send. As in 4.9, ORIGIN_MESSAGE_ID is only set if it was
+        before."""
         again = Message(retry_topic(self._group), message.body, flag=message.flag)
         properties = again.properties = {**message.properties, **failure}
         properties[PROPERTY_RETRY_TOPIC] = message.topic

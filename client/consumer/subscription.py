@@ -1,7 +1,7 @@
-"""What a consumer subscribes to (FilterAPI, MessageSelector of 4.9), and the client's exact filter.
+"""Subscriptions (FilterAPI, MessageSelector of 4.9), and the client's exact tag filter.
 
-The broker compares the hashes of tags only, so that messages of another tag with the same hash
-come along; they end here.
+The broker compares only the hashes of tags, so messages of another tag with the same hash come too;
+this filter removes them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ ALL_MESSAGES: Final = MessageSelector()
 
 
 def subscription_data(topic: str, selector: MessageSelector, version: int) -> SubscriptionData:
-    """Say what is wanted of a topic since ``version``, ms (FilterAPI.build).
+    """Make the subscription to a topic since ``version``, ms (FilterAPI.build).
 
     Raises SubscriptionParseError for a list without a tag, ClientConfigError for an empty
-    expression of another type; whether that one makes sense is for the broker to say.
+    expression of another type; the broker checks whether that one is valid.
     """
     expression, expression_type = selector
     if expression_type != TAG:
@@ -59,7 +59,7 @@ def subscription_data(topic: str, selector: MessageSelector, version: int) -> Su
 
 
 def wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[MessageExt]:
-    """Leave out messages whose tag is none of the subscribed ones, of which there are some
+    """Leave out messages whose tag is none of the subscribed ones, at least one
     (PullAPIWrapper)."""
     tags = subscription.tags_set
     return [message for message in messages if message.tags in tags]

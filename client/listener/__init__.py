@@ -1,4 +1,4 @@
-"""Listeners, the queues in their hands, and the threads that call them.
+"""Listeners, the process queues that feed them, and the threads that call them.
 
 See docs/internals/push-consumer.md.
 """

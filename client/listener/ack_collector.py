@@ -1,8 +1,8 @@
-"""What concurrent consumption has finished becomes progress, and is counted.
+"""Turns messages that concurrent consumption has finished into progress, and counts them.
 
-A thread notes what it has finished in a Share of the pull (``pull_batch.py``); somebody takes it
-from there, as late as it may be: taking the whole of a pull out of a ProcessQueue costs next to
-nothing, a part of it something for each message.
+A thread notes what it has finished in a WorkerAcks of the pull (``pull_batch.py``); it is collected
+from there as late as possible: removing the whole of a pull from a ProcessQueue costs next to
+nothing, removing a part costs something for each message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .service import ConsumerContext
 
 _PARTS_MS: Final = 20
-"""How long a pull leaves what is finished of a share that goes on."""
+"""How long a pull leaves the finished messages of a WorkerAcks that goes on."""
 
 
 class AckCollector:
@@ -57,12 +57,12 @@ class AckCollector:
     def remove(
         self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
     ) -> None:
-        """Take messages out that are finished, whatever else is."""
+        """Remove finished messages, whatever else is in the queue."""
         with process_queue.ack_collector:
             self._note_removed(messages, process_queue, queue)
 
     def note(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Turn what is finished into progress that survives this process."""
+        """Turn finished messages into progress that survives this process."""
         self.settle(process_queue, queue)
         if not process_queue.dropped:
             self._consumer.note_progress(queue)
@@ -86,6 +86,7 @@ class AckCollector:
         self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
     ) -> None:
         offset = process_queue.remove_message(messages)
-        # Whoever drops a queue holds ``settling`` for it: after that nothing of it is noted.
+        # A thread that drops a queue holds ``ack_collector`` for it: after that nothing of it is
+        # noted.
         if offset is not None and not process_queue.dropped:
             self._consumer.offset_store.update_offset(queue, offset, increase_only=True)

@@ -1,7 +1,7 @@
 """Consuming in many threads, in any order (ConsumeMessageConcurrentlyService of 4.9).
 
-A pull is split into requests of ``consume_message_batch_max_size`` messages. What the listener says
-of a request decides:
+A pull is split into requests of ``consume_message_batch_max_size`` messages. The listener's answer
+to a request decides:
 
     CONSUME_SUCCESS               finished
     RECONSUME_LATER, None, error  sent back to the broker, then finished: its retry is a new message
@@ -9,14 +9,14 @@ of a request decides:
 
 Finished messages leave the process queue, whose smallest remaining offset is the progress.
 
-They do so in batches. A request that succeeded quickly is only noted (``pulled.Share``), and
+They do so in batches. A request that succeeded quickly is only noted (``pulled.WorkerAcks``), and
 ``settle`` turns all of them into progress at once: when a thread runs out of work, after some
-pulls, and whenever somebody is about to use the progress (ConsumeService.settle). So the batches
-change no number that anybody looks at. A request that took longer, or was no plain success, is
-turned into progress when it ends.
+pulls, and before each use of the progress (ConsumeService.settle). So the batches change no number
+that is visible. A request that took longer, or was no plain success, is turned into progress when
+it ends.
 
-Locks, in their order: WatchedRequest.lock > ProcessQueue.settling > ProcessQueue's and the offset
-store's own. Listeners and hooks run under none of them.
+Locks, in their order: WatchedRequest.lock > ProcessQueue.ack_collector > those inside
+ProcessQueue and the offset store. Listeners and hooks run under none of them.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ RESUBMIT_DELAY_MS: Final = 5_000
 EXPIRED_DELAY_LEVEL: Final = 3
 """Level (10 s) at which messages come back that were in a listener for too long."""
 
-_MAX_UNSETTLED: Final = 64  # pulls that are done with, but for their progress
+_MAX_UNSETTLED: Final = 64  # finished pulls that are not yet progress
 _MS_PER_MINUTE: Final = 60_000
-_LARGE_BLOCK: Final = 4 << 20  # bytes; more than a turn of WorkerPool brings of usual messages
-_QUICK_MS: Final = 1  # what takes longer is turned into progress when it ends
+_LARGE_BLOCK: Final = 4 << 20  # bytes; more than a turn of WorkerPool has of usual messages
+_QUICK_MS: Final = 1  # longer requests are turned into progress when they end
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _LATER: Final = ConsumeConcurrentlyStatus.RECONSUME_LATER
 _TOO_LONG: Final = "TIME_OUT"
@@ -89,7 +89,7 @@ class ConsumeMessageConcurrentlyService:
     """A ConsumeService: see the module."""
 
     def __init__(self, consumer: ConsumerContext, listener: AnyConcurrentListener) -> None:
-        """Have messages consumed by ``listener``."""
+        """Consume messages by ``listener``."""
         self._consumer = consumer
         self._listen = concurrent_function(listener)
         self._listen_to_packed = self._listen
@@ -130,12 +130,12 @@ class ConsumeMessageConcurrentlyService:
     def start(self) -> None:
         """See ConsumeService.start.
 
-        Freeing a large block once has the C library keep what a turn of pulling frees, rather than
-        give it back to the system and ask for it again each time (malloc's dynamic thresholds).
+        Freeing a large block once makes the C library keep what a turn of pulling frees, rather
+        than return it to the system and request it again each time (malloc's dynamic thresholds).
 
-        The scan for expired messages has the timeout as its period, and the period is read once:
-        so a message is given back between one and two timeouts after it was begun, and changing
-        the setting later changes what counts as expired, but not how often it is looked.
+        The scan for expired messages has the timeout as its period, and the period is read once. So
+        a message is sent back between one and two timeouts after it was begun, and changing the
+        setting later changes what counts as expired, but not how often the scan runs.
         """
         bytes(_LARGE_BLOCK)
         config = self._consumer.config
@@ -163,7 +163,7 @@ class ConsumeMessageConcurrentlyService:
         more_follows: bool = False,
         may_borrow: bool = False,
     ) -> BorrowedWorker | None:
-        """See ConsumeService.submit; ``dispatch_to_consume`` means nothing here."""
+        """See ConsumeService.submit; ``dispatch_to_consume`` is ignored here."""
         size = self._consumer.config.consume_message_batch_max_size
         own = tuple(messages)  # the same object if it is a tuple
         pulled = PullBatch(own, size, process_queue, queue, self._work_on)
@@ -186,7 +186,7 @@ class ConsumeMessageConcurrentlyService:
     # -- one request
 
     def _work_on(self, pulled: PullBatch) -> None:
-        """Consume requests of a pull until none is left to begin, in this thread."""
+        """Consume requests of a pull in this thread until none is left to begin."""
         share = WorkerAcks(pulled)
         pulled.process_queue.finished.append(share)
         pending = PendingSendBacks(pulled.process_queue, pulled.queue, share.given)
@@ -209,10 +209,10 @@ class ConsumeMessageConcurrentlyService:
         *,
         packed: bool,
     ) -> None:
-        """Have requests consumed one after the other (ConsumeRequest.run).
+        """Consume requests one after the other (ConsumeRequest.run).
 
-        Everything that is the same for all of them is looked up once, and again whenever
-        something has happened.
+        Values that are the same for all of them are read once, and again after anything has
+        happened.
         """
         consumer, pool, seconds = self._consumer, self.pool, self._seconds
         process_queue, queue = pending.process_queue, pending.queue
@@ -223,7 +223,7 @@ class ConsumeMessageConcurrentlyService:
         hooks: Sequence[ConsumeMessageHook] = ()
         watch = special = False
         started, next_ms = 0, 0.0
-        look = True  # time has passed: settings may have changed, and it is another millisecond
+        look = True  # time has passed: settings and the millisecond may have changed
         while True:
             if look:
                 if pool.stopped:
@@ -259,7 +259,7 @@ class ConsumeMessageConcurrentlyService:
             level = context.delay_level_when_next_consume
             if (
                 (status is _LATER or status is None)
-                and type(level) is int  # what else there may be fails alone
+                and type(level) is int  # any other value fails alone
                 and self._clustering
                 and seconds() < next_ms
                 and not (process_queue.dropped or pool.stopped)
@@ -299,7 +299,7 @@ class ConsumeMessageConcurrentlyService:
         self._timer.run(request, self._consumer.config.resend_after_if_still_un_ack_ms, consume)
 
     def _end(self, call: _Call, process_queue: ProcessQueue) -> None:
-        """Act on the end of a call of the listener, whatever it said."""
+        """Act on the end of a call of the listener, whatever its answer."""
         consumer, queue, status = self._consumer, call.context.message_queue, call.status
         success = status is _SUCCESS
         if not success:
@@ -323,7 +323,7 @@ class ConsumeMessageConcurrentlyService:
             else:
                 self._process(call, process_queue)
         except Exception:
-            # The messages stay in the process queue: whoever has the queue next gets them.
+            # The messages stay in the process queue: the next owner of the queue gets them.
             logger.exception("a request failed: group=%s %s", consumer.group, queue)
 
     def _log_failure(
@@ -338,9 +338,9 @@ class ConsumeMessageConcurrentlyService:
     def _process(
         self, call: _Call, process_queue: ProcessQueue, resent: Collection[int] = ()
     ) -> None:
-        """Act on what the listener said (processConsumeResult).
+        """Act on the listener's answer (processConsumeResult).
 
-        ``resent``: offsets that were given back by a timer, and are not any more ours to judge.
+        ``resent``: offsets that a timer has sent back; their result does not count any more.
         """
         messages, context, status = call.messages, call.context, call.status
         queue, ok = context.message_queue, 0
@@ -363,7 +363,7 @@ class ConsumeMessageConcurrentlyService:
         if failed and self._clustering:
             self._ack_collector.note(process_queue, queue)
 
-    # -- giving back
+    # -- sending back
 
     def give_back(self) -> None:
         """See ConsumeService.give_back."""
@@ -380,7 +380,7 @@ class ConsumeMessageConcurrentlyService:
         self._ack_collector.note(process_queue, queue)
 
     def clean_expire_msg(self) -> None:
-        """Give back messages that are in a listener for too long (cleanExpireMsg).
+        """Send back messages that are in a listener for too long (cleanExpireMsg).
 
         Weak in known ways, see ProcessQueue.clean_expired_msg; ``resend_after_if_still_un_ack_ms``
         takes its place.

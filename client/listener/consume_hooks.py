@@ -18,7 +18,7 @@ def call_before(
     messages: Sequence[MessageExt],
     queue: MessageQueue,
 ) -> ConsumeMessageContext:
-    """Tell hooks that a listener is about to be called; gives the context for afterwards."""
+    """Call hooks before a call of the listener; gives the context for afterwards."""
     context = ConsumeMessageContext(consumer_group=group, messages=messages, message_queue=queue)
     call_hooks((hook.consume_message_before for hook in hooks), context)
     return context
@@ -32,7 +32,7 @@ def call_after(
     *,
     success: bool,
 ) -> None:
-    """Tell hooks how it went."""
+    """Call hooks with the outcome."""
     context.status = status
     context.success = success
     context.props[CONSUME_CONTEXT_TYPE] = return_type.name
@@ -42,7 +42,7 @@ def call_after(
 def return_type(
     answer: object, error: BaseException | None, *, failed: bool, timed_out: bool
 ) -> ConsumeReturnType:
-    """Name how a listener came back; TIME_OUT is for hooks only, its answer counts all the same."""
+    """Name how a listener returned; TIME_OUT is for hooks only, its answer counts all the same."""
     if error is not None:
         return ConsumeReturnType.EXCEPTION
     if answer is None:

@@ -2,14 +2,14 @@
 
 A listener is an object with ``consume_message``, or a plain function of the same arguments. It gets
 a tuple of messages, one by default, and runs in many threads at once (concurrently), or in one
-thread a queue (orderly). Nothing of ours is locked meanwhile but, orderly, the queue itself.
+thread a queue (orderly). No lock of rmqctl is held meanwhile except, orderly, the queue's.
 
     def listen(messages, context):
         for message in messages:
             charge(message.body)          # raises: the message comes again later
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-A message may come more than once: whoever cannot stand that has to notice.
+A message may come more than once: a listener must be idempotent or detect repeats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt, MessageQueue
 
 ACK_ALL: Final = (1 << 31) - 1
-"""An ``ack_index`` that nobody has set."""
+"""An ``ack_index`` that was not set."""
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
@@ -31,7 +31,7 @@ class ConsumeConcurrentlyStatus(StrEnum):
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
-    """Come again: they go to the group's retry topic, in the end to its dead letters."""
+    """Consume again: they go to the group's retry topic, in the end to its dead letters."""
 
 
 class ConsumeOrderlyStatus(StrEnum):
@@ -50,8 +50,8 @@ class ConsumeConcurrentlyContext:
     """One call of a concurrent listener; it may set the two numbers.
 
     ``delay_level_when_next_consume``: -1 straight to the dead letters, 0 the broker decides, else
-    that level. ``ack_index``: of messages 0..ack_index is true what the listener says; the rest is
-    to come again, although it says CONSUME_SUCCESS.
+    that level. ``ack_index``: the listener's answer is valid for messages 0..ack_index; the others
+    come again, even with CONSUME_SUCCESS.
     """
 
     __slots__ = ("ack_index", "delay_level_when_next_consume", "message_queue")
@@ -63,7 +63,7 @@ class ConsumeConcurrentlyContext:
 
 
 def wrong_ack_index(context: ConsumeConcurrentlyContext) -> TypeError | None:
-    """Say that a listener has set what is no number; such a call has failed."""
+    """Make the error for a context number that is no number; such a call has failed."""
     try:
         context.ack_index = index(context.ack_index)
     except TypeError:
@@ -75,7 +75,7 @@ class ConsumeOrderlyContext:
     """One call of an orderly listener; it may set the two fields.
 
     ``auto_commit`` False: progress is noted at COMMIT only. ``suspend_current_queue_time_millis``:
-    how long a suspended queue waits, 10 to 30,000; -1: as the consumer is configured.
+    how long a suspended queue waits, 10 to 30,000; -1: the consumer's setting.
     """
 
     __slots__ = ("auto_commit", "message_queue", "suspend_current_queue_time_millis")
@@ -92,7 +92,7 @@ class MessageListenerConcurrently(Protocol):
     def consume_message(
         self, messages: tuple[MessageExt, ...], context: ConsumeConcurrentlyContext
     ) -> ConsumeConcurrentlyStatus | None:
-        """Consume; only CONSUME_SUCCESS makes them count as done."""
+        """Consume; only CONSUME_SUCCESS marks them as finished."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Calling a listener for message after message, as long as it only succeeds, and quickly.
 
-That is what a consumer with a backlog does, and an empty listener costs about as much as all that
-is done here for a message. So whatever asks for more than the next call ends this loop: it is in
-the hands of whoever called it then.
+A consumer with a backlog spends its time here, and an empty listener costs about as much as the
+rest of the work for a message. So anything beyond the next call ends this loop: the caller handles
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if native.compiled is not None:
 
 
 class LoopResult(NamedTuple):
-    """A call that has ended the loop: it failed, or something has happened meanwhile."""
+    """A call that has ended the loop: it failed, or needs more than the next call."""
 
     messages: Messages
     context: ConsumeConcurrentlyContext
@@ -56,12 +56,12 @@ class ListenerLoop(NamedTuple):
         until: float,
         finished: list[Messages],
     ) -> LoopResult | None:
-        """Have requests consumed until none is left (None), or one was the last for now.
+        """Consume requests until none is left (None), or one was the last for now.
 
-        That is the first that is no CONSUME_SUCCESS with an ``ack_index`` that nobody has set, or
-        ends at ``until`` (seconds) or later, or behind a dropped queue or a stopped pool. All
-        before it are appended to ``finished``. Messages get ``started_ms`` as their
-        CONSUME_START_TIME. A context may be handed to the next call if nobody has kept it.
+        That is the first one that is no CONSUME_SUCCESS with an unset ``ack_index``, or ends at
+        ``until`` (seconds) or later, or after the queue was dropped or the pool stopped. All before
+        it are appended to ``finished``. Messages get ``started_ms`` as their CONSUME_START_TIME. A
+        context may be reused for the next call if the listener has not kept it.
         """
         listen, queue, process_queue, pool, clock = self
         item = _START_TIME % started_ms
@@ -94,9 +94,9 @@ class ListenerLoop(NamedTuple):
                 message.added_property_bytes = added
             try:
                 status, error = listen(messages, context), None
-            except BaseException as raised:  # noqa: BLE001 - whatever it raises, they come again
-                # Without this frame, which the compiled form does not have: the same failure is
-                # the same to all members (broker.retry.failure_reason).
+            except BaseException as raised:  # noqa: BLE001 - they come again after any error
+                # Without this frame, which the compiled form does not have: the same failure has
+                # the same hash in all members (broker.retry.failure_reason).
                 trace = raised.__traceback__
                 status, error = None, raised.with_traceback(trace and trace.tb_next)
             if (

@@ -1,10 +1,10 @@
 """Consuming each queue in order (ConsumeMessageOrderlyService of 4.9).
 
 A request names a queue and no messages: its task takes them itself, batch after batch, until none
-is left, the queue is lost, or a minute is over. What the listener says decides:
+is left, the queue is lost, or a minute is over. The listener's answer decides:
 
     SUCCESS                            the batch is committed; on with the next
-    SUSPEND_..., None, error           the same batch again in a moment, everything behind it waits;
+    SUSPEND_..., None, error           the same batch again in a moment, everything after it waits;
                                        after max_reconsume_times to the retry topic, and so to the
                                        dead letters (by default never)
     COMMIT, ROLLBACK                   only without auto_commit, where SUCCESS commits nothing
@@ -18,7 +18,7 @@ Three locks keep the order, taken in this order:
        that a rebalance cannot give the queue away meanwhile.
 
 The order may be broken for a moment when a member dies: batches that were consumed and not
-committed come again. The counter of attempts is in memory, it begins anew with each new owner.
+committed come again. The counter of attempts is in memory, it restarts with each new owner.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client.consume")
 
 MAX_TIME_CONSUME_CONTINUOUSLY_MS: Final = 60_000
-"""After this a task makes room for other queues (rocketmq.client.maxTimeConsumeContinuously)."""
+"""After this a task yields to other queues (rocketmq.client.maxTimeConsumeContinuously)."""
 FIRST_LOCK_DELAY_MS: Final = 1_000
 MIN_SUSPEND_MS: Final = 10
 MAX_SUSPEND_MS: Final = 30_000
@@ -65,7 +65,7 @@ _DONE: Final = (ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT)
 
 
 class _Task:
-    """One request; of the threads that look at it, one does it."""
+    """One request; of the threads that find it, one does it."""
 
     __slots__ = ("_service", "_turns", "process_queue", "queue")
 
@@ -99,7 +99,7 @@ class ConsumeMessageOrderlyService:
     """A ConsumeService: see the module."""
 
     def __init__(self, consumer: ConsumerContext, listener: AnyOrderlyListener) -> None:
-        """Have messages consumed by ``listener``."""
+        """Consume messages by ``listener``."""
         self._consumer = consumer
         self._listen = orderly_function(listener)
         self._listen_to_packed = self._listen
@@ -125,7 +125,7 @@ class ConsumeMessageOrderlyService:
             )
 
     def shutdown(self, await_ms: int) -> None:
-        """See ConsumeService.shutdown; lets go of all queues in the end."""
+        """See ConsumeService.shutdown; releases all queues in the end."""
         self._later.shutdown()
         if not self.pool.shutdown(await_ms):
             logger.info("a listener still runs: group=%s", self._consumer.group)
@@ -152,7 +152,7 @@ class ConsumeMessageOrderlyService:
         return borrowed
 
     def hand_over(self) -> None:
-        """Nothing is left lying, but by a pool that got no thread."""
+        """Submit what is left; there is something only after a pool got no thread."""
         if not self.pool.threads:
             self.pool.hand_over()
 
@@ -162,7 +162,7 @@ class ConsumeMessageOrderlyService:
         """Do nothing: each batch is committed as soon as it is consumed."""
 
     def give_back(self) -> None:
-        """Do nothing: what failed is kept here, or was sent back as soon as it had."""
+        """Do nothing: failed messages are kept here, or were sent back at once."""
 
     def _submit(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         self.pool.submit(_Task(self, process_queue, queue))
@@ -170,7 +170,7 @@ class ConsumeMessageOrderlyService:
     def _submit_later(
         self, process_queue: ProcessQueue, queue: MessageQueue, suspend_ms: int
     ) -> None:
-        """Go on with a queue in a while; -1: as the consumer is configured."""
+        """Go on with a queue later; -1: the consumer's setting."""
         if suspend_ms == -1:
             suspend_ms = self._consumer.config.suspend_current_queue_time_millis
         delay_ms = min(max(suspend_ms, MIN_SUSPEND_MS), MAX_SUSPEND_MS)
@@ -203,7 +203,7 @@ class ConsumeMessageOrderlyService:
                 logger.exception("a task failed, once more in a moment: %s", queue)
                 process_queue.rollback()
                 self._submit_later(process_queue, queue, -1)
-        if process_queue.try_unlock_times:  # somebody waits for the queue to be given away
+        if process_queue.try_unlock_times:  # a rebalance waits to give the queue away
             self._consumer.rebalance_immediately()
 
     def _lock_is_good(self, process_queue: ProcessQueue) -> bool:
@@ -225,7 +225,7 @@ class ConsumeMessageOrderlyService:
             size = self._consumer.config.consume_message_batch_max_size
             messages = tuple(process_queue.take_messages(size))
             if len(messages) > 1 and packed(messages) and any(map(unreadable, messages)):
-                # One at a time until it is passed, so that it fails alone.
+                # One at a time until it is past that one, so that it fails alone.
                 process_queue.make_message_to_consume_again(messages)
                 messages = tuple(process_queue.take_messages(1))
             if not messages or not self._consume(messages, process_queue, queue):
@@ -235,11 +235,11 @@ class ConsumeMessageOrderlyService:
     def _consume(
         self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
     ) -> bool:
-        """Call the listener; tells whether the task may go on.
+        """Call the listener; returns whether the task may go on.
 
-        RocketMQ lets go of ``consume_lock`` before it looks at the answer, and forgets the answer
-        if the queue was dropped meanwhile, so the batch comes again. Here who gives the queue away
-        waits for both, and what was consumed under the lock counts.
+        RocketMQ releases ``consume_lock`` before it reads the answer, and ignores the answer if the
+        queue was dropped meanwhile, so the batch comes again. Here the rebalance that gives the
+        queue away waits for both, and what was consumed under the lock counts.
         """
         with process_queue.consume_lock:
             if process_queue.dropped:
@@ -261,7 +261,7 @@ class ConsumeMessageOrderlyService:
         try:
             listen = self._listen_to_packed if packed(messages) else self._listen
             status = listen(messages, context)
-        except BaseException as raised:  # noqa: BLE001 - whatever it raises, the queue goes on
+        except BaseException as raised:  # noqa: BLE001 - the queue goes on after any error
             error = raised
         took = consumer.clock.now_ms() - started
         answer, known = text_of(status), isinstance(status, ConsumeOrderlyStatus)
@@ -290,7 +290,7 @@ class ConsumeMessageOrderlyService:
         process_queue: ProcessQueue,
         failure: dict[str, str],
     ) -> bool:
-        """Act on what the listener said (processConsumeResult); False ends the task."""
+        """Act on the listener's answer (processConsumeResult); False ends the task."""
         consumer, queue = self._consumer, context.message_queue
         key = f"{queue.topic}@{consumer.group}"
         commits = False
@@ -317,7 +317,8 @@ class ConsumeMessageOrderlyService:
         if not goes_on:
             self._submit_later(process_queue, queue, context.suspend_current_queue_time_millis)
         if commits:
-            # Whoever begins anew clears the queue under ``settling``: nothing is committed then.
+            # A thread that restarts the queue clears it under ``ack_collector``: nothing is
+            # committed then.
             with process_queue.ack_collector:
                 offset = process_queue.commit()
                 if offset is not None:
@@ -335,10 +336,10 @@ class ConsumeMessageOrderlyService:
     def _check_reconsume_times(
         self, messages: Messages, queue: MessageQueue, failure: dict[str, str]
     ) -> bool:
-        """Count an attempt of each message; tells whether any is to be tried again here.
+        """Count an attempt of each message; returns whether any is to be tried again here.
 
-        A body that cannot be unpacked will not change: its message is a dead letter at once, so
-        that the queue goes on. In a broadcast, which has no dead letters, it is passed over.
+        A body that cannot be decompressed will not change: its message becomes a dead letter at
+        once, so that the queue goes on. In a broadcast, which has no dead letters, it is skipped.
         """
         most = self._consumer.config.max_reconsume_times
         if most == -1:
@@ -357,7 +358,7 @@ class ConsumeMessageOrderlyService:
     def _sent_to_dead_letters(
         self, message: MessageExt, queue: MessageQueue, failure: dict[str, str]
     ) -> bool:
-        """Have the broker store it as it is: it cannot be sent anew."""
+        """Let the broker store it as it is: it cannot be sent as a new message."""
         try:
             self._consumer.send_message_back(message, DEAD_LETTER_LEVEL, queue, failure)
         except Exception:

@@ -1,17 +1,17 @@
-"""What a consumer holds of one queue: pulled, and not finished yet (ProcessQueue of 4.9).
+"""Messages of one queue that were pulled and are not finished yet (ProcessQueue of 4.9).
 
-Messages stand in a sorted map by queue offset, the seeds' ``msgTreeMap``. What is pulled behind all
-others waits beside it as a *run*, and is sorted in when somebody asks for less than the whole of
-it. Most runs leave as they came, so that nothing is done for a single message. Progress is one
-number: the smallest offset that is not finished, so a message that is stuck holds it back, and the
-jump comes when it is done:
+Messages are in a sorted map by queue offset, RocketMQ's ``msgTreeMap``. A pull whose messages come
+after all others is kept beside it as a *run*, and is sorted in when less than the whole of it is
+requested. Most runs leave whole, so no work is done for a single message. Progress is one number:
+the smallest offset that is not finished. A message that is stuck holds it back, and it jumps when
+that message is finished:
 
     1001..1010 finished, nothing left                 1011
     1001..1008 finished, 1009 and 1010 left           1009
     1001 stuck, all others finished                   1001
 
-A consumer that dies then has its successor begin at 1001: everything that was finished behind it
-comes again, which is why listeners must be idempotent.
+If a consumer dies then, its successor begins at 1001: everything that was finished after it comes
+again, which is why listeners must be idempotent.
 
 Locks: ``ack_collector`` before ``_lock``. ``consume_lock``, which orderly consumption holds around
 the listener, comes before both.
@@ -40,11 +40,11 @@ logger = logging.getLogger("rmqctl.client.process_queue")
 PULL_MAX_IDLE_TIME_MS: Final = 120_000
 """A queue that was not pulled for longer has lost its pull request."""
 REBALANCE_LOCK_MAX_LIVE_TIME_MS: Final = 30_000
-"""How long a broker's lock counts without having been refreshed."""
+"""How long a broker's lock counts without a refresh."""
 REBALANCE_LOCK_INTERVAL_MS: Final = 20_000
 """How often the broker's locks are refreshed."""
 MAX_CLEANED_MESSAGES: Final = 16
-"""Expired messages that one scan takes out of a queue."""
+"""Expired messages that one scan removes from a queue."""
 
 _QUEUE_OFFSET: Final = attrgetter("queue_offset")
 _STORED_BODY: Final = attrgetter("stored_body")
@@ -53,7 +53,7 @@ if native.compiled is not None:
     native.compiled.bind_pulled(MessageExt)
 
 Messages = tuple[MessageExt, ...]
-"""What one call of a listener gets: not to be changed by it."""
+"""Messages of one call of a listener; the listener must not change it."""
 
 
 class _Run(NamedTuple):
@@ -67,7 +67,7 @@ class _Run(NamedTuple):
 def run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
     """Give the last offset of messages, and the bytes of their bodies as they are stored.
 
-    None if their offsets do not ascend, from one behind ``last`` on.
+    None if their offsets do not ascend from ``last`` + 1 or more.
     """
     compiled = native.compiled
     if compiled is not None and isinstance(messages, (tuple, list)):
@@ -89,13 +89,13 @@ def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None
 
 
 class ProcessQueue:
-    """The messages of one queue in a consumer's hands. Safe for threads.
+    """The messages of one queue that a consumer holds. Safe for threads.
 
-    Times are ms of the clock that is handed in. ``dropped`` says that the queue is not ours any
-    more: what still runs may end, and its result is thrown away. ``offset_illegal`` says that it
-    was dropped because its progress lies outside of it, which is about to be put right.
-    ``locked`` is the client's view of the broker's lock. ``finished`` is for the concurrent
-    service: what its threads have finished and nobody has removed yet, see its ``settle``.
+    Times are ms of ``clock``. ``dropped``: this consumer has no longer the queue; running work may
+    end, and its result is ignored. ``offset_illegal``: it was dropped because its progress lies
+    outside of the queue, and is about to be repaired. ``locked`` is the client's view of the
+    broker's lock. ``finished`` is for the concurrent service: what its threads have finished and
+    what was not removed yet, see its ``settle``.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -109,16 +109,16 @@ class ProcessQueue:
         self.try_unlock_times = 0
         self.queue_offset_max = 0
         self.msg_acc_cnt = 0
-        """Messages behind the last one pulled, as far as its MAX_OFFSET tells."""
+        """Messages in the queue after the last one pulled, according to its MAX_OFFSET."""
         self.consume_lock: Final = threading.Lock()
         self.ack_collector: Final = threading.Lock()  # held while ``finished`` becomes progress
         self.finished: Final[deque[WorkerAcks]] = deque()
-        self.slow_offset = -1  # of a message for which those behind it wait no more
-        self.settled_ms = -1  # when a pull last took what threads go on with, too
+        self.slow_offset = -1  # of a message for which those after it wait no more
+        self.settled_ms = -1  # when a pull last collected from running threads, too
         self._clock = clock
         self._lock = threading.Lock()  # guards all below, and queue_offset_max
         self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed
-        self._runs: dict[int, _Run] = {}  # by first offset, ascending, all behind ``_tree``
+        self._runs: dict[int, _Run] = {}  # by first offset, ascending, all after ``_tree``
         self._orderly: SortedDict = SortedDict()  # taken by orderly consumption, not committed
         self._msg_count = 0  # of all three
         self._msg_size = 0
@@ -128,7 +128,7 @@ class ProcessQueue:
 
     @property
     def msg_count(self) -> int:
-        """Messages that are not finished, those in the listener's hands too."""
+        """Messages that are not finished, including those in the listener."""
         return self._msg_count
 
     @property
@@ -162,17 +162,17 @@ class ProcessQueue:
         return self._clock.now_ms() - self.last_lock_timestamp > REBALANCE_LOCK_MAX_LIVE_TIME_MS
 
     def is_pull_expired(self) -> bool:
-        """Whether nobody pulls the queue any more, which is a mistake to be repaired."""
+        """Whether pulling of the queue has stopped, which is a fault to be repaired."""
         return self._clock.now_ms() - self.last_pull_timestamp > PULL_MAX_IDLE_TIME_MS
 
     # -- pulled, and finished
 
     def put_message(self, messages: Sequence[MessageExt], max_offset: int | None = None) -> bool:
-        """Take what was pulled; True if orderly consumption has to be started.
+        """Add pulled messages; True if orderly consumption has to be started.
 
-        That is once for each change from idle to busy. An offset that is there already has its
-        message replaced and is not counted again. ``messages`` is kept, not to be changed any more.
-        ``max_offset`` is their MAX_OFFSET, from who knows it without looking for it.
+        That is once for each change from idle to busy. A message at an existing offset replaces the
+        old one and is not counted again. ``messages`` is kept, and must not be changed any more.
+        ``max_offset`` is their MAX_OFFSET, if the caller has it already.
         """
         if not messages:
             return False
@@ -211,10 +211,10 @@ class ProcessQueue:
             self.queue_offset_max = next(reversed(fresh))
 
     def remove_message(self, messages: Sequence[MessageExt]) -> int | None:
-        """Take out what is finished; gives the progress: the next offset to consume.
+        """Remove finished messages; gives the progress: the next offset to consume.
 
         None if there was nothing to remove from: then there is no progress to note (RocketMQ: -1).
-        The very object that was put leaves at once, whatever else is there.
+        The very object that was put is removed at once, whatever else is there.
         """
         with self._lock:
             self.last_consume_timestamp = self._clock.now_ms()
@@ -271,9 +271,9 @@ class ProcessQueue:
     # -- orderly consumption
 
     def take_messages(self, batch_size: int) -> list[MessageExt]:
-        """Hand out the first messages, up to ``batch_size``; they stay counted until ``commit``.
+        """Take the first messages, up to ``batch_size``; they stay counted until ``commit``.
 
-        None left: the queue is idle, and the next ``put_message`` asks for a new start.
+        None left: the queue is idle, and the next ``put_message`` requests a new start.
         """
         with self._lock:
             self.last_consume_timestamp = self._clock.now_ms()
@@ -289,9 +289,9 @@ class ProcessQueue:
             return taken
 
     def commit(self) -> int | None:
-        """Finish what was taken; gives the next offset to consume.
+        """Finish the taken messages; gives the next offset to consume.
 
-        None if nothing is taken: somebody has cleared the queue meanwhile (RocketMQ fails then).
+        None if nothing is taken: the queue was cleared meanwhile (RocketMQ fails then).
         """
         with self._lock:
             if not self._orderly:
@@ -303,7 +303,7 @@ class ProcessQueue:
             return offset + 1
 
     def rollback(self) -> None:
-        """Put everything back that was taken."""
+        """Put back everything that was taken."""
         with self._lock:
             self._sort_in()
             self._tree.update(self._orderly)
@@ -314,14 +314,14 @@ class ProcessQueue:
         with self._lock:
             self._sort_in()
             for message in messages:
-                # Cleared meanwhile: it is not ours any more.
+                # Cleared meanwhile: another owner has it.
                 if self._orderly.pop(message.queue_offset, None) is not None:
                     self._tree[message.queue_offset] = message
 
     # -- the rest
 
     def clear(self) -> None:
-        """Forget all messages; whatever runs has nothing to finish."""
+        """Remove all messages; running work has nothing to finish."""
         with self._lock:
             self.finished.clear()
             self._runs.clear()
@@ -333,11 +333,11 @@ class ProcessQueue:
     def clean_expired_msg(
         self, consume_timeout_ms: int, send_back: Callable[[MessageExt], object]
     ) -> int:
-        """Send back what is in a listener for too long, and take it out; gives how many.
+        """Send back what is in a listener for too long, and remove it; gives how many.
 
-        Looks at the first message only, at most 16 times, so what is stuck behind one that is not
-        stays. ``send_back`` is called under no lock; if it raises, the message stays and is tried
-        again. The progress that a removal gives is not noted (ProcessQueue.cleanExpiredMsg).
+        Checks the first message only, at most 16 times, so what is stuck after one that is not
+        stuck stays. ``send_back`` is called under no lock; if it raises, the message stays and is
+        tried again. The progress that a removal gives is not noted (ProcessQueue.cleanExpiredMsg).
         """
         cleaned = 0
         for _ in range(min(self._msg_count, MAX_CLEANED_MESSAGES)):
@@ -368,7 +368,7 @@ class ProcessQueue:
         return message
 
     def info(self) -> dict[str, Any]:
-        """Give what running info tells of a queue (ProcessQueueInfo); no offset is None."""
+        """Give a queue's part of the running info (ProcessQueueInfo); no offset is None."""
         with self._lock:
             self._sort_in()
             tree, orderly = self._tree, self._orderly

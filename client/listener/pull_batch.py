@@ -1,9 +1,9 @@
-"""What was pulled at once, in the hands of threads: who does what of it, and what is done.
+"""One pull divided among threads: which thread does which part, and what is finished.
 
 The messages of a pull are cut into *requests*, the calls of the listener. Threads that help take
 one after the other. Each notes what it has finished in a :class:`WorkerAcks` of its own, which the
-process queue has from before the first of them: so whoever asks for the progress sees everything
-that is finished, and a pull that one thread has finished alone leaves it as a whole.
+process queue has from before the first of them. So a reader of the progress sees everything that is
+finished, and a pull that one thread has finished alone is removed as a whole.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class PullBatch:
     ) -> None:
         """Cut messages into requests of ``batch_size``; ``work`` takes requests until none is left.
 
-        ``messages`` is what was put into the process queue, the very object.
+        ``messages`` is the very object that was put into the process queue.
         """
         self.messages = messages
         self.process_queue = process_queue
         self.queue = queue
         self._work = work
         self.packed = packed(messages)
-        """Whether any body is compressed, and may not be readable."""
-        # A step of either is whole, whoever makes it: nothing of Python's own runs in it.
+        """Whether any body is compressed, and may be unreadable."""
+        # A step of either is atomic in any thread: nothing of Python's own runs in it.
         self.requests: Iterator[Messages]
         self._left: Iterator[object]
         if batch_size == 1:
@@ -82,10 +82,11 @@ class PullBatch:
 
 
 class WorkerAcks:
-    """What one thread has finished of a pull, and nobody has removed yet.
+    """What one thread has finished of a pull, and what was not removed yet.
 
-    ``requests`` succeeded, ``given`` failed and were given back. Both are appended to by that
-    thread, and taken from under ``ProcessQueue.ack_collector``. ``ended`` says that the thread is
+    ``requests`` succeeded, ``given`` failed and were sent back. That thread appends to both, and
+    they are taken from under ``ProcessQueue.ack_collector``. ``ended``: the thread has finished its
+    work on the pull.
     done with the pull.
     """
 
@@ -98,9 +99,10 @@ class WorkerAcks:
         self.ended = False
 
     def take(self) -> tuple[Sequence[MessageExt], int, int]:
-        """Take what is finished; how many requests succeeded, and how many messages those had.
+        """Take what is finished; gives how many requests succeeded, and how many messages those
+        had.
 
-        All of a pull is what was put.
+        For all of a pull the messages are the object that was put.
         """
         requests, given = self.requests, self.given
         count, failed = len(requests), len(given)

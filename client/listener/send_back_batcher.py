@@ -1,21 +1,21 @@
-"""What becomes of messages that failed: they go back to their broker, several in one call.
+"""Sending failed messages back to their broker, several in one call.
 
-A request that failed quickly is only noted, as one that succeeded quickly is, and given back with
+A request that failed quickly is only noted, like one that succeeded quickly, and sent back with
 those of the same pull that fail within the same millisecond. If the listener takes longer over the
-next request, a timer gives back what was noted before: 10 ms after it failed at the latest. Nothing
-is lost meanwhile, as a message leaves the process queue, and progress passes over it, only when
-the broker has stored it again.
+next request, a timer sends back what was noted before: 10 ms after it failed at the latest. Nothing
+is lost meanwhile, because a message leaves the process queue, and progress passes it, only when the
+broker has stored it again.
 
-What was given back is noted as progress at once, where it survives this process: if it is killed,
-the next owner of the queue gives the last batch back once more, and not what was given back since
-progress was last committed. Progress passes over nothing that is not finished, so threads give
-back in the order of the queue: one whose messages lie behind those of another thread waits for it,
-200 ms at most. A message that is in the listener for longer is not waited for again: what failed
-behind it goes back at once, and comes once more if the process is killed before that one ends.
+Progress is noted at once after messages were sent back, where it survives this process: if the
+process is killed, the next owner of the queue sends the last batch back once more, and not
+everything since the last commit. Progress does not pass unfinished messages, so threads send back
+in the order of the queue: a thread whose messages come after those of another thread waits for it,
+200 ms at most. A message that is in the listener for longer is not waited for again: failed
+messages after it go back at once, and come once more if the process is killed before that one ends.
 
-    stored by the broker     finished: the message that comes again is a new one
-    refused by both ways     reconsume_times + 1, again in 5 s; progress waits for it
-    queue dropped before     nothing is done: it has another owner
+  stored by the broker     finished: the message that comes again is a new one
+  refused by both ways     reconsume_times + 1, again in 5 s; progress waits for it
+  queue dropped before     nothing is done: it has another owner
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client.consume")
 
 BATCH: Final = 32
-"""How many messages are given back and noted at once: as many come again if it is killed between
-the two. A pull may bring some hundred."""
+"""How many messages are sent back and noted at once: so many come again after a kill between the
+two. A pull may have some hundred."""
 TURN_S: Final = 0.2
-"""How long a thread waits for those before it in the queue."""
+"""How long a thread waits for earlier messages of the queue."""
 _LOOK_S: Final = 0.0005
 LATEST_MS: Final = 10
-"""How long what has failed waits for more of its pull, at most."""
+"""How long failed messages wait for more of their pull, at most."""
 
 _Thing = TypeVar("_Thing")
 Remove = Callable[["Sequence[MessageExt]", "ProcessQueue", "MessageQueue"], None]
-"""Takes messages out of their process queue, noting progress."""
+"""Removes messages from their process queue, noting progress."""
 
 
 class FailedMessages(NamedTuple):
@@ -62,8 +62,8 @@ class FailedMessages(NamedTuple):
 
 
 class PendingSendBacks:
-    """What one thread has noted of a pull. ``given`` takes the requests that were given back.
-
+    """What one thread has noted of a pull. ``given`` takes the requests that were sent back. The
+    thread or timer that pops a call from ``calls`` processes it.
     Whoever pops a call from ``calls`` sees to it: that thread, or the timer.
     """
 
@@ -80,7 +80,7 @@ class PendingSendBacks:
 
 
 class SendBackBatcher:
-    """Gives failed messages of one consumer back. Safe for threads, holds no lock."""
+    """Sends failed messages of one consumer back. Safe for threads, holds no lock."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class SendBackBatcher:
         note_progress: Callable[[ProcessQueue, MessageQueue], None],
         count_failed: Callable[[MessageQueue, int, int], None],
     ) -> None:
-        """``again_later`` has messages consumed again in 5 s; ``settle`` takes what is finished out
-        of a process queue, and ``note_progress`` has it survive this process; ``count_failed``
+        """``again_later`` consumes messages again in 5 s; ``settle`` removes what is finished from
+        a process queue, and ``note_progress`` makes it survive this process; ``count_failed``
         counts messages and the calls of the listener that they were in."""
         self._consumer = consumer
         self._scheduler = scheduler
@@ -103,16 +103,16 @@ class SendBackBatcher:
         self._settle = settle
         self._note_progress = note_progress
         self._count_failed = count_failed
-        self._owing: deque[PendingSendBacks] = deque()  # those registered, for the timer
+        self._owing: deque[PendingSendBacks] = deque()  # registered ones, for the timer
         self._armed = False
         self._answered: tuple[str, int, dict[str, str]] = ("", -1, {})
 
     def note(
         self, pending: PendingSendBacks, messages: Messages, level: int, failure: dict[str, str]
     ) -> None:
-        """Have the messages of a request given back soon.
+        """Send the messages of a request back soon.
 
-        Noted first, registered then, as the timer does it the other way round.
+        Noted first, then registered; the timer uses the other order.
         """
         pending.calls.append(FailedMessages(messages, level, failure))
         if not pending.registered:
@@ -123,7 +123,7 @@ class SendBackBatcher:
             self._scheduler.call_later(LATEST_MS, self.give_all_noted)
 
     def give_noted(self, pending: PendingSendBacks) -> None:
-        """Give back what is noted, in the thread that has noted it."""
+        """Send back what is noted, in the thread that has noted it."""
         for calls in _parts(_taken(pending.calls)):
             self._wait_for_turn(calls, pending)
             pending.given += self._give(calls, pending)
@@ -144,7 +144,7 @@ class SendBackBatcher:
             time.sleep(_LOOK_S)
 
     def give_all_noted(self) -> None:
-        """Give back what any thread has noted: they may be in listeners that take long."""
+        """Send back what any thread has noted: the threads may be in listeners that take long."""
         self._armed = False
         owing = _taken(self._owing)
         for pending in owing:
@@ -158,14 +158,14 @@ class SendBackBatcher:
     def give(
         self, failed: FailedMessages, process_queue: ProcessQueue, queue: MessageQueue
     ) -> Sequence[MessageExt]:
-        """Give messages back now; gives those that stay here, to be consumed again in 5 s."""
+        """Send messages back now; gives those that stay here, to be consumed again in 5 s."""
         refused = self._refused([failed], queue)
         if refused:
             self._keep(refused, process_queue, queue)
         return refused
 
     def failure(self, error: BaseException | None, answer: str) -> dict[str, str]:
-        """Say why messages come again, to be sent along; nothing if that is not wanted."""
+        """Make the reason to send along; empty if the setting is off."""
         consumer = self._consumer
         if not consumer.config.record_failure_reason:
             return {}
@@ -179,7 +179,7 @@ class SendBackBatcher:
         return known
 
     def _give(self, calls: Sequence[FailedMessages], pending: PendingSendBacks) -> list[Messages]:
-        """Give back what failed; gives the requests that are finished by that as they are."""
+        """Send failed messages back; gives the requests that are finished by that."""
         if not calls:
             return []
         process_queue, queue = pending.process_queue, pending.queue
@@ -208,14 +208,14 @@ class SendBackBatcher:
             logger.exception("progress could not be noted: %s", pending.queue)
 
     def _take_out(self, messages: Sequence[MessageExt], pending: PendingSendBacks) -> None:
-        """Remove what the broker has; the others' messages do not wait for what fails in it."""
+        """Remove what the broker has stored; an error does not delay other messages."""
         try:
             self._remove(messages, pending.process_queue, pending.queue)
         except Exception:
             logger.exception("progress could not be noted: %s", pending.queue)
 
     def _refused(self, calls: Sequence[FailedMessages], queue: MessageQueue) -> list[MessageExt]:
-        """Give back what failed; gives the messages that nobody would take."""
+        """Send failed messages back; gives the messages that no broker took."""
         returned = [
             ListenerResult(message, level, failure)
             for messages, level, failure in calls
@@ -224,7 +224,7 @@ class SendBackBatcher:
         errors: Sequence[Exception | None]
         try:
             errors = self._consumer.send_messages_back(returned, queue)
-        except Exception as failed:  # noqa: BLE001 - whatever it is, none of them may be lost
+        except Exception as failed:  # noqa: BLE001 - none of them may be lost by any error
             errors = [failed] * len(returned)
         refused: list[MessageExt] = []
         for (message, _, _), error in zip(returned, errors, strict=True):
@@ -244,7 +244,7 @@ class SendBackBatcher:
 
 
 def _parts(calls: Sequence[FailedMessages]) -> Iterator[Sequence[FailedMessages]]:
-    """Divide calls into what is given back and noted at once."""
+    """Divide calls into parts that are sent back and noted at once."""
     part: list[FailedMessages] = []
     count = 0
     for call in calls:
@@ -258,7 +258,7 @@ def _parts(calls: Sequence[FailedMessages]) -> Iterator[Sequence[FailedMessages]
 
 
 def _taken(things: deque[_Thing]) -> list[_Thing]:
-    """Take what is there out of a deque; each thing goes to one taker."""
+    """Take what is in a deque; each item goes to one taker."""
     taken = []
     try:
         while True:

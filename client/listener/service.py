@@ -1,7 +1,7 @@
-"""Consume services and what they see of their consumer (ConsumeMessageService of 4.9).
+"""Consume services and their view of the consumer (ConsumeMessageService of 4.9).
 
-A service has the worker threads of one push consumer: it takes what was pulled, calls the listener
-and notes progress. It knows its consumer by :class:`ConsumerContext` alone, so that both can be
+A service has the worker threads of one push consumer: it takes pulled messages, calls the listener
+and notes progress. It uses its consumer only through :class:`ConsumerContext`, so that both can be
 tested without a running client.
 """
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .worker_pool import BorrowedWorker, WorkerPool
 
 MAX_RECONSUME_TIMES_ORDERLY: Final = (1 << 31) - 1
-"""How often a message comes again in order where no limit is set."""
+"""How often a message is consumed again in order where no limit is set."""
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
 
 
 class ListenerResult(NamedTuple):
-    """A message to give back, when it is to come again (see ConsumeConcurrentlyContext), and why
+    """A message to send back, its delay level (see ConsumeConcurrentlyContext), and the reason
     (broker.retry.failure_reason)."""
 
     message: MessageExt
@@ -93,16 +93,17 @@ class ConsumerContext(Protocol):
     def send_message_back(
         self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]
     ) -> None:
-        """Give a message back for its next attempt; stored when this returns.
+        """Send a message back for its next attempt; stored when this returns.
 
-        Raises RocketMQError if neither its broker nor an ordinary send would take it.
+        Raises RocketMQError if neither its broker nor an ordinary send takes it.
         """
         ...
 
     def send_messages_back(
         self, returned: Sequence[ListenerResult], queue: MessageQueue
     ) -> Sequence[Exception | None]:
-        """Give messages of a queue back; for each None, or what ``send_message_back`` raises."""
+        """Send messages of a queue back; for each None, or the error that ``send_message_back``
+        raises."""
         ...
 
     def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
@@ -111,9 +112,9 @@ class ConsumerContext(Protocol):
         ...
 
     def note_progress(self, queue: MessageQueue) -> None:
-        """Have the progress of a queue survive this process, at next to no cost.
+        """Make the progress of a queue survive this process, at next to no cost.
 
-        A broker that cannot be asked gets it with the next pull or commit.
+        A broker that cannot be reached gets it with the next pull or commit.
         """
         ...
 
@@ -127,16 +128,16 @@ class ConsumerContext(Protocol):
         ...
 
     def unlock_all_queues(self) -> None:
-        """Let go of all queues, and wait for the brokers' answers."""
+        """Release all queues, and wait for the brokers' answers."""
         ...
 
     def rebalance_immediately(self) -> None:
-        """Have queues divided anew, soon."""
+        """Divide queues anew, soon."""
         ...
 
 
 class ConsumeService(Protocol):
-    """Has messages consumed. Safe for threads."""
+    """Consumes messages by a listener. Safe for threads."""
 
     @property
     def pool(self) -> WorkerPool:
@@ -148,11 +149,11 @@ class ConsumeService(Protocol):
         ...
 
     def shutdown(self, await_ms: int) -> None:
-        """Take no work any more.
+        """Accept no more work.
 
         Waits up to ``await_ms`` for what is queued and running, then discards what is queued. A
-        listener that still runs is left alone (Java interrupts it); its result counts no more
-        once its queue is dropped.
+        listener that still runs is left alone (Java interrupts it); its result does not count once
+        its queue is dropped.
         """
         ...
 
@@ -166,16 +167,16 @@ class ConsumeService(Protocol):
         more_follows: bool = False,
         may_borrow: bool = False,
     ) -> BorrowedWorker | None:
-        """Have messages consumed that were just put into ``process_queue``; does not wait.
+        """Consume messages that were just put into ``process_queue``; does not wait.
 
-        ``dispatch_to_consume`` is what ``put_message`` gave; only orderly consumption asks.
-        ``more_follows``: the caller brings more, or calls ``hand_over``; they may lie until then.
-        ``may_borrow``: the caller may be given the job of having them consumed, to do or to leave.
+        ``dispatch_to_consume`` is the result of ``put_message``; only orderly consumption uses it.
+        ``more_follows``: the caller submits more, or calls ``hand_over``; they may lie until then.
+        ``may_borrow``: the caller may get the job back, to do it or to leave it.
         """
         ...
 
     def hand_over(self) -> None:
-        """Say that no more follows for now."""
+        """Report that no more follows for now."""
         ...
 
     def settle(
@@ -183,18 +184,19 @@ class ConsumeService(Protocol):
     ) -> None:
         """Turn what has finished so far into progress.
 
-        To be called before a queue is pulled, before its progress is read or persisted, and
-        before it is dropped; cheap if there is nothing. ``pulled_ms``: when it is only pulled; then
-        what a thread goes on with may stay for some milliseconds, as to take a part of it is dear.
+        To be called before a queue is pulled, before its progress is read or persisted, and before
+        it is dropped; cheap if there is nothing. ``pulled_ms``: the time, if the queue is only
+        pulled; then what a running thread has finished may stay for some milliseconds, because
+        removing a part of a pull is expensive.
         """
         ...
 
     def give_back(self) -> None:
-        """Send back now what has failed and waits for more that fails with it."""
+        """Send back now what has failed and waits for more failures."""
         ...
 
     def consume_directly(self, message: MessageExt, broker_name: str) -> ConsumeDirectlyResult:
-        """Have the listener consume one message in this thread; no progress is touched."""
+        """Call the listener with one message in this thread; no progress is touched."""
         ...
 
 

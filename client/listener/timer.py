@@ -1,14 +1,14 @@
-"""A timer for each request: stuck messages are given back exactly when their time is over.
+"""A timer for each request: stuck messages are sent back exactly when their time is over.
 
-The alternative to ``clean_expire_msg``, which looks at the first message of a queue only, at most
-16 at a time, and lets up to two timeouts pass. Here a one-shot timer is set before each call of
-the listener and cancelled after it. If it fires, the messages are sent back first and taken out
-of the process queue then: progress moves on, and the stuck message is certain to come again. One
-sure duplicate instead of many possible ones.
+The alternative to ``clean_expire_msg``, which checks the first message of a queue only, at most 16
+at a time, and lets up to two timeouts pass. Here a one-shot timer is set before each call of the
+listener and cancelled after it. If it fires, the messages are first sent back and then removed from
+the process queue: progress moves on, and the stuck message is certain to come again. One sure
+duplicate instead of many possible ones.
 
-    no timer fires in time      nothing happened, but for the timer
-    sending back fails          the message stays, and what the listener says of it counts
-    the listener ends later     its result counts no more for what was sent back
+    no timer fires in time      nothing happens
+    sending back fails          the message stays, and the listener's answer counts
+    the listener ends later     its result does not count for what was sent back
     queue dropped               nothing is done: it has another owner
 
 The timer holds its request weakly, so a request that is finished is not kept alive by it.
@@ -36,7 +36,7 @@ class WatchedRequest:
     """One call of a listener that a timer watches (ConsumeRequestWithUnAck).
 
     ``resent`` are the queue offsets that were sent back by the timer. ``lock`` decides between the
-    timer and the listener's end: it is held while either gives messages back and notes progress,
+    timer and the listener's end: it is held while either sends messages back and notes progress,
     before any lock of the process queue.
     """
 
@@ -70,7 +70,7 @@ class ConsumeTimer:
         send_back: Callable[[MessageQueue, MessageExt], None],
         remove: Callable[[Sequence[MessageExt], ProcessQueue, MessageQueue], None],
     ) -> None:
-        """``send_back`` raises if it could not; ``remove`` takes messages out, noting progress."""
+        """``send_back`` raises if it fails; ``remove`` removes messages, noting progress."""
         self._scheduler = scheduler
         self._send_back = send_back
         self._remove = remove
@@ -78,7 +78,7 @@ class ConsumeTimer:
     def run(
         self, request: WatchedRequest, after_ms: int, consume: Callable[[WatchedRequest], None]
     ) -> None:
-        """Have a request consumed; if that takes longer than ``after_ms``, give it back."""
+        """Consume a request; if that takes longer than ``after_ms``, send it back."""
         check = self._scheduler.call_later(after_ms, _TooLongChecker(self, request))
         try:
             consume(request)
@@ -86,7 +86,7 @@ class ConsumeTimer:
             check.cancel()
 
     def resend(self, request: WatchedRequest) -> None:
-        """Give back what is not finished: sent back first, then taken out."""
+        """Send back what is not finished; remove it after that."""
         with request.lock:
             if request.finished or request.process_queue.dropped:
                 return
@@ -103,7 +103,7 @@ class ConsumeTimer:
                 self._remove(done, request.process_queue, request.queue)
 
     def shutdown(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self._scheduler.shutdown()
 
 

@@ -1,9 +1,9 @@
-"""Messages whose bodies cannot be unpacked: they fail by themselves, and no listener is called.
+"""Messages whose bodies cannot be decompressed: they fail alone, without a call of the listener.
 
-RocketMQ's client gives up such a message and the rest of its pull without a word. Here it is a
-failure of that one message: it is sent back as if a listener had raised the BodyError, so it
-becomes a dead letter with the reason in its properties. Only compressed bodies can be concerned,
-so a pull without one costs a look at the flags.
+RocketMQ's client silently gives up such a message and the rest of its pull. Here only that message
+fails: it is sent back as if a listener had raised the BodyError, so it becomes a dead letter with
+the reason in its properties. Only compressed bodies can be affected, so a pull without one costs a
+check of the flags.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _Context = TypeVar("_Context")
 
 
 def packed(messages: Sequence[MessageExt]) -> bool:
-    """Tell whether any body is compressed."""
+    """Return whether any body is compressed."""
     if not any(map(_sys_flag, messages)):
         return False
     return any(message.sys_flag & MessageSysFlag.COMPRESSED_FLAG for message in messages)
 
 
 def unreadable(message: MessageExt) -> bool:
-    """Tell whether a body cannot be unpacked; the body is not kept."""
+    """Return whether a body cannot be decompressed; the body is not kept."""
     try:
         message.inflated_body(MAX_INFLATED_BODY_SIZE)
     except BodyError:
@@ -59,11 +59,11 @@ def apart(requests: Iterable[Messages]) -> Iterator[Messages]:
 def checked(
     listen: Callable[[Messages, _Context], _Answer],
 ) -> Callable[[Messages, _Context], _Answer]:
-    """Make a listener that raises BodyError before it begins with what cannot be read."""
+    """Make a listener that raises BodyError before it is called with an unreadable body."""
 
     def listen_to_readable(messages: Messages, context: _Context) -> _Answer:
         for message in messages:
-            message.body  # noqa: B018 - it is kept, so the listener finds it unpacked
+            message.body  # noqa: B018 - it is kept, so the listener gets it decompressed
         return listen(messages, context)
 
     return listen_to_readable

@@ -1,32 +1,32 @@
 """Threads that run listeners (the ThreadPoolExecutor of RocketMQ's consume services).
 
-A fixed number of threads and a queue of work without an end. What differs from an executor is the
-price of small work: a *job* is many calls of a listener, and each idle thread helps with the oldest
-job until nothing is left of it to begin. So a pull of 32 messages is one entry in the queue and one
+A fixed number of threads and an unbounded queue of work. The difference from an executor is the
+cost of small work: a *job* is many calls of a listener, and each idle thread helps with the oldest
+job until no part of it is left to begin. So a pull of 32 messages is one entry in the queue and one
 wake-up, and still each message has a thread of its own if listeners block.
 
-Waking: whoever adds a job wakes one idle thread, or starts one. A thread that was woken and finds
-work for more than itself wakes the next before it begins. So threads come as fast as listeners
-block, and none comes if one thread is quick enough to do everything.
+Waking: a caller that adds a job wakes one idle thread, or starts one. A thread that was woken and
+finds work for more than itself wakes the next before it begins. So threads start as fast as
+listeners block, and none starts if one thread is quick enough to do everything.
 
-Under a flow of small jobs a thread would fall asleep and be woken for each of them. So one that has
-slept less than 2 ms ago lingers: it looks for what has come by then half a millisecond later;
-only one thread does so at a time.
+Under a flow of small jobs a thread would fall asleep and be woken for each of them. So one that
+slept less than 2 ms ago lingers: it checks for new jobs half a millisecond later; only one thread
+does so at a time.
 
-A thread that pulls job after job should not be disturbed either: a thread that is awake and waits
-for the interpreter lock costs as much as a pull. So whoever says that more follows (``submit``)
-leaves jobs lying for who lingers, until they are many or it says ``hand_over``. With 16 jobs, or
-512 messages, it stands back until a thread has run out of work: the two take turns. If that takes
-2 ms, listeners are not that quick: it wakes the next thread, goes on, and stands back no more until
-a thread runs out of work.
+A thread that pulls job after job should not be disturbed either: an awake thread that waits for the
+interpreter lock costs as much as a pull. So a caller that announces more jobs (``submit``) leaves
+jobs for the lingering thread, until there are many or it calls ``hand_over``. With 16 jobs, or 512
+messages, it stands back until a thread has run out of work: the two take turns. If that takes 2 ms,
+listeners are not that quick: it wakes the next thread, goes on, and does not stand back until a
+thread runs out of work.
 
-To be woken takes longer than most jobs. So whoever brings a single one, and would not go on before
-it is done, may do it itself if all threads sleep and the last job was quick. One of them is *lent*,
-with its name, and sleeps on until then: there are never more listeners at a time than threads.
+Waking takes longer than most jobs. So a caller with a single job, which would wait for its end
+anyway, may do it itself if all threads sleep and the last job was quick. It *borrows* one of them,
+with its name, which sleeps on until then: there are never more listeners at a time than threads.
 
-An idle thread registers in ``_idle``, then looks for work once more, then sleeps. Whoever adds work
-does so before looking into ``_idle``: one of the two sees the other. ``_lingering`` goes likewise.
-Operations on a deque are whole in CPython, so nothing is locked on the way of a message.
+An idle thread registers in ``_idle``, then checks for work once more, then sleeps. A caller adds
+work before it reads ``_idle``: one of the two sees the other. ``_lingering`` works the same way.
+Operations on a deque are atomic in CPython, so no lock is taken for a message.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _LINGER_IN_A_FLOW_S: Final = 0.002
 _CROWDED: Final = 16  # jobs
 _CROWDED_MESSAGES: Final = 512
 _GIVE_WAY_S: Final = 0.00003
-"""How long whoever has nothing more to add leaves the interpreter to the thread that it woke. It
-would go on for longer than a wake-up takes, and the message would wait for that."""
+"""How long a caller that has nothing more to add leaves the interpreter to the thread that it woke.
+It would go on for longer than a wake-up takes, and the message would wait for that."""
 _STAND_BACK_S: Final = 0.002
 _QUICK_S: Final = 0.001
 
@@ -59,18 +59,18 @@ class Job(Protocol):
 
     @property
     def size(self) -> int:
-        """How many messages it is about."""
+        """Its number of messages."""
         ...
 
     def work(self) -> None:
         """Do parts of the job until none is left to begin. Called by many threads.
 
-        If it raises it is called again, for the parts that are left.
+        After an error it is called again, for the parts that are left.
         """
         ...
 
     def has_more(self) -> bool:
-        """Whether another thread would find something to do, besides the one that asks."""
+        """Whether another thread would find something to do, besides the calling one."""
         ...
 
 
@@ -85,15 +85,15 @@ class WorkerPool:
         self._rest = rest
         self._jobs: deque[Job] = deque()
         self._idle: deque[threading.Lock] = deque()  # a held lock each; released to wake it
-        self._lingering: deque[threading.Lock] = deque()  # of who will look for jobs, at most one
-        self._lingers = threading.Lock()  # held by whoever lingers
+        self._lingering: deque[threading.Lock] = deque()  # of the lingering thread, at most one
+        self._lingers = threading.Lock()  # held by the lingering thread
         self._more_follows = False
-        self._standing_back: deque[threading.Lock] = deque()  # of who waits for a thread to rest
-        self._quick = True  # a thread has run out of work since somebody stood back in vain
-        self._watched = False  # whoever has woken a thread will wake the next one if need be
-        self._was_quick = False  # the last job that has ended
+        self._standing_back: deque[threading.Lock] = deque()  # of callers that stand back
+        self._quick = True  # a thread has run out of work since standing back last failed
+        self._watched = False  # the waker of a thread wakes the next one if needed
+        self._was_quick = False  # the last job that ended
         self._sleep_on: dict[threading.Lock, threading.Thread] = {}  # each thread has one
-        self._borrowed: dict[threading.Thread, threading.Thread] = {}  # by who works in its place
+        self._borrowed: dict[threading.Thread, threading.Thread] = {}  # by the borrower
         self._lock = threading.Lock()  # guards the two below
         self._threads: list[threading.Thread] = []
         self._core_pool_size = core_pool_size
@@ -125,11 +125,11 @@ class WorkerPool:
         self._wake_one()
 
     def submit(self, job: Job, *, more_follows: bool = False) -> bool:
-        """Have a job done; False after ``shutdown``.
+        """Add a job; False after ``shutdown``.
 
-        ``more_follows`` says that the caller goes on to the next job, or calls ``hand_over``.
-        Raises RuntimeError if there is no thread and the system gives none: the job is done as soon
-        as there is one, which the next ``submit`` or ``hand_over`` tries.
+        ``more_follows``: the caller submits the next job, or calls ``hand_over``. Raises
+        RuntimeError if there is no thread and the system gives none: the job is done as soon as
+        there is one, which the next ``submit`` or ``hand_over`` tries.
         """
         if self._closed:
             return False
@@ -148,10 +148,10 @@ class WorkerPool:
         return True
 
     def lend(self, job: Job) -> BorrowedWorker | None:
-        """Have the caller do a job that is for one thread, or leave it; None: submit it.
+        """Let the caller do a job that is for one thread, or leave it; None: submit it.
 
-        It should not go on before the job is done, which is likely to be within a millisecond:
-        nobody is at another one, and the last one was done as quickly.
+        The caller should not go on before the job is done, which is likely within a millisecond: no
+        thread works on another job, and the last one was done as quickly.
         """
         if not self._was_quick or len(self._idle) < len(self._threads) or self._jobs:
             return None
@@ -165,7 +165,7 @@ class WorkerPool:
         return BorrowedWorker(self, job, parked)
 
     def work_for(self, job: Job, parked: threading.Lock) -> None:
-        """Do a job that was lent, in place of the thread that sleeps on ``parked``."""
+        """Do a borrowed job, in place of the thread that sleeps on ``parked``."""
         guest, borrowed = threading.current_thread(), self._sleep_on[parked]
         self._borrowed[guest] = borrowed
         name, guest.name = guest.name, borrowed.name
@@ -199,15 +199,16 @@ class WorkerPool:
                 self._wake_one()
 
     def hand_over(self) -> None:
-        """Say that no more follows: what is left lying is begun now."""
+        """Report that no more follows: waiting jobs are begun now."""
         self._more_follows = False
-        if self._jobs and (self._lingering or not self._threads):  # none: it was refused
+        if self._jobs and (self._lingering or not self._threads):  # no threads: starting one failed
             self._wake_one()
 
     def shutdown(self, await_ms: int) -> bool:
-        """Take no jobs; after ``await_ms`` forget what is left. False if something still runs.
+        """Accept no more jobs; after ``await_ms`` discard what is left. False if something still
+        runs.
 
-        May be called from a job, whose thread is not waited for then.
+        May be called from a job, whose thread is not joined then.
         """
         self._closed = True
         deadline = time.monotonic() + await_ms / 1000
@@ -242,7 +243,7 @@ class WorkerPool:
             return False
         try:
             sleepers.pop().release()
-        except IndexError:  # somebody else has woken it
+        except IndexError:  # another thread has woken it
             return False
         return True
 
@@ -298,7 +299,7 @@ class WorkerPool:
                 logger.exception("a job failed: %r", job)
                 failures += 1
                 if failures > job.size:
-                    break  # it fails before it begins a part
+                    break  # it fails before any part begins
         self._was_quick = time.monotonic() - began < _QUICK_S
         self._finish(job)
 
@@ -324,7 +325,7 @@ class WorkerPool:
             pass
 
     def _linger(self, parked: threading.Lock) -> bool:
-        """Wait for jobs for a moment; whoever adds some relies on it. False if none came."""
+        """Wait for jobs for a moment; callers that add jobs rely on it. False if none came."""
         if not self._lingers.acquire(blocking=False):
             return False
         timeout_s = _LINGER_IN_A_FLOW_S if self._more_follows else _LINGER_S
@@ -333,7 +334,7 @@ class WorkerPool:
         return bool(self._jobs)
 
     def _park(self, parked: threading.Lock) -> bool:
-        """Sleep until there is work; False if the thread is to end."""
+        """Sleep until there is work; False if the thread must end."""
         with self._lock:
             if len(self._threads) > self._core_pool_size:
                 self._threads.remove(threading.current_thread())
@@ -344,27 +345,27 @@ class WorkerPool:
     def _sleep(
         self, parked: threading.Lock, sleepers: deque[threading.Lock], timeout_s: float
     ) -> None:
-        """Be among the sleepers until somebody wakes us; -1: for as long as it takes."""
+        """Sleep until woken, in ``sleepers``; -1: without a limit."""
         sleepers.append(parked)
         if self._closed or self._jobs or not parked.acquire(timeout=timeout_s):
             try:
                 sleepers.remove(parked)
             except ValueError:
-                parked.acquire()  # somebody is waking us at this moment
+                parked.acquire()  # another thread is waking this one now
 
 
 class BorrowedWorker(NamedTuple):
-    """A job that is to be done in place of a thread that sleeps, or by it. Either is called, once.
-    It is an error to do neither: the thread is lost then."""
+    """A job to do in place of a sleeping thread, or to leave to it. One of the two methods is
+    called, once. Calling neither is an error: the thread is lost then."""
 
     pool: WorkerPool
     job: Job
     parked: threading.Lock
 
     def work(self) -> None:
-        """Do it, in this thread."""
+        """Do the job in this thread."""
         self.pool.work_for(self.job, self.parked)
 
     def leave(self) -> None:
-        """Wake the thread."""
+        """Wake the thread to do the job."""
         self.parked.release()

@@ -1,4 +1,4 @@
-"""Where a consumer begins with a queue that it was given (computePullFromWhere of 4.9)."""
+"""The offset at which a consumer begins in a new queue (computePullFromWhere of 4.9)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def compute_pull_from_where(
     offset_store: OffsetStore, routes: Routes, config: ConsumerConfig, queue: MessageQueue
 ) -> int:
-    """Give the progress that is stored, else what the settings say for a group without any.
+    """Give the progress that is stored, else the start of the settings for a group without any.
 
-    Raises what the broker or the store raises.
+    Raises the errors of the broker and the store.
     """
     known = offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
     if known is not None:

@@ -1,14 +1,14 @@
 """Progress in a file of this machine, for broadcasting (LocalFileOffsetStore of 4.9).
 
 ``<folder>/<client id>/<group>/offsets.json``: every member consumes everything, so its progress is
-its own, and whoever comes back with another client id begins anew. RocketMQ writes objects as keys,
-which nothing but fastjson can read; this file is plain JSON, in a folder of our own:
+its own, and a consumer with another client id begins anew. RocketMQ writes objects as keys, which
+only fastjson can read; this file is plain JSON, in a folder of our own:
 
     {"offsetTable": [{"topic": "T", "brokerName": "broker-a", "queueId": 0, "offset": 42}]}
 
-It is replaced in one step; ``offsets.json.bak`` has what it held before. Who replaces it holds
-``offsets.lock`` beside it: threads of one consumer may be about to at the same time, and consumers
-with one client id (MixAll.string2File is synchronized).
+It is replaced in one step; ``offsets.json.bak`` holds its previous content. The writer holds
+``offsets.lock`` beside it, because several threads of one consumer, or consumers with one client
+id, may write at the same time (MixAll.string2File is synchronized).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LocalFileOffsetStore:
         return offset
 
     def persist_all(self, queues: Collection[MessageQueue]) -> None:
-        """See OffsetStore.persist_all. What the file says of other queues stays.
+        """See OffsetStore.persist_all. Entries of other queues in the file stay.
 
         On the device when this returns. A file that is damaged, with its ``.bak``, or cannot be
         written is logged and left as it is.
@@ -93,7 +93,7 @@ class LocalFileOffsetStore:
         return {q: o for q, o in self._table.items().items() if topic in (None, q.topic)}
 
     def pull_commit(self, queue: MessageQueue) -> OffsetCommit | None:
-        """Give None: brokers do not know how far members of a broadcast are."""
+        """Give None: brokers have no progress of members of a broadcast."""
         del queue
         return None
 

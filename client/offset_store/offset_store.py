@@ -1,6 +1,6 @@
-"""Where the progress of a consumer is kept while it runs, and beyond (OffsetStore of 4.9).
+"""Storage of a consumer's progress, in memory and beyond (OffsetStore of 4.9).
 
-Progress is one number a group and queue: the next offset to consume. It goes a long way:
+Progress is one number a group and queue: the next offset to consume. Its path:
 
     listener done -> process queue -> this table -> (a) the next pull, (b) the 5 s timer,
     (c) the queue is given up, (d) shutdown -> the broker, or a file
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ReadOffsetType(Enum):
-    """Where to look for an offset."""
+    """Where to read an offset."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"
@@ -43,8 +43,8 @@ class OffsetStore(Protocol):
     def read_offset(self, queue: MessageQueue, read_type: ReadOffsetType) -> int | None:
         """Give the progress; None if none is known there.
 
-        What is read from the store is in memory afterwards. A store that cannot be asked raises:
-        what brokers raise, or CorruptFileError.
+        An offset read from the store is in memory afterwards. If the store cannot be read, raises
+        the errors of brokers, or CorruptFileError.
         """
         ...
 
@@ -60,7 +60,7 @@ class OffsetStore(Protocol):
         ...
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Forget what is in memory of a queue."""
+        """Remove what is in memory of a queue."""
         ...
 
     def clone_offset_table(self, topic: str | None = None) -> dict[MessageQueue, int]:
@@ -68,7 +68,7 @@ class OffsetStore(Protocol):
         ...
 
     def pull_commit(self, queue: MessageQueue) -> OffsetCommit | None:
-        """Give what a pull of the queue is to carry; None if there is nothing to commit."""
+        """Give the commit that a pull of the queue carries; None if there is nothing to commit."""
         ...
 
 
@@ -90,7 +90,7 @@ class OffsetTable:
         return self._offsets.get(queue)
 
     def remove(self, queue: MessageQueue) -> None:
-        """Forget a queue."""
+        """Remove a queue."""
         with self._lock:
             self._offsets.pop(queue, None)
 

@@ -1,12 +1,12 @@
 """Progress at the broker, for clustering (RemoteBrokerOffsetStore of 4.9).
 
-What differs: brokers merge, and count deliberate moves of progress in *generations* (see
-OffsetQuery). A commit that is answered with a newer generation tells that the progress was moved
-by somebody else, by a reset for instance. Then this store
+The difference: brokers merge, and count deliberate moves of progress in *generations* (see
+OffsetQuery). A newer generation in the answer to a commit means that the progress was moved
+elsewhere, for instance by a reset. Then this store
 
-    1. takes over the moved offset,
-    2. ignores what the consumer still notes of the queue: it is on its old way,
-    3. tells ``moved``, whose part it is to drop the queue and begin anew,
+  1. takes over the moved offset,
+  2. ignores what the consumer still notes of the queue: it is from before the move,
+  3. calls ``moved``, which drops the queue and begins anew,
 
 until the queue is removed or read from the store again. So old progress never overwrites a reset,
 even if the notice of it was lost.
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client.offset_store")
 
 Moved = Mapping[MessageQueue, int | None]
-"""Queues whose progress somebody moved, and where to; None: it was forgotten."""
+"""Queues whose progress was moved, with the new offset; None: it was removed."""
 
 
 class RemoteBrokerOffsetStore:
-    """An OffsetStore over the brokers that have the queues. No lock is held while one is asked."""
+    """An OffsetStore over the brokers that have the queues. No lock is held during a broker's
+    call."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class RemoteBrokerOffsetStore:
     ) -> None:
         """Keep a group's progress; ``broker`` finds one by name or raises BrokerNotExistError.
 
-        ``moved`` is called by whoever persists, under no lock.
+        ``moved`` is called by the thread that persists, under no lock.
         """
         self._group = group
         self._broker = broker
@@ -54,7 +55,7 @@ class RemoteBrokerOffsetStore:
         self._lock = threading.Lock()  # guards all below
         self._offsets: dict[MessageQueue, int] = {}
         self._generations: dict[MessageQueue, int] = {}
-        self._ignored: set[MessageQueue] = set()  # moved by somebody else
+        self._ignored: set[MessageQueue] = set()  # moved elsewhere
 
     def load(self) -> None:
         """Do nothing: brokers are asked queue by queue."""
@@ -82,9 +83,9 @@ class RemoteBrokerOffsetStore:
         return found.offset
 
     def persist_all(self, queues: Collection[MessageQueue]) -> None:
-        """See OffsetStore.persist_all. What is in memory of other queues is forgotten.
+        """See OffsetStore.persist_all. Removes from memory what it has of other queues.
 
-        Every entry goes to its broker, changed or not: that is how a move is noticed.
+        Every entry goes to its broker, changed or not: so a move is noticed.
         """
         if not queues:
             return
@@ -113,7 +114,7 @@ class RemoteBrokerOffsetStore:
             return {q: o for q, o in self._offsets.items() if topic in (None, q.topic)}
 
     def pull_commit(self, queue: MessageQueue) -> OffsetCommit | None:
-        """See OffsetStore.pull_commit; only what is larger than 0 is worth it."""
+        """See OffsetStore.pull_commit; only offsets above 0 are carried."""
         with self._lock:
             offset = self._offsets.get(queue, 0)
             return self._entry(queue, offset) if offset > 0 else None
@@ -163,7 +164,8 @@ class RemoteBrokerOffsetStore:
         moved: dict[MessageQueue, int | None] = {}
         with self._lock:
             for queue, commit, answer in zip(queues, commits, answers, strict=True):
-                # A queue that was given up, or read anew, meanwhile has another owner's say.
+                # The progress of a queue that was given up, or read anew, meanwhile is another
+                # owner's.
                 known = self._generations.get(queue, 0)
                 if answer.generation > commit.generation and known == commit.generation:
                     self._adopt(queue, answer)

@@ -1,4 +1,4 @@
-"""Batches: messages of one topic that are stored one behind the other, all or none.
+"""Batches: messages of one topic that are stored in sequence, all or none.
 
 org.apache.rocketmq.common.message.MessageBatch; MessageDecoder.encodeMessage for their size.
 """
@@ -29,7 +29,7 @@ _SEPARATORS: Final = 2
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Refuse what cannot be one batch (MessageBatch.generateFromList)."""
+    """Refuse messages that cannot be one batch (MessageBatch.generateFromList)."""
     if not messages:
         raise MessageIllegalError("the batch has no message")
     first = messages[0]
@@ -60,7 +60,8 @@ def encoded_size(messages: Iterable[Message]) -> int:
 
 
 def fits(messages: Sequence[Message], max_message_size: int) -> bool:
-    """Tell whether ``encoded_size`` is at most so much; nothing is encoded where that is clear."""
+    """Return whether ``encoded_size`` is at most so much; nothing is encoded where that is
+    clear."""
     most = sum([len(message.body) for message in messages]) + ITEM_HEAD * len(messages)
     for message in messages:
         properties = message.properties
@@ -74,7 +75,7 @@ def split_batch(
 ) -> Iterator[list[Message]]:
     """Cut messages, in their order, into batches that are small enough to be sent.
 
-    A message that is too large by itself makes a batch of its own, which is refused when sent.
+    A message that is too large by itself becomes a batch of its own, which is refused when sent.
 
     >>> from rmqctl import Message
     >>> many = [Message("OrderEvent", b"x" * 1_000_000) for _ in range(10)]

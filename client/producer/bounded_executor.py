@@ -1,4 +1,4 @@
-"""A pool of threads whose queue has an end, where Java would use a ThreadPoolExecutor."""
+"""A pool of threads with a bounded queue, where Java would use a ThreadPoolExecutor."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class _Task(NamedTuple):
 class BoundedExecutor(ForkAware):
     """Runs tasks in daemon threads, which start when they are needed and end with ``shutdown``.
 
-    At most ``queue_size`` tasks wait. What a task raises is logged, SystemExit too: it ends no
-    thread. Safe for threads. A forked child has none of them.
+    At most ``queue_size`` tasks wait. A task's error is logged, SystemExit too: it ends no thread.
+    Safe for threads. A forked child has none of them.
     """
 
     def __init__(self, name: str, threads: int, queue_size: int) -> None:
@@ -43,16 +43,16 @@ class BoundedExecutor(ForkAware):
         self._stopped = False
         self._ended = 0
         self._workers: list[threading.Thread] = []
-        self._left: list[_Task] = []  # of whoever has forked this process
+        self._left: list[_Task] = []  # of the process that forked this one
         at_fork(self)
 
     def submit(
         self, task: Callable[[], object], give_up: Callable[[], object] = lambda: None
     ) -> bool:
-        """Have a task run; False if too many wait, or after ``shutdown``: then it never runs.
+        """Run a task; False if too many wait, or after ``shutdown``: then it never runs.
 
-        Nor does it with RuntimeError: there is no thread, and the system gives none. ``give_up`` is
-        called by ``shutdown`` if it was taken, and there is no thread that would ever begin it.
+        It never runs with RuntimeError either: there is no thread, and the system gives none.
+        ``shutdown`` calls ``give_up`` of an accepted task that no thread will ever begin.
         """
         with self._lock:
             if self._stopped or len(self._tasks) >= self._queue_size:
@@ -73,11 +73,11 @@ class BoundedExecutor(ForkAware):
     def shutdown(
         self, timeout_ms: int | None = None, *, stuck_after_s: float = MAX_CLOSE_S
     ) -> bool:
-        """Take no more tasks, run those that wait, and wait for them; twice is fine.
+        """Accept no more tasks, run those that wait, and wait for them; calling twice is fine.
 
         False if some still run after ``timeout_ms`` (None: no limit), or none has ended for
-        ``stuck_after_s``, because what it calls blocks: tasks that have not begun are given up
-        then. False at once if a task calls this.
+        ``stuck_after_s``, because a task blocks: tasks that have not begun are given up then. False
+        at once if a task calls this.
         """
         with self._lock:
             self._stopped = True
@@ -104,7 +104,7 @@ class BoundedExecutor(ForkAware):
         if not running:
             give_up()
         while left and not ends_within(_GIVE_UP_S, give_up, f"{self._name}_giving_up"):
-            pass  # what one of them calls blocks: another thread goes on with the rest
+            pass  # one of them blocks: another thread goes on with the others
         return not running
 
     def _wait_for(self, workers: list[threading.Thread], limit_s: float, stuck_s: float) -> int:
@@ -122,7 +122,7 @@ class BoundedExecutor(ForkAware):
         return len(alive)
 
     def after_fork(self) -> None:
-        """Begin anew in the child: what waits is the parent's to run, with threads of its own."""
+        """Restart in the child: waiting tasks belong to the parent, with threads of its own."""
         self._lock = threading.Condition()
         self._left, self._tasks = list(self._tasks), deque()
         self._workers, self._idle = [], 0
@@ -140,14 +140,14 @@ class BoundedExecutor(ForkAware):
             start_among(self._workers, self._lock, self._run, name)
         except BaseException as error:
             if isinstance(error, RuntimeError) and self._workers:
-                return  # the system gives no more: those that there are do it
-            self._tasks.pop()  # whoever submits it is told
+                return  # the system gives no more: existing ones do it
+            self._tasks.pop()  # ``submit`` raises
             raise
 
     def _run(self) -> None:
         while (task := self._next()) is not None:
             _call(task.run)
-            self._ended += 1  # one that is lost does not matter: that it changes, counts
+            self._ended += 1  # a lost update does not matter: only a change counts
 
     def _next(self) -> _Task | None:
         with self._lock:
@@ -162,5 +162,5 @@ class BoundedExecutor(ForkAware):
 def _call(task: Callable[[], object]) -> None:
     try:
         task()
-    except BaseException:  # sys.exit() is for the main thread, and means its own thread elsewhere
+    except BaseException:  # sys.exit() is for the main thread; elsewhere it ends only its thread
         logger.exception("a task failed: task=%r", task)

@@ -33,7 +33,7 @@ NOT_AVAILABLE_DURATION: Final = (0, 0, 30_000, 60_000, 120_000, 180_000, 600_000
 class ProducerConfig:
     """Settings of a producer; immutable. Times are milliseconds, sizes bytes.
 
-    Raises ClientConfigError for what is out of its range.
+    Raises ClientConfigError for a value out of its range.
     """
 
     send_msg_timeout_ms: int = 3_000
@@ -50,34 +50,34 @@ class ProducerConfig:
     """Answers after which a synchronous send is tried again (retryResponseCodes)."""
 
     max_message_size: int = MAX_MESSAGE_SIZE
-    """Of a body before it is packed, and of a batch's encoding (maxMessageSize)."""
+    """Of a body before compression, and of a batch's encoding (maxMessageSize)."""
     compress_msg_body_over_howmuch: int = COMPRESS_OVER_BYTES
-    """From this size on a body is packed (compressMsgBodyOverHowmuch)."""
+    """From this size on a body is compressed (compressMsgBodyOverHowmuch)."""
     create_topic_key: str = AUTO_CREATE_TOPIC_KEY_TOPIC
     """The topic after which unknown ones are created (createTopicKey)."""
     default_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS
     """How many queues such a topic gets, if the other one has as many (defaultTopicQueueNums)."""
 
     send_latency_fault_enable: bool = False
-    """Whether slow brokers are left alone for a while (sendLatencyFaultEnable)."""
+    """Whether slow brokers are avoided for a while (sendLatencyFaultEnable)."""
     latency_max: tuple[int, ...] = LATENCY_MAX
-    """Latencies from which on a broker is left alone (latencyMax), and for how long."""
+    """Latencies from which on a broker is avoided (latencyMax), and for how long."""
     not_available_duration: tuple[int, ...] = NOT_AVAILABLE_DURATION
 
     async_sender_threads: int = os.cpu_count() or 1
     """Threads that send asynchronously (RocketMQ's AsyncSenderExecutor)."""
     async_sender_queue: int = 50_000
-    """How many asynchronous sends may wait for one of them."""
+    """How many asynchronous sends may wait for a thread."""
 
     enable_msg_trace: bool = False
     """Whether each send leaves a trace message (enableMsgTrace)."""
     customized_trace_topic: str = TRACE_TOPIC
-    """Where to (customizedTraceTopic)."""
+    """The trace topic (customizedTraceTopic)."""
 
     check_thread_pool_size: int = 1
     """Threads that answer a broker's questions about transactions (checkThreadPoolMaxSize)."""
     check_request_hold_max: int = 2_000
-    """How many questions may wait; the broker asks again those that are dropped
+    """How many questions may wait; the broker repeats those that are dropped
     (checkRequestHoldMax)."""
 
     def __post_init__(self) -> None:

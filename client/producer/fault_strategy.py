@@ -1,9 +1,9 @@
-"""Leaving slow and failing brokers alone for a while (MQFaultStrategy, LatencyFaultToleranceImpl).
+"""Avoiding slow and failing brokers for a while (MQFaultStrategy, LatencyFaultToleranceImpl).
 
 latency of a send, ms   < 100    100 ..   550 ..     1000 ..    2000 ..    3000 ..    15000 ..
-left alone for, ms          0         0    30,000     60,000    120,000    180,000     600,000
+avoided for, ms          0         0    30,000     60,000    120,000    180,000     600,000
 
-A send that failed counts as 30,000 ms, so its broker is left alone for 600,000 ms.
+A send that failed counts as 30,000 ms, so its broker is avoided for 600,000 ms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORST: Final = ""
 
 
 class FaultItem(NamedTuple):
-    """What was last seen of a broker; ``start_timestamp`` is when it is used again, ms."""
+    """Last measurement of a broker; ``start_timestamp`` is when it is used again, ms."""
 
     name: str
     current_latency: int
@@ -33,7 +33,7 @@ class FaultItem(NamedTuple):
 
 
 class LatencyTable:
-    """How brokers did, by name. Safe for threads."""
+    """Latencies of brokers, by name. Safe for threads."""
 
     def __init__(self, clock: Clock, index: ThreadLocalIndex | None = None) -> None:
         self._clock = clock
@@ -42,25 +42,25 @@ class LatencyTable:
         self._which_worst = index or ThreadLocalIndex()
 
     def update(self, name: str, current_latency: int, not_available_ms: int) -> None:
-        """Take down how long a broker took, and for how long it is left alone from now on."""
+        """Note a broker's latency, and for how long it is avoided from now on."""
         item = FaultItem(name, current_latency, self._clock.now_ms() + not_available_ms)
         with self._lock:
             self._items[name] = item
 
     def remove(self, name: str) -> None:
-        """Forget a broker."""
+        """Remove a broker."""
         with self._lock:
             self._items.pop(name, None)
 
     def is_available(self, name: str) -> bool:
-        """Tell whether a broker may be used; one that nothing is known of may."""
+        """Return whether a broker may be used; an unknown one may."""
         item = self._items.get(name)
         return item is None or self._clock.now_ms() >= item.start_timestamp
 
     def pick_one_at_least(self) -> str | None:
         """Give one of the better half of the known brokers, in turn; None if none is known.
 
-        Better is who is available, then who is faster, then who will be available earlier.
+        Available ones are better, then faster ones, then those that become available earlier.
         """
         with self._lock:
             items = list(self._items.values())
@@ -76,13 +76,14 @@ class LatencyTable:
         return items[self._which_worst.increment_and_get(_WORST) % half].name
 
     def items(self) -> list[FaultItem]:
-        """Give what is known, by name."""
+        """Give all measurements, by name."""
         with self._lock:
             return sorted(self._items.values())
 
 
 class FaultStrategy:
-    """Chooses queues, and learns from how the sends went; off, it is a plain QueueChoice."""
+    """Chooses queues, and learns from the results of sends; switched off, it is a plain
+    QueueChoice."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class FaultStrategy:
             self.table.update(broker_name, latency_ms, self.not_available_ms(judged))
 
     def not_available_ms(self, latency_ms: int) -> int:
-        """Give how long a broker of that latency is left alone (computeNotAvailableDuration)."""
+        """Give how long a broker of that latency is avoided (computeNotAvailableDuration)."""
         for threshold, duration in reversed(self._steps):
             if latency_ms >= threshold:
                 return duration

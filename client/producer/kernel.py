@@ -1,4 +1,4 @@
-"""One attempt to send to one queue: ids, packing, hooks and the call (sendKernelImpl)."""
+"""One attempt to send to one queue: ids, compression, hooks and the call (sendKernelImpl)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ logger = logging.getLogger("rmqctl.client")
 _NORMAL: Final = MessageType.Normal_Msg
 _ONEWAY: Final = CommunicationMode.ONEWAY
 _REFUSED: Final = (*UNANSWERED, BrokerError)
-_new_tuple: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+_new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in half the time
 _UNIQ_KEY_SIZE: Final = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + 2
 """Bytes that an id adds to a message's properties, beside its own: name and separators."""
 
@@ -58,13 +58,13 @@ class Outgoing(NamedTuple):
     message: Message
     batch: tuple[Message, ...]
     body_length: int
-    """Bytes of the body as it goes; 0 for a batch, whose size only hooks ask for."""
+    """Bytes of the body as sent; 0 for a batch, whose size only hooks use."""
     sys_flag: int
     message_type: MessageType
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
     is_plain: bool = False
-    """It went the short way of plain messages: nothing of its own goes beside it."""
+    """Sent by the fast path of plain messages: it has no options of its own."""
 
     @property
     def topic(self) -> str:
@@ -73,7 +73,7 @@ class Outgoing(NamedTuple):
 
 
 class SendKernel:
-    """Makes messages ready and hands them to brokers. Safe for threads, but for the hook lists."""
+    """Prepares messages and sends them to brokers. Safe for threads, except for the hook lists."""
 
     def __init__(
         self,
@@ -96,10 +96,10 @@ class SendKernel:
         self.check_forbidden_hooks: list[CheckForbiddenHook] = []
 
     def prepare(self, message: Message | Sequence[Message], now_ms: int) -> Outgoing:
-        """Check a message or a batch, give each message its UNIQ_KEY, and pack the body.
+        """Check a message or a batch, give each message its UNIQ_KEY, and compress the body.
 
-        The key is put into the caller's message and kept if it has one: sent once more, it is the
-        same message. Raises MessageIllegalError, InvalidNameError and NoPermissionError.
+        The key is put into the caller's message, unless it has one: sent once more, it is the same
+        message. Raises MessageIllegalError, InvalidNameError and NoPermissionError.
         """
         try:
             if not isinstance(message, Message):
@@ -127,7 +127,7 @@ class SendKernel:
     def context(
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode
     ) -> SendMessageContext | None:
-        """Ask whether the message is forbidden, and call the hooks before; None without hooks."""
+        """Check whether the message is forbidden, and call the hooks before; None without hooks."""
         if not self.check_forbidden_hooks and not self.send_hooks:
             return None
         from client.hooks import CheckForbiddenContext, SendMessageContext, call_hooks
@@ -173,7 +173,7 @@ class SendKernel:
     def call(
         self, outgoing: Outgoing, broker_name: str, queue_id: int, timeout_ms: int
     ) -> SendResult:
-        """Ask a broker to store it. Raises BrokerNotExistError, BrokerError and ``UNANSWERED``."""
+        """Let a broker store it. Raises BrokerNotExistError, BrokerError and ``UNANSWERED``."""
         routes = self._routes
         broker = routes.by_name.get(broker_name) or routes.broker(broker_name)  # raises
         if timeout_ms < 0:
@@ -188,7 +188,7 @@ class SendKernel:
     def attempt(
         self, outgoing: Outgoing, queue: MessageQueue, mode: CommunicationMode, timeout_ms: int
     ) -> SendResult:
-        """Send to a queue once, with the hooks around it. Raises what ``call`` raises."""
+        """Send to a queue once, with the hooks around it. Raises the errors of ``call``."""
         _, broker_name, queue_id = queue
         if not self.send_hooks and not self.check_forbidden_hooks:
             return self.call(outgoing, broker_name, queue_id, timeout_ms)
@@ -202,14 +202,15 @@ class SendKernel:
         return result
 
     def told(self, now_ms: int, timeout_ms: int) -> SendOptions | None:
-        """Give what went beside the last usual message, if it was sent then and without hooks."""
+        """Give the options of the last usual message, if it was sent at that time and without
+        hooks."""
         told_ms, told_timeout, told = self._told
         if self.send_hooks or self.check_forbidden_hooks:
             return None
         return told if told_ms == now_ms and told_timeout == timeout_ms else None
 
     def _options(self, outgoing: Outgoing, timeout_ms: int) -> SendOptions:
-        """Say what goes beside a message: one object for all usual messages of a millisecond."""
+        """Make a message's options: one object for all usual messages of a millisecond."""
         now = self._now()
         config = self._config
         options = _new_tuple(
@@ -231,7 +232,7 @@ class SendKernel:
         return options
 
     def _prepare_any(self, message: Message, now_ms: int) -> Outgoing:
-        """Prepare a message that is not plain, or to be packed."""
+        """Prepare a message that is not plain, or is to be compressed."""
         config = self._config
         check_message(message, config.max_message_size)
         topic, properties = message.topic, message.properties
@@ -248,8 +249,8 @@ class SendKernel:
         reconsume_times, max_reconsume_times = 0, None
         sent = message
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            # These two go beside the message, and are stored in it all the same: RocketMQ takes
-            # them out of the map when the text is made already (golden retry-dlq stores).
+            # These two are options, and are stored in the message all the same: RocketMQ removes
+            # them from the map after the text is made (golden retry-dlq stores).
             reconsume_times = int(properties.get(PROPERTY_RECONSUME_TIME, "0"))
             most = properties.get(PROPERTY_MAX_RECONSUME_TIMES)
             max_reconsume_times = None if most is None else int(most)
@@ -274,7 +275,7 @@ class SendKernel:
         return _new_tuple(Outgoing, (batch[0], batch, 0, 0, _NORMAL, 0, None, True))
 
     def make_plain_ready(self, batch: tuple[Message, ...], now_ms: int) -> bool:
-        """Do all that ``prepare`` does if all are plain and small; False leaves the rest to it."""
+        """Do all that ``prepare`` does if all are plain and small; False leaves the work to it."""
         topic, limit = batch[0].topic if batch else "", self._config.max_message_size
         seen = look_over(batch, topic, limit)
         if seen is None or not topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):

@@ -54,13 +54,13 @@ class Producer(ForkAware):
     <SendStatus.SEND_OK: 'SEND_OK'>
 
     With several brokers messages go to the queues of all of them in turn. A send that fails is
-    tried again, preferably at another broker (client.producer.sending tells when). A message
-    gets a UNIQ_KEY when it is sent, and keeps it: sent again it is the same message to whoever
-    looks out for repeats.
+    tried again, preferably at another broker (client.producer.sending has the rules). A message
+    gets a UNIQ_KEY when it is sent, and keeps it: a consumer that detects repeats recognises a
+    message that was sent again.
 
-    What goes wrong is raised: errors of broker.errors where the broker refused the message; where
-    it did not answer SendFailedError, or what kept it from answering if there was one attempt;
-    RouteNotFoundError for a topic that is nowhere and not created.
+    Errors: those of broker.errors where the broker refused the message. Where it did not answer,
+    SendFailedError, or its cause if there was one attempt. RouteNotFoundError for a topic that no
+    broker has and none creates.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Producer(ForkAware):
         client_config: ClientConfig | None = None,
         manager: ClientManager = CLIENT_MANAGER,
     ) -> None:
-        """Make a producer of ``group``; the brokers stay the caller's to close.
+        """Make a producer of ``group``; the caller closes the brokers.
 
-        Raises InvalidNameError for a group that may not be.
+        Raises InvalidNameError for an illegal group name.
         """
         check_group(group)
         self.group: Final = group
@@ -91,7 +91,7 @@ class Producer(ForkAware):
         self._instance: ClientInstance | None = None
         self._process: SendProcess | None = None
         self._dispatcher: TraceDispatcher | None = None
-        self._is_copy = False  # of one in the process that has forked this one
+        self._is_copy = False  # of one in the parent process
         self._state = ServiceState.CREATE_JUST
         self._async_sender = BoundedExecutor(
             f"AsyncSenderExecutor {group}",
@@ -110,8 +110,8 @@ class Producer(ForkAware):
         >>> queue.topic
         'OrderEvent'
 
-        Its broker brings retries and delayed messages while it is open: see ``open_own_broker``,
-        which says what is raised.
+        Its broker delivers retries and delayed messages while it is open: see ``open_own_broker``,
+        also for the errors.
         """
         check_group(group)
         broker = open_own_broker(store)
@@ -134,14 +134,14 @@ class Producer(ForkAware):
 
     @classmethod
     def inner(cls, instance: ClientInstance) -> Self:
-        """Make the producer that sends what consumers of a client give back."""
+        """Make the producer that sends the messages that consumers of a client send back."""
         return cls.within(instance, INNER_PRODUCER_GROUP)
 
     # -- life
 
     @property
     def state(self) -> ServiceState:
-        """Where the producer stands."""
+        """The producer's state."""
         return self._state
 
     @property
@@ -152,7 +152,7 @@ class Producer(ForkAware):
         return self._instance
 
     def start(self) -> None:
-        """Register with the client and say hello to the brokers.
+        """Register with the client and connect to the brokers.
 
         Raises ClientStateError if it was started before, GroupRegisteredError if the client
         has a producer of the group: then it can be started later.
@@ -189,7 +189,7 @@ class Producer(ForkAware):
             instance.send_heartbeat_to_all_brokers()
 
     def shutdown(self) -> None:
-        """Wait for asynchronous sends, send what is left of traces, and leave. Twice is fine.
+        """Wait for asynchronous sends, send remaining traces, and leave. Calling twice is fine.
 
         RocketMQ drops asynchronous sends that still wait; here they are sent. Only where none has
         ended for 2.5 s, because a callback blocks, those that have not begun are given up: their
@@ -208,7 +208,7 @@ class Producer(ForkAware):
             owned.close()
 
     def after_fork(self) -> None:
-        """Have nothing to end in the child: traces and the client are its parent's."""
+        """Have nothing to end in the child: traces and the client belong to its parent."""
         self._is_copy = True
         self._dispatcher = None
         self._borrowed = self._instance
@@ -237,10 +237,10 @@ class Producer(ForkAware):
     ) -> SendResult:
         """Send a message, or several of one topic as a batch, and wait until it is stored.
 
-        To ``queue``, or where ``selector`` says for ``arg``: then it is tried once. Without both
-        the queues get their messages in turn, and what fails is tried again. ``timeout_ms``, by
-        default the config's, is for all attempts together. Stored as the broker's
-        flush_disk_type says when this returns; look at ``send_status``.
+        ``queue``, or ``selector`` with ``arg``, chooses the queue: then there is one attempt.
+        Without both the queues get their messages in turn, and a failed send is tried again.
+        ``timeout_ms``, by default the config's, is for all attempts together. Stored according to
+        the broker's flush_disk_type when this returns; check ``send_status``.
 
         >>> from rmqctl import Message, Producer, select_by_hash
         >>> with Producer.open(store, "order-service") as producer:
@@ -271,10 +271,10 @@ class Producer(ForkAware):
         on_success: Callable[[SendResult], object] | None = None,
         on_exception: Callable[[Exception], object] | None = None,
     ) -> Future[SendResult]:
-        """Send in another thread; the future has the result, or what ``send`` would raise.
+        """Send in another thread; the future has the result, or the error of ``send``.
 
         ``on_success`` or ``on_exception`` is called before the future is done, in the sending
-        thread; what they raise is logged. Raises ClientStateError if the producer is not
+        thread; their errors are logged. Raises ClientStateError if the producer is not
         running, and TooManyAsyncSendsError if 50,000 sends (``async_sender_queue``) wait already.
         Messages may overtake each other.
         """
@@ -284,12 +284,12 @@ class Producer(ForkAware):
         process, timeout_ms = self._running, self._timeout(timeout_ms)
         begin = self.instance.clock.now_ms()
         future: Future[SendResult] = Future()
-        future.set_running_or_notify_cancel()  # there is no way back any more
+        future.set_running_or_notify_cancel()  # it cannot be cancelled any more
 
         def task() -> None:
             try:
                 result = process.send_async(message, target, begin, timeout_ms)
-            except BaseException as error:  # noqa: BLE001 - whoever looks at the future gets it
+            except BaseException as error:  # noqa: BLE001 - the future raises it
                 _call_back(on_exception, error)
                 future.set_exception(error)
             else:
@@ -298,7 +298,7 @@ class Producer(ForkAware):
 
         def give_up() -> None:
             error = ClientStateError(f"producer {self.group} has ended before it could send")
-            if not self._is_copy:  # else the process that was forked sends it
+            if not self._is_copy:  # else the parent process sends it
                 _call_back(on_exception, error)
             future.set_exception(error)
 
@@ -314,10 +314,10 @@ class Producer(ForkAware):
         selector: MessageQueueSelector | None = None,
         arg: object = None,
     ) -> None:
-        """Send without asking what became of it: tried once, and a refusal is not told.
+        """Send without waiting for the result: one attempt, and a refusal is not reported.
 
-        Raises SendFailedError (with ``queue`` or ``selector`` the error itself) if it could not
-        even be handed over.
+        Raises SendFailedError (with ``queue`` or ``selector`` the error itself) if no broker could
+        take the request.
         """
         target = _target(queue, selector, arg)
         self._running.send_oneway(message, target, self.config.send_msg_timeout_ms)
@@ -336,7 +336,7 @@ class Producer(ForkAware):
     # -- for the client instance
 
     def check_transaction_state(self, broker: Broker, request: CheckTransactionState) -> None:
-        """Answer a broker's question about a transaction: this producer knows of none."""
+        """Answer a broker's question about a transaction: this producer has none."""
         logger.warning(
             "producer %s has no transaction listener: msg_id=%s broker=%s",
             self.group,
@@ -399,5 +399,5 @@ def _call_back(callback: Callable[[Any], object] | None, value: object) -> None:
         return
     try:
         callback(value)
-    except BaseException:  # whatever it is, the future is still to be set
+    except BaseException:  # the future must be set after any error
         logger.exception("a send's callback failed")

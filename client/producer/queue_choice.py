@@ -23,7 +23,8 @@ class _Turns(threading.local):
 
 
 class ThreadLocalIndex:
-    """A counter per thread and topic; each begins anywhere, or single sends would meet in queue 0.
+    """A counter per thread and topic; each begins anywhere, else all single sends would use queue
+    0.
 
     ``start`` gives the number to begin with, 0 .. 2^31 - 1.
     """
@@ -33,7 +34,7 @@ class ThreadLocalIndex:
         self._local = _Turns()
 
     def turn(self, topic: str) -> Iterator[int]:
-        """Give this thread's counter, which counts one further with each ``next``: 0 .. 2^31 - 1,
+        """Give this thread's counter, which counts up with each ``next``: 0 .. 2^31 - 1,
         then from 0 again."""
         turns = self._local.by_topic
         turn = turns.get(topic)
@@ -43,7 +44,7 @@ class ThreadLocalIndex:
         return turn
 
     def increment_and_get(self, topic: str) -> int:
-        """Count one further and give it."""
+        """Count up and give the number."""
         return next(self.turn(topic))
 
 

@@ -1,4 +1,4 @@
-"""Choosing a queue by what a message is about, so that related messages stay in order.
+"""Choosing a queue by a key of the message, so that related messages stay in order.
 
 A selector is any callable that takes the topic's queues (sorted by broker and id), the message and
 the argument of ``send``, and gives one of the queues. Messages with the same argument go to the
@@ -23,7 +23,7 @@ _ROOM_SEPARATOR: Final = "@"
 
 
 class MessageQueueSelector(Protocol):
-    """Chooses a queue for a message; None refuses to."""
+    """Chooses a queue for a message; None means no queue."""
 
     def __call__(
         self, queues: Sequence[MessageQueue], message: Message, arg: object, /
@@ -36,7 +36,7 @@ def java_hash_code(value: object) -> int:
     """Give ``value.hashCode()`` as Java would: -2^31 .. 2^31 - 1.
 
     For str, bool, int (Java's Integer; a Long where it takes more than 32 bits) and float
-    (Double). Raises ValueError for the rest: what Java has no equal of, hash a text of it.
+    (Double). Raises ValueError for other types: hash a text of them.
     """
     match value:
         case str():
@@ -53,7 +53,7 @@ def java_hash_code(value: object) -> int:
             return _fold(bits)
         case _:
             pass
-    raise ValueError(f"{value!r} has no hash in Java that everybody would agree on; pass a str")
+    raise ValueError(f"{value!r} has no hash in Java that all clients agree on; pass a str")
 
 
 def _fold(bits: int) -> int:
@@ -87,7 +87,7 @@ def select_by_random(
 class SelectByMachineRoom:
     """Chooses, by the hash of ``arg``, among the queues of brokers in some machine rooms.
 
-    A broker's room is what stands before ``@`` in its name, as for the allocation strategy of that
+    A broker's room is the part before ``@`` in its name, as for the allocation strategy of that
     name. None if no queue is in one. RocketMQ's SelectMessageQueueByMachineRoom has the setting,
     but always chooses nothing.
     """

@@ -1,9 +1,9 @@
-"""Plain messages and batches that come quickly: what those of one millisecond to one topic share.
+"""Plain messages and batches in quick succession: what those of one millisecond to one topic share.
 
-Most of such a send would be to find out again what was found out for the message before: the
-topic's queues, their brokers, what goes beside the message. So from the third send of a millisecond
-on that is remembered, thread by thread. The next millisecond begins anew, and nothing has to be
-watched meanwhile. A first attempt only is made this way: SendProcess goes on from it.
+Most of such a send would repeat the look-ups of the message before: the topic's queues, their
+brokers, the options. So from the third send of a millisecond on they are cached, thread by thread.
+The next millisecond begins anew, and nothing has to be invalidated meanwhile. Only a first attempt
+is made this way: SendProcess goes on from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Send = Callable[[Any, int, "SendOptions"], "SendResult"]
 
 
 class Target(NamedTuple):
-    """A queue, and what sends to it: its broker's ``send`` and ``send_batch``."""
+    """A queue, and its broker's ``send`` and ``send_batch``."""
 
     queue: MessageQueue
     queue_id: int
@@ -42,13 +42,13 @@ class Target(NamedTuple):
 
 
 class FirstAttempt(NamedTuple):
-    """A send that is not done yet: it failed, or the message is stored but not SEND_OK."""
+    """An unfinished send: it failed, or the message is stored but not SEND_OK."""
 
     queue: MessageQueue
     outcome: SendResult | Exception
 
     def result(self) -> SendResult:
-        """Give the result, or raise what was raised."""
+        """Give the result, or raise the error."""
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
@@ -111,8 +111,8 @@ class SendFastPath:
     def send_batch(
         self, batch: Any, begin: int, timeout_ms: int
     ) -> SendResult | FirstAttempt | None:
-        """Do the same with a list or tuple of them; where None is done they may have ids."""
-        messages = tuple(batch)  # nobody adds to it meanwhile
+        """Do the same with a list or tuple of them; after None they may have ids."""
+        messages = tuple(batch)  # a copy: other threads may add to ``batch``
         topic = getattr(messages[0], "topic", None) if messages else None
         run = self._local.runs.get(topic) if type(topic) is str else None
         if run is None or run.begin != begin or run.timeout_ms != timeout_ms:
@@ -123,7 +123,7 @@ class SendFastPath:
         return _attempt(target, target.send_batch, messages, run.options)
 
     def is_another(self, begin: int) -> bool:
-        """Take notice of plain ones that were sent the usual way; whether this thread sent
+        """Note plain messages that were sent the usual way; returns whether this thread sent
         another one in this millisecond, so that a run is worth it."""
         local = self._local
         if local.last_begin == begin:
@@ -140,7 +140,7 @@ class SendFastPath:
         queues: Sequence[MessageQueue],
         index: ThreadLocalIndex,
     ) -> None:
-        """Have plain messages go the short way from now on, with what goes beside the last one."""
+        """Send plain messages the fast way from now on, with the options of the last one."""
         brokers = self._routes.by_name
         if all(queue.broker_name in brokers for queue in queues):
             targets = []

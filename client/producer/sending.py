@@ -7,8 +7,8 @@ asynchronous 1 + 2              no answer; the queue id stays, also on another b
 one-way     1                   nothing
 to a queue that the caller chose: one attempt; asynchronous 1 + 2, at the same queue
 
-All attempts share one time-out. A broker in this process cannot be interrupted: one that answers
-late, but does answer, has done it, and its result is given.
+All attempts share one time-out. A broker in this process cannot be interrupted: if it answers late,
+it has stored the message, and its result is given.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client")
 
 SendTarget = MessageQueue | Callable[[Sequence[MessageQueue], Message], MessageQueue | None] | None
-"""Where to: a queue, what chooses one, or None: in turn."""
+"""The target: a queue, a selector, or None: in turn."""
 
 _SYNC: Final = CommunicationMode.SYNC
 _SEND_OK: Final = SendStatus.SEND_OK
@@ -54,7 +54,7 @@ _FAILED: Final = (*UNANSWERED, ClientError)
 
 
 class SendProcess:
-    """Sends what the kernel made ready. Safe for threads."""
+    """Sends prepared messages. Safe for threads."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class SendProcess:
     def send_oneway(
         self, message: Message | Sequence[Message], target: SendTarget, timeout_ms: int
     ) -> None:
-        """Send and do not ask what became of it; raises only if it could not be handed over."""
+        """Send without waiting for the result; raises only if no broker could take the request."""
         begin = self._now()
         outgoing = self._kernel.prepare(message, begin)
         try:
@@ -115,7 +115,7 @@ class SendProcess:
                 left = self._left(outgoing, begin, timeout_ms)
                 self._kernel.attempt(outgoing, queue, CommunicationMode.ONEWAY, left)
         except BrokerError as error:
-            check_types(outgoing.batch or (outgoing.message,))  # is the caller's fault, and told
+            check_types(outgoing.batch or (outgoing.message,))  # the caller's fault is raised
             logger.info("a one-way message was refused: topic=%s %s", outgoing.topic, error)
 
     def send_async(
@@ -125,7 +125,7 @@ class SendProcess:
         begin: int,
         timeout_ms: int,
     ) -> SendResult:
-        """Send in an executor's thread; ``begin`` is when the caller asked for it."""
+        """Send in an executor's thread; ``begin`` is the time of the caller's request."""
         waited = self._now() - begin
         if waited >= timeout_ms:
             topic = message.topic if isinstance(message, Message) else message[0].topic
@@ -153,7 +153,7 @@ class SendProcess:
         timeout_ms: int,
         first: FirstAttempt | None = None,
     ) -> SendResult:
-        """Try as often as the mode says; ``first`` was an attempt, and counts."""
+        """Try as often as the mode allows; ``first`` was an attempt, and counts."""
         topic = outgoing.message.topic
         queues = self._routes.known_queues_to(topic) or self._publish_queues(topic)
         config = self._config
@@ -251,7 +251,7 @@ class SendProcess:
         raise failure
 
     def _queue(self, outgoing: Outgoing, target: SendTarget) -> MessageQueue:
-        """Give the queue that the caller wants, or let his selector choose one."""
+        """Give the queue that the caller chose, or let the selector choose one."""
         if isinstance(target, MessageQueue):
             if target.topic != outgoing.topic:
                 raise ClientError(
@@ -295,7 +295,7 @@ class SendProcess:
 
 
 def _code_of(cause: Exception | None) -> int | None:
-    """Give the code of a send that failed: the broker's, or what happened on the way to it."""
+    """Give the code of a failed send: the broker's, or that of the failure on the way to it."""
     if isinstance(cause, BrokerError):
         return cause.code
     if isinstance(cause, (TimeoutError, WriteLockTimeoutError)):

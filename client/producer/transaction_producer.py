@@ -1,4 +1,5 @@
-"""Transaction messages: stored at once, seen only when the sender's own transaction is done.
+"""Transaction messages: stored at once, visible only when the sender's own transaction has
+committed.
 
     send half message -> local transaction -> END_TRANSACTION: commit, rollback, or not known yet
                                                                         |
@@ -50,28 +51,28 @@ _ENDINGS: Final = (*UNANSWERED, BrokerError, ClientError)
 
 
 class TransactionListener(Protocol):
-    """What a sender does beside sending, and what it remembers of it (TransactionListener)."""
+    """The sender's local transaction and its later check (TransactionListener)."""
 
     def execute_local_transaction(
         self, message: Message, arg: object
     ) -> LocalTransactionState | None:
         """Do the local transaction: the half message is stored, and its UNIQ_KEY names it.
 
-        None, errors and what is no state mean UNKNOW: the broker will ask. A state's name counts
-        as the state.
+        None, errors and other values that are no state mean UNKNOW: the broker will ask. A state's
+        name counts as the state.
         """
         ...
 
     def check_local_transaction(self, message: MessageExt) -> LocalTransactionState | None:
-        """Say what became of the transaction; called by another thread, perhaps after a restart,
+        """Return the transaction's state; called by another thread, perhaps after a restart,
         perhaps in another process of the group."""
         ...
 
 
 class TransactionSendResult(NamedTuple):
-    """A half message, and how its local transaction went (TransactionSendResult).
+    """A half message, and the result of its local transaction (TransactionSendResult).
 
-    ``send_result`` tells of the half message: its offsets are those in the half topic.
+    ``send_result`` describes the half message: its offsets are those in the half topic.
     """
 
     send_result: SendResult
@@ -80,7 +81,7 @@ class TransactionSendResult(NamedTuple):
 
 
 class TransactionProducer(Producer):
-    """A producer whose messages may hang on a local transaction.
+    """A producer whose messages may depend on a local transaction.
 
     >>> from rmqctl import LocalTransactionState, TransactionProducer
     >>> class Orders:
@@ -103,7 +104,7 @@ class TransactionProducer(Producer):
         client_config: ClientConfig | None = None,
         manager: ClientManager = CLIENT_MANAGER,
     ) -> None:
-        """Make a producer of ``group``. All processes of a group answer for each other."""
+        """Make a producer of ``group``. Any process of a group may answer its checks."""
         super().__init__(
             group, brokers=brokers, config=config, client_config=client_config, manager=manager
         )
@@ -125,11 +126,12 @@ class TransactionProducer(Producer):
     def send_message_in_transaction(
         self, message: Message, arg: object = None
     ) -> TransactionSendResult:
-        """Store a message that nobody sees, run the listener with ``arg``, and end it as it says.
+        """Store a message that no consumer sees, run the listener with ``arg``, and end it by its
+        answer.
 
-        A delay level is taken off the message. If the half message is stored but not SEND_OK, the
-        listener is not called and the message is rolled back. Ending is one-way: if the broker
-        does not hear of it, it asks. Raises what ``send`` raises; then nothing has happened.
+        A delay level is removed from the message. If the half message is stored but not SEND_OK,
+        the listener is not called and the message is rolled back. Ending is one-way: if it does not
+        reach the broker, the broker asks. Raises the errors of ``send``; then nothing has happened.
         """
         properties = message.properties
         properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)
@@ -158,7 +160,7 @@ class TransactionProducer(Producer):
         return TransactionSendResult(result, state, transaction_id)
 
     def check_transaction_state(self, broker: Broker, request: CheckTransactionState) -> None:
-        """Have the listener answer in a thread of its own; see ProducerInner."""
+        """Let the listener answer in a thread of its own; see ProducerInner."""
         if not self._checks.submit(lambda: self._check(broker, request)):
             logger.warning("too many transactions to check: msg_id=%s", request.msg_id)
 
@@ -191,7 +193,7 @@ class TransactionProducer(Producer):
     def _end(
         self, broker: Broker, request: EndTransactionRequest, message: Message, store_host: str
     ) -> None:
-        """End a transaction one-way: whatever goes wrong, the broker asks again."""
+        """End a transaction one-way: after any error the broker asks again."""
         context = EndTransactionContext(
             producer_group=self.group,
             message=message,
@@ -220,7 +222,7 @@ class TransactionProducer(Producer):
 
 
 def _state_of(said: object, msg_id: str | None) -> LocalTransactionState:
-    """Read what a listener said: a state or the name of one; UNKNOW is what else there may be."""
+    """Read a listener's answer: a state or the name of one; any other value is UNKNOW."""
     for state in LocalTransactionState:
         if isinstance(said, str) and said == state:
             return state

@@ -1,1 +1,1 @@
-"""Consumers that pull when they are asked to: PullConsumer, LitePullConsumer."""
+"""Consumers that pull on request: PullConsumer, LitePullConsumer."""

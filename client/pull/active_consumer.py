@@ -1,4 +1,4 @@
-"""What consumers that pull by themselves have in common: settings, parts and life."""
+"""Common parts of consumers that pull on request: settings, parts, start and shutdown."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class ActiveConsumer(Consumer):
-    """A consumer that is told what to pull. It is its own RebalanceRules and ConsumerInner."""
+    """A consumer that pulls on request. It is its own RebalanceRules and ConsumerInner."""
 
     consume_type: ConsumeType = ConsumeType.CONSUME_ACTIVELY
 
     # -- life
 
     def start(self) -> None:
-        """Join the group. Raises ClientStateError if it was started before,
-        GroupRegisteredError if its client has a consumer of the group (then it can be started
-        later), and what brokers refuse it with."""
+        """Join the group. Raises ClientStateError if it was started before, GroupRegisteredError if
+        its client has a consumer of the group (then it can be started later), and the errors with
+        which brokers refuse it."""
         with self._lock:
             if self._state is not ServiceState.CREATE_JUST:
                 raise ClientStateError(
@@ -68,9 +68,9 @@ class ActiveConsumer(Consumer):
         self.offset_store.load()
 
     def _finish_work(self) -> None:
-        """Do nothing: users finish theirs."""
+        """Do nothing: users finish their own work."""
 
-    # -- what users of both kinds ask
+    # -- queries of users of both kinds
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
         """Give all queues of a topic, sorted; empty if no broker has it."""
@@ -120,13 +120,13 @@ class ActiveConsumer(Consumer):
         """Do nothing: there are no threads."""
 
     def pull_message(self, request: PullRequest) -> None:
-        """Do nothing: nobody asks for pulls but the user."""
+        """Do nothing: only the user pulls."""
 
     def hand_over(self) -> None:
-        """Do nothing: users take what was pulled."""
+        """Do nothing: users take pulled messages."""
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Take note of progress that somebody moved: the broker is asked for it again."""
+        """Take note of progress that was moved: it is read from the broker again."""
         for queue in moved:
             self.offset_store.remove_offset(queue)
 
@@ -197,7 +197,7 @@ class ActiveConsumer(Consumer):
     def message_queue_changed(
         self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
     ) -> None:
-        """See RebalanceRules; nobody has to know."""
+        """See RebalanceRules; no part needs a notice."""
 
     def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
         """See RebalanceRules; the user pulls."""

@@ -43,10 +43,10 @@ _ROUND_S: Final = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LitePullConfig(ConsumerConfig):
-    """Settings of a LitePullConsumer; those for listeners mean nothing here."""
+    """Settings of a LitePullConsumer; those for listeners are ignored."""
 
     auto_commit: bool = True
-    """Whether ``poll`` commits what earlier polls gave (autoCommit)."""
+    """Whether ``poll`` commits the messages of earlier polls (autoCommit)."""
     auto_commit_interval_ms: int = 5_000
     """How often, at most (autoCommitIntervalMillis)."""
     pull_threshold_for_all: int = 10_000
@@ -56,7 +56,7 @@ class LitePullConfig(ConsumerConfig):
 
 
 class LitePullConsumer(ActiveConsumer):
-    """Gives messages to whoever polls for them; a context manager.
+    """Gives messages to callers of ``poll``; a context manager.
 
         consumer = LitePullConsumer.open("demo-store", "audit")
         consumer.subscribe("OrderEvent")
@@ -65,7 +65,7 @@ class LitePullConsumer(ActiveConsumer):
                 charge(message.body)
 
     Either ``subscribe`` topics, whose queues are divided among the members of the group, or
-    ``assign`` queues. What a poll gave counts as consumed when the next poll begins; it is
+    ``assign`` queues. Messages of a poll count as consumed when the next poll begins; it is
     committed then, or by ``commit``. Poll in one thread.
     """
 
@@ -101,21 +101,21 @@ class LitePullConsumer(ActiveConsumer):
     # -- what to consume
 
     def subscribe(self, topic: str, selector: str | MessageSelector | None = "*") -> None:
-        """Want messages of a topic. Raises ClientStateError after ``assign``."""
+        """Subscribe to a topic. Raises ClientStateError after ``assign``."""
         with self._lock:
             if self._assigned is not None:
                 raise ClientStateError("Subscribe and assign are mutually exclusive.")
             self._want(topic, selector)
 
     def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more; its queues are given up at once."""
+        """Unsubscribe from a topic; its queues are given up at once."""
         with self._lock:
             super().unsubscribe(topic)
             if self._state is ServiceState.RUNNING:
                 self.rebalance.do_rebalance()
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Consume these queues and no others, whoever else is in the group.
+        """Consume these queues and no others, whatever other members the group has.
 
         Raises ClientStateError after ``subscribe``.
         """
@@ -159,8 +159,8 @@ class LitePullConsumer(ActiveConsumer):
     def poll(self, timeout_ms: int = 5_000) -> list[MessageExt]:
         """Give messages of one queue, up to ``pull_batch_size``; empty if none came in time.
 
-        What the poll before gave counts as consumed from here on. A message whose body cannot be
-        unpacked is given like any other: its ``body`` raises BodyError, ``raw_body`` is what is
+        Messages of the previous poll count as consumed from here on. A message whose body cannot be
+        decompressed is given like any other: its ``body`` raises BodyError, ``raw_body`` is what is
         stored. Raises ClientStateError.
         """
         self._running()
@@ -180,7 +180,7 @@ class LitePullConsumer(ActiveConsumer):
             return list(found[2])
 
     def _next_batch(self) -> tuple[MessageQueue, ProcessQueue, list[MessageExt]] | None:
-        """Take the oldest batch of a queue that is still ours and not paused."""
+        """Take the oldest batch of a queue that this member still has and that is not paused."""
         for _ in range(len(self._waiting)):
             batch = self._waiting.popleft()
             if batch[1].dropped:
@@ -202,12 +202,12 @@ class LitePullConsumer(ActiveConsumer):
             self._consumed[queue] = (process_queue, offset)
 
     def commit(self) -> None:
-        """Commit what earlier polls gave; at the brokers when this returns, unless they fail.
+        """Commit the messages of earlier polls; at the brokers when this returns, unless they fail.
 
-        Progress never goes back by a commit: to have messages come again for good, move it.
+        A commit never moves progress back: to consume messages again for good, move it.
         """
         self._running()
-        with self.rebalance.lock:  # or a queue is begun anew between the look and the note
+        with self.rebalance.lock:  # else a queue may restart between the read and the note
             self._note_consumed()
         self.offset_store.persist_all(self.assignment())
 
@@ -225,9 +225,9 @@ class LitePullConsumer(ActiveConsumer):
         return self.offset_store.read_offset(queue, memory)
 
     def shutdown(self) -> None:
-        """Commit what the polls before the last one gave, if that is automatic, and leave."""
+        """Commit the messages of polls before the last one, if that is automatic, and leave."""
         if self._state is ServiceState.RUNNING and self.config.auto_commit:
-            with held_within(self.rebalance.lock, _ROUND_S):  # not for one that does not end
+            with held_within(self.rebalance.lock, _ROUND_S):  # not for a round that does not end
                 self._note_consumed()
             self.offset_store.persist_all(self.assignment())
         super().shutdown()
@@ -242,7 +242,7 @@ class LitePullConsumer(ActiveConsumer):
     # -- where to go on
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from an offset; what waited to be polled of the queue is forgotten.
+        """Go on from an offset; messages of the queue that wait for a poll are dropped.
 
         Raises ClientStateError if the queue is not consumed here, or the offset lies outside
         of it.
@@ -278,7 +278,7 @@ class LitePullConsumer(ActiveConsumer):
             self._arrived.notify_all()
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Go on from progress that somebody moved; RocketMQ's consumer takes no notice of it."""
+        """Go on from progress that was moved; RocketMQ's consumer ignores such a move."""
         queues = list(moved)
         self.instance.pull_service.execute_task_later(lambda: self._begin_anew(queues), 0)
 
@@ -290,7 +290,7 @@ class LitePullConsumer(ActiveConsumer):
                     self._begin(queue, self.compute_pull_from_where(queue))
 
     def _begin(self, queue: MessageQueue, offset: int) -> None:
-        """Pull a queue from an offset, with nothing in hand of it."""
+        """Pull a queue from an offset, with none of its messages in memory."""
         known = self.rebalance.process_queues.get(queue)
         if known is not None:
             known.dropped = True
@@ -378,7 +378,7 @@ class LitePullConsumer(ActiveConsumer):
                     self._waiting.append((queue, process_queue, messages))
                     self._waiting_count += len(messages)
                     self._arrived.notify()
-        # Only now: what cannot be used is pulled again and not passed over.
+        # Only now: a result that cannot be used is pulled again and not skipped.
         request.next_offset = result.next_begin_offset
         self.instance.pull_service.execute_pull_request_immediately(request)
 

@@ -36,8 +36,8 @@ class PullConsumer(ActiveConsumer):
                 result = consumer.pull(queue, offset)
                 consumer.update_consume_offset(queue, result.next_begin_offset)
 
-    Progress that is noted is committed every 5 s and at shutdown, of the queues that the consumer
-    was last told it has by ``fetch_message_queues_in_balance``, or that it has noted progress of.
+    Progress that is noted is committed every 5 s and at shutdown, of the queues that
+    ``fetch_message_queues_in_balance`` last gave, or that it has noted progress of.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PullConsumer(ActiveConsumer):
     ) -> PullResult:
         """Pull what is there from ``offset`` on, without waiting; at most 32 messages.
 
-        Raises ClientStateError, BrokerNotExistError and what the broker refuses it with.
+        Raises ClientStateError, BrokerNotExistError and the broker's refusal.
         """
         return self._pull(queue, offset, max_nums, selector, 0)
 
@@ -121,8 +121,8 @@ class PullConsumer(ActiveConsumer):
         return result._replace(messages=messages_of(result, subscription, self.group, queue, hooks))
 
     def fetch_consume_offset(self, queue: MessageQueue, *, from_store: bool = False) -> int | None:
-        """Give the group's progress: what is noted here, else (or ``from_store``) what the broker
-        has; None if there is none."""
+        """Give the group's progress: what is noted here, else (or ``from_store``) the broker's;
+        None if there is none."""
         self._running()
         where = (
             ReadOffsetType.READ_FROM_STORE if from_store else ReadOffsetType.MEMORY_FIRST_THEN_STORE
@@ -144,10 +144,10 @@ class PullConsumer(ActiveConsumer):
     def send_message_back(
         self, message: MessageExt, queue: MessageQueue, delay_level: int = 0
     ) -> None:
-        """Give a message back for its next attempt; stored when this returns.
+        """Send a message back for its next attempt; stored when this returns.
 
-        Nobody but a push consumer, or whoever pulls the retry topic, gets it again. Raises
-        RocketMQError if neither its broker nor an ordinary send would take it.
+        Only a push consumer, or a consumer that pulls the retry topic, gets it again. Raises
+        RocketMQError if neither its broker nor an ordinary send takes it.
         """
         SendBack(self.group, self._running()).send_message_back(
             message, delay_level, queue, self._config.max_reconsume_times, {}

@@ -1,4 +1,4 @@
-"""How much of a queue may be in work before pulling it pauses (as 4.9's pullMessage has it)."""
+"""Limits of messages in work above which pulling of a queue pauses (pullMessage of 4.9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MIB_SHIFT: Final = 20
 class FlowControl:
     """The thresholds of one consumer, for each of its queues.
 
-    Thresholds for topics change them with each rebalance. ``times`` says how often a pull was put
+    A rebalance changes them by the thresholds for topics. ``times`` counts the pulls that were put
     off because too much is in work.
     """
 
@@ -34,7 +34,7 @@ class FlowControl:
         self.times = 0
 
     def divide_thresholds(self, queues: int) -> None:
-        """Share the thresholds for topics among all queues of the consumer
+        """Divide the thresholds for topics among all queues of the consumer
         (RebalancePushImpl.messageQueueChanged)."""
         config = self._consumer.config
         if queues and config.pull_threshold_for_topic != -1:
@@ -44,7 +44,7 @@ class FlowControl:
             self.pull_threshold_size_for_queue = max(1, share)
 
     def too_much(self, process_queue: ProcessQueue) -> str | None:
-        """Say what of a queue's messages in work exceeds its threshold; None: it may be pulled."""
+        """Name the threshold that a queue's messages in work exceed; None: it may be pulled."""
         count, size = process_queue.msg_count, process_queue.msg_size >> _MIB_SHIFT
         if count > self.pull_threshold_for_queue or size > self.pull_threshold_size_for_queue:
             return f"count={count} mib={size}"
@@ -56,9 +56,9 @@ class FlowControl:
 
     def pulls_ahead(self, process_queue: ProcessQueue, messages: Messages, size: int) -> int:
         """How often ``too_much`` would let a queue be pulled further if ``messages`` had been put,
-        which have bodies of ``size`` bytes, and all that these pulls may bring.
+        with bodies of ``size`` bytes, and all that these pulls may bring.
 
-        For concurrent consumption, and pulls whose messages stand one behind the other.
+        For concurrent consumption, and pulls whose messages follow each other.
         """
         config = self._consumer.config
         first = process_queue.first_offset()
@@ -75,7 +75,7 @@ class FlowControl:
         return 1 if spare <= MOST_BYTES_TOGETHER else 1 + room // config.pull_batch_size
 
     def pause(self, request: PullRequest, too_much: str) -> int:
-        """Note that a pull is put off; gives for how many ms."""
+        """Note that a pull is put off; gives the pause in ms."""
         if self.times % _LOG_EACH == 0:
             logger.warning(
                 "too much in work, pulling pauses: %s times=%d %s", too_much, self.times, request

@@ -1,4 +1,4 @@
-"""A push consumer as its client instance and its own parts see it: handing on, and nothing else."""
+"""A push consumer as its client instance and its own parts use it: delegation only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _FEWER_THREADS: Final = 0.8  # of the threshold (DefaultMQPushConsumerImpl.adjus
 
 
 class PushConsumerInner(Consumer):
-    """The ConsumerInner and the ConsumerContext of a PushConsumer, which makes all that is here."""
+    """The ConsumerInner and the ConsumerContext of a PushConsumer, which makes all parts used
+    here."""
 
     orderly: bool
     paused: bool
@@ -46,7 +47,7 @@ class PushConsumerInner(Consumer):
 
     @property
     def message_model(self) -> MessageModel:
-        """Who of the group gets a message."""
+        """Which members of the group get a message."""
         return self._config.message_model
 
     # -- for the instance (ConsumerInner)
@@ -84,8 +85,8 @@ class PushConsumerInner(Consumer):
             self.offset_store.persist_all([queue for queue, _ in queues])
 
     def adjust_thread_pool(self) -> None:
-        """Fit the threads to the backlog, one at a time, if that is wanted (adjustThreadPool): in
-        4.9.8 both hooks, for more threads and for fewer, are empty."""
+        """Fit the threads to the backlog, one at a time, if the setting is on (adjustThreadPool):
+        in 4.9.8 both hooks, for more threads and for fewer, are empty."""
         config = self._config
         if not config.adjust_thread_pool_nums_enable or self._state is not ServiceState.RUNNING:
             return
@@ -98,7 +99,7 @@ class PushConsumerInner(Consumer):
             pool.update_core_pool_size(size - 1)
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Have its queues begun anew, soon."""
+        """Restart its queues, soon."""
         self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(moved), 0)
 
     def consume_message_directly(
@@ -111,7 +112,7 @@ class PushConsumerInner(Consumer):
 
     @property
     def client_id(self) -> str:
-        """Who this is."""
+        """The client's id."""
         return self.instance.client_id
 
     @property
@@ -138,11 +139,11 @@ class PushConsumerInner(Consumer):
         self.announce()
 
     def announce(self) -> list[Exception]:
-        """Tell brokers what is subscribed, then pull by it; gives what they refused it with.
+        """Send the subscriptions to the brokers, then pull by them; gives the errors of refusals.
 
-        In this order, as a pull by a subscription that its broker has not heard of fails. A round
-        of rebalance that the heartbeat brings about waits until it is done: it would take queues
-        that nothing is announced for yet, and their first pulls would be put off.
+        In this order, because a pull by a subscription that has not reached its broker fails. A
+        round of rebalance that the heartbeat causes waits until this is done: it would take queues
+        that are not announced yet, and their first pulls would be put off.
         """
         with self.rebalance.lock:
             subscriptions = dict(self.rebalance.subscriptions)

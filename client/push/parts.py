@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def make_consume_service(consumer: PushConsumer, listener: Any) -> ConsumeService:
-    """Make what calls the listener."""
+    """Make the service that calls the listener."""
     if consumer.orderly:
         from client.listener.orderly import ConsumeMessageOrderlyService
 
@@ -23,7 +23,7 @@ def make_consume_service(consumer: PushConsumer, listener: Any) -> ConsumeServic
 
 
 def start_trace(consumer: PushConsumer) -> ConsumeMessageTraceHook | None:
-    """Have calls of the listener leave traces, if that is wanted."""
+    """Make calls of the listener leave traces, if the setting is on."""
     if not consumer.config.enable_msg_trace:
         return None
     from client.producer.tracing import trace_dispatcher

@@ -1,7 +1,7 @@
-"""A queue with a backlog is pulled a few times before what came goes on.
+"""Pulling a queue with a backlog several times before its messages go on.
 
-It goes on as one run of the process queue and one job of the listener's threads, which costs as
-much for 512 messages as for 32. The broker is asked for all these pulls at once.
+They go on as one run of the process queue and one job of the listener's threads, which costs as
+much for 512 messages as for 32. One request to the broker covers all these pulls.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client.pull")
 
 _MOST_PULLS: Final = 16
-"""How often a queue is pulled before what came is handed on, at most: as much as WorkerPool has a
-thread do in one turn, and half of what a queue may hold."""
+"""How often a queue is pulled before its messages go on, at most: as much as a thread of WorkerPool
+does in one turn, and half of what a queue may hold."""
 
 
 class Backlog:
-    """Pulls what lies behind an answer, for one consumer.
+    """Pulls the messages after an answer, for one consumer.
 
-    Only where nobody sees a difference: flow control would let the queue be pulled if what came had
-    been put, and requests to the listener end where a pull ends.
+    Only where it makes no visible difference: flow control would allow the pulls if the messages
+    had been put, and requests to the listener end where a pull ends.
     """
 
     def __init__(self, consumer: PushConsumer, flow_control: FlowControl) -> None:
@@ -49,13 +49,13 @@ class Backlog:
         result: PullResult,
         messages: Messages,
     ) -> tuple[PullResult, Messages, int]:
-        """Go on behind a result that ``wire`` has brought and its messages, of which there are
-        some; gives the last result, all messages, and how many pulls brought them."""
+        """Go on after a result that ``wire`` has brought and its messages, at least one; gives the
+        last result, all messages, and the number of pulls."""
         pulls, size, found = 1, 0, messages
         while pulls < _MOST_PULLS and self._may_go_on(request.process_queue):
             run = run_of(found, found[0].queue_offset - 1)
             if run is None:
-                break  # a hook has put them in another order
+                break  # a hook has changed their order
             size += run[1]
             most = self._flow_control.pulls_ahead(request.process_queue, messages, size)
             if self._consumer.filter_message_hooks:  # they see each pull
@@ -88,10 +88,10 @@ class Backlog:
         result: PullResult,
         pulls: int,
     ) -> tuple[PullResult, Messages] | None:
-        """Pull further, behind a result; None if nothing comes that could be handed on.
+        """Pull further, after a result; None if there is no usable result.
 
-        Whatever it was instead comes again with the next pull, and is acted on then. It waits for
-        nothing, and has no progress to tell that ``wire`` has not told.
+        An unusable one comes again with the next pull, and is processed then. It does not wait, and
+        carries no progress beyond that of ``wire``.
         """
         begin = result.next_begin_offset
         if len(result.messages) % wire.max_msg_nums or begin >= result.max_offset:

@@ -1,8 +1,8 @@
 """Pulling the queues of a push consumer (DefaultMQPushConsumerImpl.pullMessage of 4.9).
 
-A pull request comes in, is checked, becomes a pull at the broker, and goes back into the pull
-service when the answer is there: at once if the broker has something, from the broker's own thread
-if the pull was held. Only a dropped process queue ends the circle.
+A pull request is checked, becomes a pull at the broker, and goes back into the pull service with
+the answer: at once if the broker has something, from the broker's own thread if the pull was held.
+Only a dropped process queue ends the loop.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PullLoop:
         try:
             self._pull_now_or_later(request, now_ms)
         except Exception:
-            # An offset store of the user's own may raise anything. RocketMQ loses the request, and
+            # An offset store of the user's own may raise any error. RocketMQ loses the request, and
             # the queue stands still for 120 s.
             logger.exception("a pull failed: %s", request)
             self._failed(request, None)
@@ -94,7 +94,7 @@ class PullLoop:
             self._failed(request, error)
 
     def _why_not_now(self, request: PullRequest) -> int | None:
-        """Say for how long a pull must wait; None: it may be done now."""
+        """Give for how long a pull must wait; None: it may be done now."""
         consumer, process_queue = self._consumer, request.process_queue
         if consumer.state is not ServiceState.RUNNING:
             return self._exception_delay_ms
@@ -113,7 +113,7 @@ class PullLoop:
             logger.info("a queue is not locked at its broker: %s", request)
             return self._exception_delay_ms
         if not request.previously_locked:
-            # Whoever had the queue before may have gone on after our offset was asked for.
+            # The previous owner of the queue may have gone on after our offset was read.
             try:
                 offset = self._consumer.rules.compute_pull_from_where(request.message_queue)
             except (*UNANSWERED, ClientError, BrokerError) as error:
@@ -187,7 +187,7 @@ class PullLoop:
             )
         took_ms = self._clock.now_ms() - begin_ms
         dispatch = process_queue.put_message(messages, result.max_offset)
-        # Only now: what cannot be used, or put, is pulled again and not passed over.
+        # Only now: a result that cannot be used, or put, is pulled again and not skipped.
         request.next_offset = result.next_begin_offset
         borrowed = consumer.consume_service.submit(
             messages,
@@ -199,11 +199,11 @@ class PullLoop:
         )
         went_back = min(result.next_begin_offset, first_offset) < previous_offset
 
-        def go_on() -> None:  # behind what a listener waits for
+        def go_on() -> None:  # after the listener's messages are handed over
             try:
                 self._count(request, took_ms, len(messages), pulls)
                 if went_back:
-                    logger.warning("BUG: a pull went back behind %d: %s", previous_offset, request)
+                    logger.warning("BUG: a pull went back before %d: %s", previous_offset, request)
                 interval_ms = consumer.config.pull_interval_ms
                 if interval_ms > 0:
                     self._service.execute_pull_request_later(request, interval_ms)
@@ -225,10 +225,10 @@ class PullLoop:
             stats.pull_tps.add_value(request.stats_key, messages, pulls)
 
     def _correct_tags_offset(self, request: PullRequest) -> None:
-        """Let progress follow what was only looked at, if nothing is in work.
+        """Move progress past messages that were only read, if nothing is in work.
 
-        Not if the queue was dropped while the pull was held: somebody may have moved its progress
-        back. Whoever drops a queue holds ``ack_collector`` for it (RocketMQ asks nothing here).
+        Not if the queue was dropped while the pull was held: its progress may have been moved back.
+        A thread that drops a queue holds ``ack_collector`` for it (RocketMQ has no such check).
         """
         process_queue = request.process_queue
         with process_queue.ack_collector:
@@ -238,7 +238,7 @@ class PullLoop:
                 )
 
     def _offset_illegal(self, request: PullRequest, result: PullResult) -> None:
-        """Give up the queue; in 10 s its progress is put right, and a rebalance takes it again."""
+        """Give up the queue; in 10 s its progress is repaired, and a rebalance takes it again."""
         logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
         request.next_offset = result.next_begin_offset
         request.process_queue.offset_illegal = True

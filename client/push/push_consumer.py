@@ -1,4 +1,4 @@
-"""The push consumer (DefaultMQPushConsumer and its Impl of 4.9): wiring, life and what users call.
+"""The push consumer (DefaultMQPushConsumer and its Impl of 4.9): wiring, life and public methods.
 
 Its parts, in the order in which ``start`` makes them: subscriptions, client instance, rebalance,
 pull loop, offset store, consume service.
@@ -43,7 +43,7 @@ logger = logging.getLogger("rmqctl.client")
 
 
 class PushConsumer(PushConsumerInner):
-    """Has messages consumed by a listener; a context manager that starts and shuts down.
+    """Consumes messages by a listener; a context manager that starts and shuts down.
 
         def listen(messages, context):
             for message in messages:
@@ -71,9 +71,9 @@ class PushConsumer(PushConsumerInner):
         offset_store: OffsetStore | None = None,
         manager: ClientManager = CLIENT_MANAGER,
     ) -> None:
-        """Make a consumer of ``group``; the brokers stay the caller's to close.
+        """Make a consumer of ``group``; the caller closes the brokers.
 
-        Raises InvalidNameError for a group that may not be.
+        Raises InvalidNameError for an illegal group name.
         """
         super().__init__(
             group,
@@ -101,39 +101,42 @@ class PushConsumer(PushConsumerInner):
         return self._config
 
     def configure(self, **changes: Any) -> None:
-        """Change settings. Of a running consumer, only what is read at each use follows.
+        """Change settings. In a running consumer only settings that are read at each use take
+        effect.
 
         Raises ClientConfigError for a value out of its range.
         """
         self._config = replace(self._config, **changes)
 
     def register_message_listener(self, listener: AnyConcurrentListener) -> None:
-        """Have messages consumed by many threads at once, in any order."""
+        """Consume messages in many threads at once, in any order."""
         self._listener, self.orderly = listener, False
 
     def register_message_listener_orderly(self, listener: AnyOrderlyListener) -> None:
-        """Have the messages of each queue consumed one after the other."""
+        """Consume the messages of each queue one after the other."""
         self._listener, self.orderly = listener, True
 
     def subscribe(self, topic: str, selector: str | MessageSelector | None = "*") -> None:
-        """Want messages of a topic: all, those of tags ``a || b``, or what a selector says.
+        """Subscribe to a topic: all messages, those of tags ``a || b``, or those of a selector.
 
-        A running consumer's brokers hear of it at once. Raises InvalidNameError, and
+        A running consumer sends it to its brokers at once. Raises InvalidNameError, and
         SubscriptionParseError.
         """
         with self._lock, ExitStack() as stack:
-            if self._state is ServiceState.RUNNING:  # no round takes its queues before it is told
+            if (
+                self._state is ServiceState.RUNNING
+            ):  # no round takes its queues before it is announced
                 stack.enter_context(self.rebalance.lock)
             self._want(topic, selector)
 
     # -- life
 
     def start(self) -> None:
-        """Begin to consume; comes back when the brokers know of it.
+        """Begin to consume; returns when the brokers have registered the consumer.
 
         Raises ClientStateError if it was started before, ClientConfigError if the listener or
         every subscription is missing, GroupRegisteredError if its client has a consumer of the
-        group (then it can be started later), and what brokers refuse it with.
+        group (then it can be started later), and the errors with which brokers refuse it.
         SubscriptionParseError, from the brokers' check of expressions, leaves it running.
         """
         with self._lock:
@@ -150,7 +153,7 @@ class PushConsumer(PushConsumerInner):
                 if hasattr(self, "consume_service"):
                     self.consume_service.shutdown(0)
                 if hasattr(self, "instance"):
-                    self.instance.shutdown()  # or whoever comes next finds our brokers in it
+                    self.instance.shutdown()  # else the next client finds our brokers in it
                 raise
             if not self.instance.register_consumer(self.group, self):
                 self._state = ServiceState.CREATE_JUST
@@ -159,7 +162,7 @@ class PushConsumer(PushConsumerInner):
             try:
                 self._trace = start_trace(self)
                 self.instance.start()
-                with self.rebalance.lock:  # a round that comes meanwhile finds all of it done
+                with self.rebalance.lock:  # a round meanwhile waits until all of it is done
                     self._join()
                     self._state = ServiceState.RUNNING
             except BaseException:
@@ -193,7 +196,7 @@ class PushConsumer(PushConsumerInner):
         self.start_timestamp = self.clock.now_ms()
 
     def _join(self) -> None:
-        """Tell the brokers; raise what one of them refuses the group with."""
+        """Register with the brokers; raise the refusal of one of them."""
         for topic in self.rebalance.subscriptions:
             self.instance.routes.subscribe_queues(topic)
         self.instance.routes.refresh()
@@ -209,7 +212,7 @@ class PushConsumer(PushConsumerInner):
                     broker.check_client(self.client_id, self.group, subscription)
 
     def suspend(self) -> None:
-        """Pull and rebalance no more until ``resume``; what was pulled is still consumed."""
+        """Stop pulling and rebalancing until ``resume``; pulled messages are still consumed."""
         self.paused = True
 
     def resume(self) -> None:
@@ -219,10 +222,10 @@ class PushConsumer(PushConsumerInner):
             self.instance.rebalance_immediately()
 
     def shutdown(self) -> None:
-        """Stop consuming, commit the progress and leave the group. Twice is fine.
+        """Stop consuming, commit the progress and leave the group. Calling twice is fine.
 
-        Waits ``await_termination_millis_when_shutdown`` for what is queued and running; what is
-        not finished then comes again, to whoever consumes next.
+        Waits ``await_termination_millis_when_shutdown`` for what is queued and running; what is not
+        finished then comes again, to the next consumer.
         """
         super().shutdown()
 

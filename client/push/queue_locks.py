@@ -21,12 +21,12 @@ logger = logging.getLogger("rmqctl.client.locks")
 class QueueLocks:
     """The broker locks of one orderly consumer. Safe for threads.
 
-    A broker's lock lasts until it is let go of, or its process ends. So each that is taken belongs
-    to a queue in the table, or to one that is about to get there: the lock of the Rebalance is held
-    meanwhile, and brokers are asked under it.
+    A broker's lock lasts until it is released, or its process ends. So each lock belongs to a queue
+    in the table, or to one that is about to get there: the lock of the Rebalance is held meanwhile,
+    also during the brokers' calls.
 
     A broker that does not answer, or refuses, leaves things as they are; the lock of a queue that
-    was not refreshed for 30 s counts no more (ProcessQueue.is_lock_expired).
+    was not refreshed for 30 s does not count (ProcessQueue.is_lock_expired).
     """
 
     def __init__(self, rebalance: Rebalance, routes: Routes, clock: Clock) -> None:
@@ -35,7 +35,7 @@ class QueueLocks:
         self._clock = clock
 
     def lock(self, queue: MessageQueue) -> bool:
-        """Lock one queue, or refresh its lock; tells whether it is locked now."""
+        """Lock one queue, or refresh its lock; returns whether it is locked now."""
         with self._rebalance.lock:
             held = self._lock_queues(queue.broker_name, [queue])
             if held is None:
@@ -52,7 +52,7 @@ class QueueLocks:
             return self.lock(queue)
 
     def lock_all(self) -> None:
-        """Lock all queues in the table, broker by broker; what is refused counts as unlocked."""
+        """Lock all queues in the table, broker by broker; refused ones count as unlocked."""
         with self._rebalance.lock:
             for broker_name, queues in _by_broker(self._rebalance.process_queues).items():
                 held = self._lock_queues(broker_name, queues)
@@ -66,17 +66,18 @@ class QueueLocks:
                         logger.warning("a queue's lock is lost: %s", queue)
 
     def unlock(self, queue: MessageQueue) -> None:
-        """Let go of a queue at its broker."""
+        """Release a queue at its broker."""
         self._unlock_queues(queue.broker_name, [queue])
 
     def unlock_unless_taken(self, queue: MessageQueue) -> None:
-        """Let go of a queue that was given up a while ago, if it is not ours again."""
+        """Release a queue that was given up a while ago, if this consumer has not taken it
+        again."""
         with self._rebalance.lock:
             if queue not in self._rebalance.process_queues:
                 self.unlock(queue)
 
     def unlock_all(self) -> None:
-        """Let go of all queues in the table."""
+        """Release all queues in the table."""
         for broker_name, queues in _by_broker(self._rebalance.process_queues).items():
             self._unlock_queues(broker_name, queues)
             for queue in queues:

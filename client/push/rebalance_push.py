@@ -58,18 +58,18 @@ class RebalancePush:
     def remove_unnecessary_message_queue(
         self, queue: MessageQueue, process_queue: ProcessQueue
     ) -> bool:
-        """See RebalanceRules. Persists the progress and forgets it.
+        """See RebalanceRules. Persists the progress and removes it from memory.
 
         An orderly queue whose listener is running is not given away: that is tried for a second,
         and again when the listener has ended (RocketMQ: with the next round, in up to 20 s); its
-        lock is refreshed meanwhile. So its last progress is what the listener ended with
-        (RocketMQ: what it was before).
+        lock is refreshed meanwhile. So its last progress is the one after the listener's end
+        (RocketMQ: the one before).
         """
         consumer = self._consumer
         if not consumer.orderly or consumer.message_model is not MessageModel.CLUSTERING:
             self._settle_progress(queue)
             return True
-        process_queue.try_unlock_times += 1  # first: whoever ends a moment later looks at it
+        process_queue.try_unlock_times += 1  # first: a listener that ends a moment later checks it
         if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
             logger.warning(
                 "a queue is in work and cannot be unlocked: %s times=%d",
@@ -99,7 +99,7 @@ class RebalancePush:
     def message_queue_changed(
         self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
     ) -> None:
-        """See RebalanceRules. Brokers hear of it as a new version of the subscription."""
+        """See RebalanceRules. Brokers get it as a new version of the subscription."""
         del all_queues, divided
         consumer = self._consumer
         subscriptions = consumer.rebalance.subscriptions
@@ -114,8 +114,8 @@ class RebalancePush:
             self._consumer.instance.pull_service.execute_pull_request_immediately(request)
 
     def repair_offset(self, request: PullRequest) -> None:
-        """Put a progress right that lay outside of its queue; the next rebalance takes the queue
-        again (the task of OFFSET_ILLEGAL in pullMessage)."""
+        """Repair progress that lay outside of its queue; the next rebalance takes the queue again
+        (the task of OFFSET_ILLEGAL in pullMessage)."""
         consumer, queue = self._consumer, request.message_queue
         with consumer.rebalance.lock:
             process_queue = consumer.rebalance.process_queues.get(queue)
@@ -124,7 +124,7 @@ class RebalancePush:
             process_queue.offset_illegal = False
             consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
             if consumer.message_model is MessageModel.CLUSTERING:
-                # A commit never lowers progress, so the broker is asked to put it right by itself.
+                # A commit never lowers progress, so the broker repairs it.
                 broker = consumer.instance.routes.broker(queue.broker_name)
                 broker.correct_consumer_offset(consumer.group, queue.topic, queue.queue_id)
             if self.remove_unnecessary_message_queue(queue, process_queue):
@@ -132,15 +132,14 @@ class RebalancePush:
         logger.warning("an offset was put right: %s", request)
 
     def begin_anew(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Go on from progress that somebody moved: drop, forget, and rebalance at once
+        """Go on from progress that was moved: drop, remove, and rebalance at once
         (MQClientInstance.resetOffset).
 
         The new progress is at the broker already, so it is read there when the queues are taken
         again. RocketMQ suspends the consumer and waits for 10 s between dropping and going on, for
-        what is in work to end; here its results count nothing from the moment on. The rebalance
-        takes dropped queues out of the table, or gives them away with their locks.
-
-        Of a broadcast only this consumer knows its progress, so it is ``moved`` here.
+        running work to end; here its results do not count from this moment on. The rebalance takes
+        dropped queues out of the table, or gives them away with their locks. Of a broadcast only
+        this consumer has the progress, so it is ``moved`` here.
         """
         consumer, rebalance = self._consumer, self._consumer.rebalance
         with rebalance.lock:
@@ -160,9 +159,9 @@ class RebalancePush:
 
 
 def _drop(process_queue: ProcessQueue, *, clear: bool = False) -> None:
-    # A worker that turns results into progress holds ``settling`` from its look at ``dropped``, or
-    # at what an orderly listener has finished, until the progress is noted: nothing of the old
-    # way is noted after this.
+    # A worker that turns results into progress holds ``ack_collector`` from its read of
+    # ``dropped``, or of what an orderly listener has finished, until the progress is noted: no
+    # progress from before the drop is noted after this.
     with process_queue.ack_collector:
         process_queue.dropped = True
         if clear:

@@ -1,4 +1,4 @@
-"""How a push consumer is doing, for people and tools (ConsumerRunningInfo of 4.9)."""
+"""The state of a push consumer, for people and tools (ConsumerRunningInfo of 4.9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAYBE_BLOCKED_MS: Final = 60_000
 def consumer_running_info(consumer: PushConsumer) -> dict[str, Any]:
     """Give settings, subscriptions, queues in work and statistics, ready for JSON.
 
-    Settings go by RocketMQ's names; what is not known is None.
+    Settings go by RocketMQ's names; unknown values are None.
     """
     now_ms = consumer.clock.now_ms()
     return {

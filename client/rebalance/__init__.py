@@ -1,1 +1,1 @@
-"""Which member of a group has which queues."""
+"""Dividing a group's queues among its members."""

@@ -1,13 +1,13 @@
-"""Who of a group gets which queues (AllocateMessageQueueStrategy of 4.9). Pure.
+"""Strategies that divide queues among members (AllocateMessageQueueStrategy of 4.9). Pure.
 
-No member talks to another: all are to give a strategy the same sorted queues and the same ids,
-sorted by UTF-16 unit, and each takes its own share of the answer. With different strategies in one
+Members do not talk to each other: all give a strategy the same sorted queues and the same ids,
+sorted by UTF-16 unit, and each takes its own part of the answer. With different strategies in one
 group, queues are consumed twice or not at all.
 
     name                         8 queues, 3 clients
     AVG (allocate_averagely)     0 1 2, 3 4 5, 6 7          like pages
     AVG_BY_CIRCLE                0 3 6, 1 4 7, 2 5          like cards
-    CONSISTENT_HASH              few queues change hands when a member comes or goes
+    CONSISTENT_HASH              few queues move when a member comes or goes
     MACHINE_ROOM                 queues of brokers named idc@name, of some idcs only
     MACHINE_ROOM_NEARBY-x        queues go to clients in their own room, by strategy x
     CONFIG                       a fixed list
@@ -38,7 +38,7 @@ class AllocateMessageQueueStrategy(Protocol):
         queues: Sequence[MessageQueue],
         client_ids: Sequence[str],
     ) -> list[MessageQueue]:
-        """Give the share of ``client_id``; nothing if it is not among ``client_ids``.
+        """Give the queues of ``client_id``; none if it is not among ``client_ids``.
 
         Both sequences are sorted. Raises ValueError if one is empty, or the id is.
         """
@@ -46,9 +46,9 @@ class AllocateMessageQueueStrategy(Protocol):
 
 
 def may_allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> bool:
-    """Check what all strategies check; False if the client is no member (yet).
+    """Do the checks of all strategies; False if the client is no member (yet).
 
-    That is so right after a start, until the heartbeat has arrived: then everything is given up.
+    That is so right after a start, until the heartbeat has arrived: then all queues are given up.
     """
     if not client_id:
         raise ValueError("currentCID is empty")
@@ -60,7 +60,7 @@ def may_allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Seq
 
 
 class MembersShare(ABC):
-    """A strategy of those that check what they are given: members alone get something."""
+    """A strategy that checks its arguments: only members get queues."""
 
     def allocate(
         self,
@@ -79,7 +79,7 @@ class MembersShare(ABC):
     def share(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give what a member gets; nothing of what is handed in is empty."""
+        """Give a member's queues; no argument is empty."""
 
 
 class AllocateAveragely(MembersShare):
@@ -98,7 +98,7 @@ class AllocateAveragely(MembersShare):
 
 
 class AllocateAveragelyByCircle(MembersShare):
-    """AVG_BY_CIRCLE: the queues are dealt one by one."""
+    """AVG_BY_CIRCLE: the queues are assigned one by one in turn."""
 
     name: Final = "AVG_BY_CIRCLE"
 
@@ -110,7 +110,7 @@ class AllocateAveragelyByCircle(MembersShare):
 
 
 class AllocateByConfig:
-    """CONFIG: what was configured, whoever else is in the group; nothing is checked."""
+    """CONFIG: the configured queues, whatever other members the group has; nothing is checked."""
 
     name: Final = "CONFIG"
 
@@ -129,7 +129,7 @@ class AllocateByConfig:
 
 
 def allocate_strategy(name: str) -> AllocateMessageQueueStrategy:
-    """Make a strategy by RocketMQ's name: one that needs no more than its name.
+    """Make a strategy by RocketMQ's name: one that needs only its name.
 
     ``MACHINE_ROOM:room1,room2`` names rooms; ``MACHINE_ROOM_NEARBY-AVG`` takes the part of broker
     names and client ids before ``@`` for their room. Raises ClientConfigError.

@@ -1,8 +1,8 @@
-"""CONSISTENT_HASH: when a member comes or goes, few queues change hands.
+"""CONSISTENT_HASH: when a member comes or goes, few queues move.
 
-ConsistentHashRouter and AllocateMessageQueueConsistentHash of 4.9. Each client stands at ten places
-of a ring of 2^32: the hashes of ``clientId-0`` to ``clientId-9``. A queue belongs to the first
-place at or behind the hash of its text, the ring's first one if there is none.
+ConsistentHashRouter and AllocateMessageQueueConsistentHash of 4.9. Each client has ten places on a
+ring of 2^32: the hashes of ``clientId-0`` to ``clientId-9``. A queue belongs to the first place at
+or after the hash of its text, to the ring's first one if there is none.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AllocateConsistentHash(MembersShare):
     def share(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See MembersShare.share; nothing on a ring without places."""
+        """See MembersShare.share; none on a ring without places."""
         ring = {
             self._hash(f"{owner}-{i}"): owner
             for owner in client_ids

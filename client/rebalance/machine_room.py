@@ -1,4 +1,4 @@
-"""Strategies that know where brokers and clients stand.
+"""Strategies that use the machine rooms of brokers and clients.
 
 AllocateMessageQueueByMachineRoom and AllocateMachineRoomNearby of 4.9.
 """
@@ -18,7 +18,7 @@ ROOM_SEPARATOR: Final = "@"
 class AllocateByMachineRoom(MembersShare):
     """MACHINE_ROOM: queues of brokers named ``room@name``, of the given rooms only.
 
-    Pages of equal size first; the queues that are left go one each to the first clients.
+    Blocks of equal size first; the queues that are left go one each to the first clients.
     """
 
     name: Final = "MACHINE_ROOM"
@@ -44,7 +44,7 @@ class AllocateByMachineRoom(MembersShare):
 
 
 class MachineRoomResolver(Protocol):
-    """Tells where brokers and clients stand."""
+    """Gives the rooms of brokers and clients."""
 
     def broker_deploy_in(self, queue: MessageQueue) -> str | None:
         """Give the room of a queue's broker."""
@@ -56,7 +56,7 @@ class MachineRoomResolver(Protocol):
 
 
 class RoomByPrefix:
-    """Rooms are what stands before ``@`` in names of brokers and in client ids."""
+    """Rooms are the parts before ``@`` in names of brokers and in client ids."""
 
     def broker_deploy_in(self, queue: MessageQueue) -> str | None:
         """See MachineRoomResolver.broker_deploy_in."""

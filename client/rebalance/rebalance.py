@@ -1,8 +1,8 @@
 """Which queues a consumer has, and how that changes (RebalanceImpl of 4.9).
 
-No member talks to another: each sorts the same queues and the same client ids and asks the same
-strategy. The lock of a Rebalance is held for a whole round, and by whoever takes queues out of the
-table at another time; brokers are asked under it, listeners never run under it.
+Members do not talk to each other: each sorts the same queues and the same client ids and uses the
+same strategy. The lock of a Rebalance is held for a whole round, and by each thread that takes
+queues out of the table at another time; brokers are called under it, listeners never run under it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ROUND_S: Final = 0.3
 
 
 class RebalanceRules(Protocol):
-    """What push and lite pull consumers do each in their way (RebalancePushImpl, ...LitePull...).
+    """The parts in which push and lite pull consumers differ (RebalancePushImpl, ...LitePull...).
 
-    ``consume_type`` is passive for a consumer whose pull loop is mended where it stands still.
+    ``consume_type`` is passive for a consumer whose pull loop is restarted when it stops.
     """
 
     consume_type: ConsumeType
@@ -47,19 +47,19 @@ class RebalanceRules(Protocol):
         ...
 
     def unlock(self, queue: MessageQueue) -> None:
-        """Let go of a queue that was locked, and not taken after all."""
+        """Release a queue that was locked and then not taken."""
         ...
 
     def remove_dirty_offset(self, queue: MessageQueue) -> None:
-        """Forget what is in memory of a queue's progress."""
+        """Remove what is in memory of a queue's progress."""
         ...
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Give the first offset to pull. May raise what brokers raise: then the next round asks."""
+        """Give the first offset to pull. May raise a broker's errors: the next round retries."""
         ...
 
     def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """Mark a queue as dropped, when what has finished so far is noted."""
+        """Mark a queue as dropped, after its finished messages are noted."""
         ...
 
     def remove_unnecessary_message_queue(
@@ -71,7 +71,7 @@ class RebalanceRules(Protocol):
     def message_queue_changed(
         self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
     ) -> None:
-        """Take note that the queues of a topic are others now."""
+        """Take note that the queues of a topic have changed."""
         ...
 
     def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
@@ -82,8 +82,8 @@ class RebalanceRules(Protocol):
 class Rebalance:
     """The queues of one consumer. Safe for threads.
 
-    ``subscriptions`` (by topic) and ``process_queues`` may be looked at by anybody: single reads
-    and writes of a dict are whole, and iteration is over copies.
+    Any thread may read ``subscriptions`` (by topic) and ``process_queues``: single reads and writes
+    of a dict are atomic, and iteration is over copies.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Rebalance:
             self._truncate_message_queue_not_my_topic()
 
     def drop_all(self) -> None:
-        """Give up all queues at once, without a word to anybody (destroy).
+        """Give up all queues at once, without notices (destroy).
 
         Waits for a round that runs, but not for one that does not end.
         """
@@ -144,7 +144,7 @@ class Rebalance:
             client_ids = self._consumer_ids(topic)
             if not client_ids:
                 if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-                    # Whoever is leaving looks at this as well, after its farewell.
+                    # A shutdown checks this as well, after it has unregistered.
                     logger.info("no members are known: group=%s topic=%s", self.group, topic)
                 return
             divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids)
@@ -152,7 +152,8 @@ class Rebalance:
             self._rules.message_queue_changed(topic, queues, divided)
 
     def _consumer_ids(self, topic: str) -> list[str]:
-        """Ask one of the topic's brokers who is in the group, sorted; empty if it does not say."""
+        """Ask one of the topic's brokers for the group's members, sorted; empty if it does not
+        answer."""
         brokers = self._routes.brokers_of(topic)
         if not brokers:
             return []
@@ -166,15 +167,16 @@ class Rebalance:
     def _update_process_queues(
         self, topic: str, assigned: Sequence[MessageQueue], orderly: bool
     ) -> bool:
-        """Fit the table to what is assigned; tells whether it has changed."""
+        """Fit the table to the assigned queues; returns whether it has changed."""
         changed = False
         wanted = set(assigned)
         for queue, process_queue in list(self.process_queues.items()):
             if queue.topic != topic:
                 continue
             if queue in wanted:
-                # One that was dropped and could not be given away yet, or is to begin anew, is ours
-                # again; RocketMQ leaves it alone until its pull loop has stood still for 120 s.
+                # A queue that was dropped and could not be given away yet, or is to restart, is
+                # ours again; RocketMQ leaves it alone until its pull loop has stood still for 120
+                # s.
                 anew = process_queue.dropped and not process_queue.offset_illegal
                 if not anew:
                     if (
@@ -191,12 +193,13 @@ class Rebalance:
                     request = self._take(queue, orderly)
                     if request is not None:
                         requests.append(request)
-        finally:  # those that are in the table are pulled, whatever happened to the next one
+        finally:  # queues in the table are pulled, even if the next one failed
             self._rules.dispatch_pull_requests(requests)
         return changed or bool(requests)
 
     def _give_up(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
-        """Drop a queue; tells whether it has left the table. If not, the next round tries again."""
+        """Drop a queue; returns whether it has left the table. If not, the next round tries
+        again."""
         self._rules.drop(queue, process_queue)
         if not self._rules.remove_unnecessary_message_queue(queue, process_queue):
             return False
@@ -205,7 +208,7 @@ class Rebalance:
         return True
 
     def _take(self, queue: MessageQueue, orderly: bool) -> PullRequest | None:
-        """Make a queue ours; None if that has to wait for the next round."""
+        """Take a queue; None if that has to wait for the next round."""
         # RocketMQ locks in BROADCASTING too, which leaves all members but one without queues.
         needs_lock = orderly and self.message_model is MessageModel.CLUSTERING
         if needs_lock and not self._rules.lock(queue):

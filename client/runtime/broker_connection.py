@@ -1,4 +1,4 @@
-"""What a broker asks of a client instance, handed on to the consumer or producer that is meant."""
+"""A broker's requests to a client instance, passed on to its consumer or producer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("rmqctl.client")
 
 
 class BrokerConnection:
-    """What one broker may ask of the instance (ClientHandler)."""
+    """Requests that one broker may send to the instance (ClientHandler)."""
 
     def __init__(self, instance: ClientInstance, broker: Broker) -> None:
         self._instance = instance

@@ -14,11 +14,11 @@ DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Settings of a client instance; immutable. Whoever starts an instance first decides them."""
+    """Settings of a client instance; immutable. The first client of an instance sets them."""
 
     client_ip: str = "127.0.0.1"
-    """First part of the client id. RocketMQ takes an address of the machine; clients of a broker
-    in a folder are on this machine, and a name that stays keeps their broadcast progress."""
+    """First part of the client id. RocketMQ takes an address of the machine; clients of a broker in
+    a folder are on this machine, and a fixed name keeps their broadcast progress."""
     instance_name: str = DEFAULT_INSTANCE_NAME
     """Second part of the client id. Clustering consumers and producers that leave it at DEFAULT
     get a name of their own."""
@@ -33,14 +33,14 @@ class ClientConfig:
     poll_name_server_interval_ms: int = 30_000
     """How often routes are refreshed (pollNameServerInterval)."""
     heartbeat_broker_interval_ms: int = 30_000
-    """How often brokers hear of this client (heartbeatBrokerInterval)."""
+    """How often this client sends heartbeats to brokers (heartbeatBrokerInterval)."""
     persist_consumer_offset_interval_ms: int = 5_000
     """How often consumers commit their progress (persistConsumerOffsetInterval)."""
     rebalance_interval_ms: int = 20_000
     """How often queues are divided anew without a reason
     (rocketmq.client.rebalance.waitInterval)."""
     pull_time_delay_mills_when_exception: int = 1_000
-    """How long a queue is left alone after a pull failed; 3000 in older clients."""
+    """How long a queue is not pulled after a pull failed; 3000 in older clients."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -56,7 +56,7 @@ class ClientConfig:
 
     @property
     def client_id(self) -> str:
-        """``ip@instance[@unit][@STREAM]``: who this is (ClientConfig.buildMQClientId)."""
+        """``ip@instance[@unit][@STREAM]``: the client id (ClientConfig.buildMQClientId)."""
         parts = [self.client_ip, self.instance_name]
         if self.unit_name.strip():
             parts.append(self.unit_name)

@@ -22,8 +22,8 @@ class ClientManager(ForkAware):
 
     A forked child makes its own: those of its parent have no threads there.
 
-    Whoever wants time to stand still makes one with a clock and timers of his own, and without
-    ``threads``: then nothing is pulled or rebalanced but by ``run_once`` of the services.
+    A test that stops time makes one with its own clock and timers, and without ``threads``: then
+    only ``run_once`` of the services pulls or rebalances.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class ClientManager(ForkAware):
         at_fork(self)
 
     def after_fork(self) -> None:
-        """Know none in the child."""
+        """Have no instance in the child."""
         self._lock = threading.Lock()
         self._instances = {}
 
     def get_or_create(self, config: ClientConfig, brokers: Iterable[Broker]) -> ClientInstance:
-        """Give the instance of ``config.client_id``; it knows ``brokers`` beside its own.
+        """Give the instance of ``config.client_id``; ``brokers`` are added to its own.
 
-        Its settings are those of whoever asked first. Raises ClientConfigError if it knows
-        another broker of the same name: then give one of the clients another ``instance_name``.
+        Its settings are those of the first call. Raises ClientConfigError if it has another broker
+        of the same name: then give one of the clients another ``instance_name``.
         """
         client_id = config.client_id
         with self._lock:

@@ -41,7 +41,7 @@ logger = logging.getLogger("rmqctl.client")
 
 
 class ConsumerInner(Protocol):
-    """A consumer as its instance sees it (MQConsumerInner)."""
+    """A consumer as its instance uses it (MQConsumerInner)."""
 
     def consumer_data(self) -> ConsumerData:
         """Give its part of the heartbeat."""
@@ -82,15 +82,15 @@ class ConsumerInner(Protocol):
     def consume_message_directly(
         self, message: MessageExt, broker_name: str
     ) -> ConsumeDirectlyResult:
-        """Have the listener consume a message, without touching progress."""
+        """Call the listener with a message, without touching progress."""
         ...
 
 
 class ProducerInner(Protocol):
-    """A producer as its instance sees it (MQProducerInner)."""
+    """A producer as its instance uses it (MQProducerInner)."""
 
     def check_transaction_state(self, broker: Broker, request: CheckTransactionState) -> None:
-        """Tell ``broker`` what became of a transaction, in a thread of its own."""
+        """Report to ``broker`` the state of a transaction, in a thread of its own."""
         ...
 
 
@@ -117,7 +117,7 @@ class ClientInstance:
         on_shutdown: Callable[[ClientInstance], object] = lambda _: None,
     ) -> None:
         """Nothing runs before ``start``; with ``threads`` False, the pull and rebalance services
-        run only when somebody calls their ``run_once``."""
+        run only in calls of their ``run_once``."""
         self.config = config
         self.client_id = client_id = config.client_id
         self.clock = clock
@@ -141,15 +141,13 @@ class ClientInstance:
         self._producers: dict[str, ProducerInner] = {}
         self._connected: dict[str, Broker] = {}
         self._inner_producer: Producer | None = None
-        self._heartbeat_lock = (
-            threading.Lock()
-        )  # held by whoever sends one; before consumers' locks
+        self._heartbeat_lock = threading.Lock()  # held while one is sent; before consumers' locks
 
-    # -- who is in
+    # -- consumers and producers
 
     @property
     def state(self) -> ServiceState:
-        """Where the instance stands."""
+        """The instance's state."""
         return self._state
 
     def consumer(self, group: str) -> ConsumerInner | None:
@@ -203,7 +201,7 @@ class ClientInstance:
         """Start what is shared; a running instance stays as it is.
 
         Order of 4.9: connections, timers, pull service, rebalance service. Raises ClientStateError
-        if it was shut down or its start failed, what a broker refuses the client id with, and
+        if it was shut down or its start failed, a broker's error if it refuses the client id, and
         RuntimeError if the system gives no thread. Then it is ended, and another may be made.
         """
         with self._lock:
@@ -230,9 +228,9 @@ class ClientInstance:
                 raise
 
     def shutdown(self) -> None:
-        """End what is shared, unless somebody still uses it. Twice is fine.
+        """End what is shared, unless a consumer or producer still uses it. Calling twice is fine.
 
-        One that was never started is forgotten: its brokers may be closed by now.
+        One that was never started is removed: its brokers may be closed by now.
         """
         with self._lock:
             if self._consumers or self._producers:
@@ -249,7 +247,7 @@ class ClientInstance:
             self._end()
 
     def _end(self) -> None:
-        with ExitStack() as stack:  # the other way round, each step whatever the others raise
+        with ExitStack() as stack:  # in reverse order; each step runs whatever the others raise
             stack.callback(self._on_shutdown, self)
             stack.callback(self.rebalance_service.shutdown)
             stack.callback(self._disconnect_all)
@@ -296,7 +294,7 @@ class ClientInstance:
     # -- brokers
 
     def add_broker(self, broker: Broker) -> None:
-        """Know one more broker: say hello, and let consumers look at its queues.
+        """Add a broker: connect to it, and rebalance with its queues.
 
         Raises ClientConfigError if another broker has its name.
         """
@@ -309,7 +307,7 @@ class ClientInstance:
         self.update_topic_routes()
 
     def remove_broker(self, name: str) -> None:
-        """Forget a broker; its queues are given up. Unknown names are fine."""
+        """Remove a broker; its queues are given up. Unknown names are fine."""
         self.routes.remove(name)
         with self._lock:
             broker = self._connected.get(name)
@@ -334,7 +332,7 @@ class ClientInstance:
         for broker in connected.values():
             self._disconnect(broker)
 
-    # -- what the timers do
+    # -- work of the timers
 
     def update_topic_routes(self) -> None:
         """Ask brokers for the queues of all topics in use. Where they changed, rebalance at once
@@ -353,7 +351,7 @@ class ClientInstance:
             logger.info("a heartbeat is under way: client_id=%s", self.client_id)
 
     def clean_offline_brokers(self) -> None:
-        """Forget brokers that are closed for good (cleanOfflineBroker)."""
+        """Remove brokers that are closed for good (cleanOfflineBroker)."""
         for name, broker in self._connected.items():
             try:
                 broker.topic("")
@@ -364,14 +362,14 @@ class ClientInstance:
                 continue  # it may come back
 
     def heartbeat_data(self) -> HeartbeatData:
-        """Say who this client is and what it does (prepareHeartbeatData)."""
+        """Make this client's heartbeat: its id and its groups (prepareHeartbeatData)."""
         consumers = tuple(consumer.consumer_data() for consumer in self._consumers.values())
         return HeartbeatData(self.client_id, tuple(self._producers), consumers)
 
     def send_heartbeat_to_all_brokers(self) -> list[Exception]:
-        """Tell all brokers of the groups; gives what they raised instead of taking it.
+        """Send the groups to all brokers; gives the errors of those that refused.
 
-        What changed before the call is told when it returns.
+        Changes made before the call have been sent when it returns.
         """
         with self._heartbeat_lock:
             return self._send_heartbeat()
@@ -400,7 +398,7 @@ class ClientInstance:
     # -- rebalance
 
     def rebalance_immediately(self) -> None:
-        """Have queues divided anew, soon."""
+        """Divide queues anew, soon."""
         self.rebalance_service.wakeup()
 
     def do_rebalance(self) -> None:

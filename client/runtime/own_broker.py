@@ -1,4 +1,4 @@
-"""A broker that a client brings along: ``Producer.open``, ``PushConsumer.open`` and the like."""
+"""The broker of ``Producer.open``, ``PushConsumer.open`` and the like."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def open_own_broker(store: str | PathLike[str]) -> EmbeddedBroker:
-    """Open the store in a folder, and do what a broker does by itself.
+    """Open the store in a folder, and run the broker's services.
 
-    In one process of a store at a time that is to bring delayed messages and retries and to ask
-    about transactions; with a store that somebody else than rmqctl made, only ``broker start`` does
-    so. Raises what MessageStore.open raises.
+    One process of a store at a time delivers delayed messages and retries and checks transactions;
+    in a store that rmqctl did not make, only ``broker start`` does so. Raises the errors of
+    MessageStore.open.
     """
     from broker.embedded.broker import EmbeddedBroker
 

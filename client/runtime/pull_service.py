@@ -1,8 +1,8 @@
 """The one thread that pulls for all consumers of a client instance (PullMessageService of 4.9).
 
-It never waits for a broker: a pull without an answer yet is held by the broker, whose thread brings
-the answer. The thread sleeps in its queue while there is nothing to pull. Before it does, it says
-so: what it has brought may lie where others wait for more of it.
+It never waits for a broker: the broker holds a pull without an answer yet, and its thread brings
+the answer. The thread sleeps in its queue while there is nothing to pull. Before it sleeps, it
+calls ``hand_over`` of the consumers, because their messages may wait for more.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _SHUTDOWN_WAIT_S: Final = 0.5
 
 
 class PullRequest:
-    """The token of one queue: whoever holds it may pull the queue next.
+    """The token of one queue: its holder may pull the queue next.
 
-    The same object goes round until its process queue is dropped. ``previously_locked`` is for
-    orderly consumption: the first pull under the broker's lock asks for the offset anew.
-    ``stats_key`` is what its pulls are counted under.
+    The same object circulates until its process queue is dropped. ``previously_locked`` is for
+    orderly consumption: the first pull under the broker's lock reads the offset anew. Its pulls are
+    counted under ``stats_key``.
     """
 
     __slots__ = (
@@ -62,36 +62,38 @@ class PullRequest:
 
 
 class Pulling(Protocol):
-    """A consumer that pulls when it is told to."""
+    """A consumer that pulls when the service calls it."""
 
     def pull_message(self, request: PullRequest) -> None:
         """Pull a queue, without blocking; the request comes back to the service in the end."""
         ...
 
     def hand_over(self) -> None:
-        """Have what was pulled so far consumed: the service has nothing more to pull now."""
+        """Consume what was pulled so far: the service has nothing more to pull now."""
         ...
 
 
 class PullService:
-    """Takes pull requests from a queue and has their consumers pull. Safe for threads."""
+    """Takes pull requests from a queue and calls their consumers. Safe for threads."""
 
     def __init__(
         self, name: str, select_consumer: Callable[[str], Pulling | None], scheduler: Scheduler
     ) -> None:
-        """Pull for the consumers of the groups that ``select_consumer`` knows."""
+        """Pull for the consumers of the groups that ``select_consumer`` finds."""
         self._name = name
         self._select_consumer = select_consumer
         self._scheduler = scheduler
         self._requests: queue.SimpleQueue[PullRequest | None] = queue.SimpleQueue()
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []  # one at most
-        self._pulled: set[Pulling] = set()  # consumers that were told to pull since the last rest
+        self._pulled: set[Pulling] = (
+            set()
+        )  # consumers that were called to pull since the last pause
         self._stopped = False
         self._ident = -1  # of the thread, once it runs
 
     def execute_pull_request_immediately(self, request: PullRequest) -> None:
-        """Put a request to the end of the queue."""
+        """Put a request at the end of the queue."""
         self._requests.put(request)
 
     def execute_pull_request_later(self, request: PullRequest, delay_ms: int) -> None:
@@ -104,7 +106,7 @@ class PullService:
 
     @property
     def is_pulling(self) -> bool:
-        """Whether the calling thread is the service's, which tells consumers to ``hand_over``."""
+        """Whether the calling thread is the service's, which calls consumers' ``hand_over``."""
         return threading.get_ident() == self._ident
 
     @property
@@ -113,7 +115,7 @@ class PullService:
         return self._requests.qsize()
 
     def run_once(self) -> bool:
-        """Take one request, without waiting; False if there was none. The thread does no more."""
+        """Take one request, without waiting; False if there was none. The thread does the same."""
         try:
             request = self._requests.get_nowait()
         except queue.Empty:
@@ -129,7 +131,7 @@ class PullService:
                 start_among(self._threads, self._starting, self._run, self._name)
 
     def shutdown(self) -> None:
-        """Pull nothing any more. Twice is fine; may be called from the thread itself."""
+        """Stop pulling. Calling twice is fine; may be called from the thread itself."""
         self._stopped = True
         self._scheduler.shutdown()
         self._requests.put(None)

@@ -29,16 +29,16 @@ class RebalanceService:
         self._stopped = False
 
     def wakeup(self) -> None:
-        """Have a round soon; does not wait for it. May be called from anywhere."""
+        """Start a round soon; does not wait for it. May be called from anywhere."""
         self._wanted.set()
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody asked for a round that has not begun."""
+        """Whether a round is requested that has not begun."""
         return self._wanted.is_set()
 
     def run_once(self) -> None:
-        """Do one round; the thread does no more. What it raises is logged."""
+        """Do one round; the thread does the same. An error is logged."""
         self._wanted.clear()
         try:
             self._do_rebalance()

@@ -1,8 +1,8 @@
-"""Which queues a topic has, over all brokers that a client knows (its route info).
+"""The queues of a topic, over all brokers of a client (its route info).
 
-There is no name server: each broker is asked itself. What it said is kept until ``refresh``, as
-clients keep routes between two polls (30 s), and a broker that does not answer keeps the queues
-that it had. MQClientInstance.topicRouteData2TopicPublishInfo and topicRouteData2TopicSubscribeInfo.
+There is no name server: each broker is asked itself. Its answer is kept until ``refresh``, as
+clients keep routes between two polls (30 s), and a broker that does not answer keeps its queues.
+MQClientInstance.topicRouteData2TopicPublishInfo and topicRouteData2TopicSubscribeInfo.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger: Final = logging.getLogger("rmqctl.client.routes")
 
 
 class _Route(NamedTuple):
-    """What is known of a topic; ``found`` holds its settings on each broker that has it."""
+    """The route of a topic; ``found`` holds its settings on each broker that has it."""
 
     found: Mapping[str, TopicConfig]
     publish: tuple[MessageQueue, ...]
@@ -35,7 +35,7 @@ class _Route(NamedTuple):
 class Routes:
     """Brokers by name, and the queues of topics on them. Safe for threads.
 
-    No lock is held while a broker is asked.
+    No lock is held during a broker's call.
     """
 
     def __init__(self, brokers: Iterable[Broker] = ()) -> None:
@@ -48,9 +48,9 @@ class Routes:
             self.add(broker)
 
     def add(self, broker: Broker) -> None:
-        """Know a broker; its queues appear with the next refresh, or a topic's first use.
+        """Add a broker; its queues appear with the next refresh, or a topic's first use.
 
-        Raises ClientConfigError if another one has its name: queues are told apart by it.
+        Raises ClientConfigError if another one has its name: the name distinguishes queues.
         """
         name = broker.name
         with self._lock:
@@ -62,7 +62,7 @@ class Routes:
             self.by_name = {**self.by_name, name: broker}
 
     def remove(self, name: str) -> None:
-        """Forget a broker; its queues vanish with the next refresh. Unknown names are fine."""
+        """Remove a broker; its queues vanish with the next refresh. Unknown names are fine."""
         with self._lock:
             self.by_name = {k: v for k, v in self.by_name.items() if k != name}
 
@@ -99,7 +99,7 @@ class Routes:
         return list(self.queues_to(topic, default_topic, default_queue_nums))
 
     def known_queues_to(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Give the same if it is known; empty: it has to be asked for."""
+        """Give the same from the cache; empty: it must be requested."""
         expected = self._expected.get(topic)
         if expected is not None:
             return expected
@@ -109,7 +109,7 @@ class Routes:
     def queues_to(
         self, topic: str, default_topic: str, default_queue_nums: int
     ) -> tuple[MessageQueue, ...]:
-        """Give what ``publish_queues`` does, once a message: nothing is copied."""
+        """Give the result of ``publish_queues``, once a message: nothing is copied."""
         known = self.known_queues_to(topic)
         if known:
             return known
@@ -154,7 +154,7 @@ class Routes:
         }
 
     def _route(self, topic: str) -> _Route:
-        """Give what is known; a topic that nobody had is asked for each time."""
+        """Give the cached route; a topic that no broker had is asked for each time."""
         known = self._routes.get(topic)
         if known is not None and known.found:
             return known
@@ -165,7 +165,7 @@ class Routes:
 
 
 def _ask(topic: str, brokers: Mapping[str, Broker], known: Mapping[str, TopicConfig]) -> _Route:
-    """Ask each broker for a topic's settings; who does not answer is taken at its last word."""
+    """Ask each broker for a topic's settings; one that does not answer keeps its last answer."""
     found: dict[str, TopicConfig] = {}
     for name, broker in sorted(brokers.items()):
         try:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ServiceState(StrEnum):
-    """Where something that is started and shut down stands (common.ServiceState)."""
+    """State of something that is started and shut down (common.ServiceState)."""
 
     CREATE_JUST = "CREATE_JUST"
     """Made, not started. ``shutdown`` does nothing."""

@@ -1,8 +1,8 @@
 """Counters with rates over the last minute, hour and day (org.apache.rocketmq.common.stats).
 
-A counter is looked at each 10 s, 10 min and hour; the last 7, 7 and 25 looks are kept, so that the
-oldest is a minute, an hour and a day old. Before the first one a look at zero is made up, one
-interval earlier. A number lags behind by up to one interval.
+A counter is sampled each 10 s, 10 min and hour; the last 7, 7 and 25 samples are kept, so that the
+oldest is a minute, an hour and a day old. A sample of zero is assumed one interval before the first
+one. A number is up to one interval old.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Look(NamedTuple):
 
 
 class _Span:
-    """Looks at a counter, ``interval_ms`` apart, at most ``kept`` of them."""
+    """Samples of a counter, ``interval_ms`` apart, at most ``kept`` of them."""
 
     __slots__ = ("_interval_ms", "_looks")
 
@@ -80,7 +80,7 @@ class StatsItem:
 
     @property
     def value(self) -> int:
-        """Everything that was ever added."""
+        """The sum of everything that was added."""
         return self._value
 
     @property
@@ -89,21 +89,21 @@ class StatsItem:
         return self._times
 
     def add(self, value: int, times: int = 1) -> None:
-        """Count."""
+        """Add to the counter."""
         with self._lock:
             self._value += value
             self._times += times
 
     def sample_minute(self, now_ms: int) -> None:
-        """Look for the minute; due each 10 s (samplingInSeconds)."""
+        """Take a sample for the minute; due each 10 s (samplingInSeconds)."""
         self._sample(self._minute, now_ms)
 
     def sample_hour(self, now_ms: int) -> None:
-        """Look for the hour; due each 10 min (samplingInMinutes)."""
+        """Take a sample for the hour; due each 10 min (samplingInMinutes)."""
         self._sample(self._hour, now_ms)
 
     def sample_day(self, now_ms: int) -> None:
-        """Look for the day; due each hour (samplingInHour)."""
+        """Take a sample for the day; due each hour (samplingInHour)."""
         self._sample(self._day, now_ms)
 
     def minute(self) -> StatsSnapshot:
@@ -142,7 +142,7 @@ class StatsItemSet:
         item.add(value, times)
 
     def delete(self, key: str) -> None:
-        """Forget a key."""
+        """Remove a key."""
         self._items.pop(key, None)
 
     def keys(self) -> list[str]:
@@ -173,7 +173,7 @@ class StatsItemSet:
 def start_sampling(
     sets: Iterable[StatsItemSet], clock: Clock, scheduler: Scheduler
 ) -> list[Cancellable]:
-    """Look at the counters of sets at their intervals, at once for the first time."""
+    """Sample the counters of sets at their intervals, at once for the first time."""
     observed = list(sets)
 
     def sampling(interval_ms: int, look: Callable[[StatsItem, int], None]) -> Cancellable:
@@ -198,7 +198,7 @@ def stats_key(group: str, topic: str) -> str:
 
 
 class ConsumeStatus(NamedTuple):
-    """How a group is doing with a topic: ms on average, messages per second (ConsumeStatus)."""
+    """A group's consumption of a topic: ms on average, messages per second (ConsumeStatus)."""
 
     pull_rt: float
     pull_tps: float
@@ -232,7 +232,7 @@ class ConsumerStatsManager:
         )
 
     def start(self, scheduler: Scheduler) -> list[Cancellable]:
-        """Begin to look at the counters."""
+        """Begin to sample the counters."""
         return start_sampling(self.sets, self._clock, scheduler)
 
     def inc_pull_rt(self, group: str, topic: str, rt_ms: int) -> None:
@@ -252,7 +252,7 @@ class ConsumerStatsManager:
         self.consume_ok_tps.add_value(stats_key(group, topic), messages)
 
     def inc_consume_failed_tps(self, group: str, topic: str, messages: int) -> None:
-        """Count messages that were not."""
+        """Count messages that failed."""
         self.consume_failed_tps.add_value(stats_key(group, topic), messages)
 
     def consume_status(self, group: str, topic: str) -> ConsumeStatus:

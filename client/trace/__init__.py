@@ -1,1 +1,1 @@
-"""Traces of messages: their text, who sends them, the hooks that make them."""
+"""Traces of messages: their text, their sending, the hooks that make them."""

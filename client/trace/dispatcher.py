@@ -1,7 +1,7 @@
 """Collecting traces and sending them as messages (AsyncTraceDispatcher).
 
 Contexts wait in a queue of 1024; what does not fit is dropped and counted. Their records are
-gathered in a segment, which is sent when it is 500 ms old, looked at each 100 ms, or when it holds
+gathered in a segment, which is sent when it is 500 ms old (checked each 100 ms), or when it holds
 118,000 characters (or keys for a message's properties). Nothing runs while there is nothing to
 trace.
 """
@@ -33,7 +33,7 @@ FLUSH_KEY_CHARACTERS: Final = 30_000
 
 
 class TraceDispatcher:
-    """Sends what is appended to it, by a producer of its own. Safe for threads."""
+    """Sends the contexts that are appended to it, by a producer of its own. Safe for threads."""
 
     def __init__(
         self, producer: Producer, trace_topic: str, clock: Clock, scheduler: Scheduler
@@ -77,12 +77,12 @@ class TraceDispatcher:
         return True
 
     def flush(self) -> None:
-        """Hand over to the producer whatever is here."""
+        """Pass everything that waits to the producer."""
         self._gather()
         self._send(self._take())
 
     def shutdown(self) -> None:
-        """Send what is here, and wait until it is sent."""
+        """Send everything that waits, and wait until it is sent."""
         self.flush()
         self._producer.shutdown()
 

@@ -1,4 +1,4 @@
-"""Traces: who sent and consumed a message, as text in messages of a trace topic.
+"""Traces: sends and consumptions of a message, as text in messages of a trace topic.
 
 Fields are separated by U+0001, a record ends with U+0002 (TraceDataEncoder):
 
@@ -9,8 +9,8 @@ SubAfter        request_id msg_id cost success keys context_code time group
 EndTransaction  time region group topic msg_id tags keys store_host msg_type transaction_id state
                 from_check
 
-Java's ``null`` stands for what is not there. Older clients wrote a Pub without offset_msg_id, or
-with the client's host behind it, and a SubAfter that ends with the keys or the context code.
+Java's ``null`` stands for a missing value. Older clients wrote a Pub without offset_msg_id, or with
+the client's host after it, and a SubAfter that ends with the keys or the context code.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _MAX_QUERIED: Final = 64
 
 
 class TraceType(StrEnum):
-    """What is told (org.apache.rocketmq.client.trace.TraceType)."""
+    """The traced event (org.apache.rocketmq.client.trace.TraceType)."""
 
     Pub = "Pub"
     """A message was sent."""
     SubBefore = "SubBefore"
     """A listener gets it."""
     SubAfter = "SubAfter"
-    """The listener is done with it."""
+    """The listener has finished it."""
     EndTransaction = "EndTransaction"
     """Its transaction ended."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TraceBean:
-    """What a trace says of one message; of a batch ``msg_id`` joins the ids with commas."""
+    """A trace's part about one message; of a batch ``msg_id`` joins the ids with commas."""
 
     msg_id: str = ""
     topic: str = ""
@@ -72,11 +72,11 @@ class TraceBean:
 
 @dataclass(slots=True, kw_only=True)
 class TraceContext:
-    """One thing that happened; ``timestamp`` and ``cost_ms`` in ms, region None where unknown.
+    """One event; ``timestamp`` and ``cost_ms`` in ms, region None where unknown.
 
     SubBefore and SubAfter of one call of a listener share their ``request_id``. Pub and
     EndTransaction have one bean, the others one a message. ``context_code`` is a
-    ConsumeReturnType; -1 where an old record does not say it.
+    ConsumeReturnType; -1 where an old record lacks it.
     """
 
     trace_type: TraceType
@@ -108,7 +108,7 @@ def trace_keys(context: TraceContext) -> set[str]:
 
 
 def decode_traces(text: str) -> list[TraceContext]:
-    """Read the records of a trace message; what cannot be read is logged and left out."""
+    """Read the records of a trace message; unreadable ones are logged and left out."""
     contexts = []
     for record in text.split(RECORD_END):
         fields = record.split(FIELD_SEPARATOR)
@@ -144,7 +144,7 @@ class TraceView(NamedTuple):
 
 
 def views_of(msg_id: str, message: MessageExt) -> list[TraceView]:
-    """Read from one trace message what it says of ``msg_id``."""
+    """Read the lines about ``msg_id`` from one trace message."""
     text = message.body.decode("utf-8", "replace")
     return [
         _view(msg_id, context, bean, message)
@@ -159,7 +159,7 @@ def query_traces(
 ) -> list[TraceView]:
     """Look up the trace of a message on all brokers, oldest line first (queryMsgTraceById).
 
-    A broker gives at most 64 trace messages. A trace is there some 500 ms after the fact.
+    A broker gives at most 64 trace messages. A trace appears some 500 ms after its event.
     """
     views = [
         view

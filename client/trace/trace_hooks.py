@@ -30,14 +30,14 @@ _OFF: Final = "false"
 
 
 class SendMessageTraceHook:
-    """Traces what is sent and answered; one-way messages and trace messages are left out."""
+    """Traces sends and their answers; one-way messages and trace messages are left out."""
 
     def __init__(self, dispatcher: TraceDispatcher, clock: Clock) -> None:
         self._dispatcher = dispatcher
         self._clock = clock
 
     def send_message_before(self, context: SendMessageContext) -> None:
-        """Note when and what."""
+        """Note the time and the message."""
         message = context.message
         if message.topic.startswith(self._dispatcher.trace_topic):
             return
@@ -56,7 +56,7 @@ class SendMessageTraceHook:
         )
 
     def send_message_after(self, context: SendMessageContext) -> None:
-        """Note how it went, and hand it on."""
+        """Note the result, and pass it on."""
         trace, result = context.trace_context, context.send_result
         if trace is None or result is None:
             return
@@ -91,7 +91,7 @@ class ConsumeMessageTraceHook:
         self._dispatcher.shutdown()
 
     def consume_message_before(self, context: ConsumeMessageContext) -> None:
-        """Hand on which messages the listener gets; those with tracing off are left out."""
+        """Pass on the messages of the call; those with tracing off are left out."""
         traced = [it for it in context.messages if it.get_property(PROPERTY_TRACE_SWITCH) != _OFF]
         if not traced:
             return
@@ -107,7 +107,7 @@ class ConsumeMessageTraceHook:
         self._dispatcher.append(trace)
 
     def consume_message_after(self, context: ConsumeMessageContext) -> None:
-        """Hand on how the listener came back; its time is shared out among the messages."""
+        """Pass on the listener's result; its time is divided among the messages."""
         before: TraceContext | None = context.trace_context
         if before is None:
             return
@@ -129,14 +129,14 @@ class ConsumeMessageTraceHook:
 
 
 class EndTransactionTraceHook:
-    """Traces how transactions end."""
+    """Traces the ends of transactions."""
 
     def __init__(self, dispatcher: TraceDispatcher, clock: Clock) -> None:
         self._dispatcher = dispatcher
         self._clock = clock
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """Hand it on."""
+        """Pass the end on."""
         message = context.message
         if message.topic.startswith(self._dispatcher.trace_topic):
             return
