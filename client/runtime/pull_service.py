@@ -86,9 +86,7 @@ class PullService:
         self._requests: queue.SimpleQueue[PullRequest | None] = queue.SimpleQueue()
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []  # one at most
-        self._pulled: set[Pulling] = (
-            set()
-        )  # consumers that were called to pull since the last pause
+        self._pulled: set[Pulling] = set()  # consumers called since the last pause
         self._stopped = False
         self._ident = -1  # of the thread, once it runs
 

@@ -1,9 +1,9 @@
-"""Keeping what mending takes away: nothing is ever deleted.
+"""Keeping what a repair removes: nothing is ever deleted.
 
-``<store>/rmqctl/quarantine/<run>/``, a run being the UTC time and the process id of who mended,
-``20261121T205900Z-4711``. Inside lie the store's own relative paths: whole files as they were
-(moved there, or copied where the original stays), and pieces of files as ``<path>@<position>``.
-``manifest.jsonl`` has a line of JSON for each:
+``<store>/rmqctl/quarantine/<run>/``, where a run is the UTC time and the id of the repairing
+process, ``20261121T205900Z-4711``. Inside are the store's own relative paths: whole files as they
+were (moved there, or copied where the original stays), and pieces of files as
+``<path>@<position>``. ``manifest.jsonl`` has a line of JSON for each:
 
     path       in the store, with "/"
     position   of the first byte in that file; null for a whole file
@@ -53,10 +53,10 @@ class Quarantine:
         when = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
         self.run = f"{when}-{os.getpid()}"
         self.folder = root / OURS / QUARANTINE / self.run
-        """Where this run keeps things; not there before the first one."""
+        """The folder of this run; made with the first piece."""
 
     def keep_bytes(self, path: str, position: int, length: int, why: str) -> Path:
-        """Copy a piece of a file that is about to be written over; gives where it is kept."""
+        """Copy a piece of a file that is about to be overwritten; gives where it is kept."""
         fs = self._fs
         target = self._place(f"{path}@{position}")
         source = fs.open(self._root / path, writable=False)
@@ -82,11 +82,10 @@ class Quarantine:
         return target
 
     def move(self, path: str, why: str) -> Path:
-        """Take a whole file out of the store, by renaming; gives where it is kept.
+        """Move a whole file out of the store, by renaming; gives where it is kept.
 
-        What is no file, such as a folder or a link that leads nowhere, counts no bytes.
-
-        Whoever moves queue files calls storage.coordination.exclusive.distrust_shared_state first.
+        An object that is no file, such as a folder or a dangling link, counts no bytes. A caller
+        that moves queue files first calls storage.coordination.exclusive.distrust_shared_state.
         """
         fs = self._fs
         original = self._root / path
@@ -114,7 +113,7 @@ class Quarantine:
         return length, crc
 
     def _place(self, name: str) -> Path:
-        """A free name below the run's folder, whose folders are there and on the device."""
+        """A free name below the run's folder; its folders exist and are on the device."""
         target = self.folder / name
         folder = target.parent
         missing = []
@@ -182,7 +181,7 @@ class Quarantine:
 
 
 def read_manifest(folder: Path) -> list[dict[str, object]]:
-    """What a run's folder holds; a line that was not written to its end is left out."""
+    """The contents of a run's folder; an incomplete line is left out."""
     pieces = []
     try:
         lines = read_bounded(folder / MANIFEST).splitlines()

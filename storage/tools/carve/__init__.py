@@ -1,5 +1,5 @@
-"""Records that keep the times, and if wanted the queue offsets, that they have elsewhere: in a new
-store, or behind the older ones of a store that is there.
+"""Writing records that keep the times, and if wanted the queue offsets, of their source: into a new
+store, or after the records of an existing one.
 
 See docs/internals/snapshots.md.
 """

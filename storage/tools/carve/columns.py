@@ -1,4 +1,4 @@
-"""From whole records to what an append needs: which queue, which tag, which keys, since when."""
+"""Columns for an append, made from whole records: queue, tag, keys and time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from storage.record_batch.record_batch import read_records
 
 
 class ExactEncoder:
-    """Makes batches for the appender. Remembers the topics that it has met."""
+    """Makes batches for the appender. Caches the topics of its records."""
 
     def __init__(self, queues: Sequence[tuple[str, int]]) -> None:
-        """``queues`` are those that records may go to; a batch names them by their number here."""
+        """``queues`` are the targets of records; a batch names them by their number here."""
         self._queues = list(queues)
         self._topics = TopicNames()
 

@@ -1,7 +1,7 @@
-"""Messages at the end of queues whose last file was cut short, or is gone: the log tells of them.
+"""Messages at the end of queues whose last file was cut short or is gone, found in the log.
 
-Readers take such a queue's end for where its units end. Whoever takes its messages elsewhere must
-know what is left behind.
+Readers take the end of such a queue's units as its end. A tool that copies its messages must report
+what is left out.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 QueueKey = tuple[str, int]
 
 _FARTHEST: Final = 1 << 20
-"""Queue offsets between two records of one queue; what is farther off is a damaged number."""
+"""Queue offsets between two records of one queue; a larger distance is a damaged number."""
 
 
 class LostUnits(NamedTuple):
-    """A message behind its queue's end."""
+    """A message past its queue's end."""
 
     queue_offset: int
     store_timestamp: int
@@ -38,7 +38,7 @@ class LostUnits(NamedTuple):
 
 
 def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, list[LostUnits]]:
-    """Give what the log has behind the ends of those queues that may have been cut short, in order.
+    """Give the log's messages past the ends of those queues that may have been cut short, in order.
 
     Reads the log only if there is such a queue, from its last message on. Raises OSError.
     """
@@ -71,9 +71,9 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
 
 
 def _cut_end(view: StoreView, topic: str, queue_id: int) -> int | None:
-    """Where the units of a queue end whose last file is too short or may be gone; None for others.
+    """End of a queue's units if its last file is too short or may be gone; None for others.
 
-    Behind a file that is full to its end another one may have been, or not yet.
+    After a file that is full to its end another one may have existed, or not yet.
     """
     row = view.files.queue(topic, queue_id)
     if row is None:
@@ -86,7 +86,7 @@ def _cut_end(view: StoreView, topic: str, queue_id: int) -> int | None:
 
 
 def _end_of_last(view: StoreView, key: QueueKey, end: int) -> int:
-    """Where the log goes on behind the last message of a queue that can be reached."""
+    """The log offset after the last reachable message of a queue."""
     unit = view.unit(*key, end - 1) if end else None
     position = 0 if unit is None else unit[0] + unit[1]
     return max(position, view.log_min_offset())

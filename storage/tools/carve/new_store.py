@@ -1,8 +1,7 @@
 """Filling a new store with records of another one, and making it appear when it is whole.
 
-It is filled in a folder beside the one that it will be, ``.NAME.carving``, and renamed when
-everything is on the device. Whoever is killed before leaves that folder, unlocked; the next one
-takes it away and begins anew.
+It is filled in a folder beside the target, ``.NAME.carving``, and renamed when everything is on the
+device. A killed process leaves that folder, unlocked; the next one removes it and begins anew.
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ def staged_folder(target: Path, fs: FileSystem | None = None) -> Iterator[Path]:
 
 
 def _locked(folder: Path, target: Path) -> int:
-    """Make the folder if it is not there, and be the only one who works in it.
+    """Make the folder if it is missing, and lock it against other processes.
 
-    The lock goes with its process, and with the folder when that is renamed.
+    The lock ends with its process, and with the folder when that is renamed.
     """
     while True:
         try:
@@ -80,7 +79,7 @@ def _locked(folder: Path, target: Path) -> int:
             raise StoreInUseError(target, "another rmqctl that is making it") from None
         except FileNotFoundError:
             pass
-        os.close(fd)  # it was finished and renamed meanwhile: look again
+        os.close(fd)  # it was finished and renamed meanwhile: try again
 
 
 def _check_free(target: Path) -> None:
@@ -91,8 +90,8 @@ def _check_free(target: Path) -> None:
 class ExactWriter:
     """Appends records that keep their store times to a new store, as its only process.
 
-    The store has been made (storage.layout.create_store) and nobody has put anything yet. On the
-    device, and cleanly closed, when the block is left.
+    The store has been made (storage.layout.create_store) and holds no record yet. On the device,
+    and cleanly closed, when the block is left.
     """
 
     def __init__(
@@ -102,11 +101,11 @@ class ExactWriter:
         begins: Mapping[tuple[str, int], int],
         fs: FileSystem | None = None,
     ) -> None:
-        """``begins`` are the queue offsets that queues begin with, where that is not 0.
+        """``begins`` are the queue offsets at which queues begin, where that is not 0.
 
-        Then the log begins with its second file, as one does whose first file was deleted: fillers
-        in front of a queue's first message name the log's byte 0, and a Java broker passes over
-        what lies in front of its log only.
+        Then the log begins with its second file, like one whose first file was deleted: fillers
+        before a queue's first message name the log's byte 0, and a Java broker passes over only
+        what lies before its log.
         """
         self._fs = fs or FileSystem()
         self._root = root
@@ -139,7 +138,7 @@ class ExactWriter:
             raise StoreNotWritableError(self._root, result.reason)
 
     def next_offset(self, topic: str, queue_id: int) -> int:
-        """The queue offset behind a queue's last message."""
+        """The queue offset after a queue's last message."""
         slot = self._session.shared.slot(topic, queue_id)
         return 0 if slot is None else self._session.shared.next_offset(slot)
 

@@ -1,8 +1,8 @@
-"""What is taken of a store: ranges of queue offsets, and their messages in the order of the log.
+"""The messages to carve: ranges of queue offsets, read in the order of the log.
 
-Each queue's units are read a block at a time, and merged by where their records lie: so the log is
-read once, forwards, and only where there is something to take. What is held at a time are some
-hundred units of each queue and the records of one stretch of the log.
+Each queue's units are read a block at a time, and merged by the log offsets of their records. So
+the log is read once, forwards, and only where there are wanted records. Memory holds some hundred
+units of each queue and the records of one stretch of the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 STRETCH_BYTES: Final = 16 << 20
-"""Bytes of the log whose records are taken at once."""
+"""Bytes of the log whose records are read at once."""
 _UNITS: Final = 512
 _UNIT: Final = np.dtype([("place", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _HEAD_SIZE: Final = HEAD_SIZES[0]
@@ -46,8 +46,8 @@ class QueueRange(NamedTuple):
 class TakenRange(NamedTuple):
     """Whole records of one stretch of the log, in its order, as they are stored.
 
-    ``queue_numbers`` count the ranges. ``lost`` are (queue number, queue offset) of messages that
-    cannot be read.
+    ``queue_numbers`` are indexes of ranges. ``lost`` are (queue number, queue offset) of messages
+    that cannot be read.
     """
 
     records: list[bytes]
@@ -55,11 +55,11 @@ class TakenRange(NamedTuple):
     queue_offsets: Longs
     lost: list[tuple[int, int]]
     log_bytes: int
-    """How far this went on in the log."""
+    """The log offset up to which was read."""
 
 
 class _Queue:
-    """The units of one range that were read ahead."""
+    """Units of one range that were read ahead."""
 
     __slots__ = ("following", "next_offset", "number", "range", "units")
 
@@ -67,12 +67,12 @@ class _Queue:
         self.number = number
         self.range = wanted
         self.next_offset = wanted.begin  # of the first one in ``units``
-        self.following = wanted.begin  # behind the last one in it
+        self.following = wanted.begin  # after the last one in it
         self.units: NDArray[Any] = np.empty(0, _UNIT)
 
 
 class RangeReader:
-    """Reads the messages of some ranges. Damage is passed over and told of."""
+    """Reads the messages of some ranges. Damage is skipped and reported."""
 
     def __init__(self, view: StoreView, ranges: Sequence[QueueRange]) -> None:
         self._view = view
@@ -110,7 +110,8 @@ class RangeReader:
     # -- units --------------------------------------------------------------------------------
 
     def _head(self, queue: _Queue) -> int:
-        """Where the next message of a queue lies, -1 at its end. Notes what is lost on the way."""
+        """The log offset of a queue's next message, -1 at its end. Notes lost messages on the
+        way."""
         while True:
             if not len(queue.units) and not self._refill(queue):
                 return -1
@@ -149,14 +150,14 @@ class RangeReader:
         return could
 
     def _lose(self, queue: _Queue, units: NDArray[Any]) -> None:
-        """Note messages that are not to be had; fillers never stood for one."""
+        """Note messages that are lost; fillers never stood for one."""
         fillers = units["size"] == PRE_BLANK_SIZE
         self._missing += [
             (queue.number, queue.next_offset + at) for at in np.flatnonzero(~fillers).tolist()
         ]
 
     def _take(self, queue: _Queue, limit: int) -> tuple[Longs, NDArray[Any]]:
-        """The units of a queue before ``limit``, or before one that cannot be right."""
+        """The units of a queue before ``limit``, or before an invalid one."""
         units = queue.units
         stops = (units["place"] >= limit) | ~self._could_be(units)
         count = int(stops.argmax()) if stops.any() else len(units)
@@ -242,7 +243,7 @@ class RangeReader:
         return found
 
     def _unusual(self, number: int, offset: int, place: int, size: int) -> bytes | None:
-        """The record of a unit, looked at closely: version 2, IPv6 hosts, or damage."""
+        """The record of a unit in an unusual case: version 2, IPv6 hosts, or damage."""
         wanted = self._ranges[number]
         unit = (place, size, 0)
         message = self._view.message_of_unit(wanted.topic, wanted.queue_id, offset, unit)

@@ -1,4 +1,4 @@
-"""A message as a record again, with everything that it says of itself."""
+"""Encoding a message as a record again, with all its fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHODS: Final = MessageSysFlag.COMPRESSION_TYPE_MASK
 def record_of(message: MessageExt) -> bytes:
     """Encode a message as it is, with its ``stored_body`` and ``property_bytes``.
 
-    Places in queue and log are those of the message. Raises InvalidMessageError.
+    Queue offset and log offset are those of the message. Raises InvalidMessageError.
     """
     long = len(message.topic.encode("utf-8", "replace")) > MAX_TOPIC_LENGTH_V1
     return encode_record(
@@ -45,14 +45,15 @@ def record_of(message: MessageExt) -> bytes:
 
 
 def set_stored_properties(message: MessageExt, properties: Mapping[str, str]) -> None:
-    """Give a message other properties. Raises InvalidMessageError for what cannot be stored."""
+    """Give a message other properties. Raises InvalidMessageError for some that cannot be
+    stored."""
     message.property_bytes = encode_properties(properties)
     message.properties = dict(properties)
 
 
 def set_stored_body(message: MessageExt, body: bytes) -> None:
-    """Give a message another body, to be stored packed if its flags say so: by zlib, whatever
-    packed the one before."""
+    """Give a message another body, compressed with zlib if its flags say so, whatever compressed
+    the old one."""
     if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG and body:
         if message.sys_flag & _METHODS:
             message.sys_flag &= ~_METHODS

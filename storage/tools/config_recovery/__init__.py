@@ -1,1 +1,1 @@
-"""What damaged files of settings and progress still tell; see recover-offsets, recover-config."""
+"""Recovery of damaged files of settings and progress; see recover-offsets, recover-config."""

@@ -1,10 +1,11 @@
-"""What is left of topics.json and subscriptionGroup.json, and what other files tell of their rows.
+"""What is left of topics.json and subscriptionGroup.json, and evidence of their rows in other
+files.
 
-    topics   queues: a topic has at least as many as its folders and the progress in it say
-    groups   progress, retry topics and dead letters name them
+  topics     queues: a topic has at least as many as its folders and its progress show
+  groups     progress, retry topics and dead letters name them
 
-Settings that nothing tells get RocketMQ's defaults: those of a topic or group that is made by
-using it. Topics and groups that each broker makes at its start are left out.
+Settings without evidence get RocketMQ's defaults: those of a topic or group that is made by using
+it. Topics and groups that each broker makes at its start are left out.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class Evidence(StrEnum):
     """What a setting was recovered from."""
 
     FILE = "file"
-    """What is whole of the file."""
+    """Whole rows of the file."""
     BAK = "bak"
-    """Its ``.bak``: what it held before its last change."""
+    """Its ``.bak``: the content before its last change."""
     QUEUES = "queues"
     """Folders of queues."""
     OFFSETS = "offsets"
@@ -54,11 +55,11 @@ class Evidence(StrEnum):
     RETRY = "retry"
     """A topic of retries or dead letters."""
     DELIVERED = "delivered"
-    """Delayed messages that lie where they were to go."""
+    """Delayed messages in their target queues."""
 
 
 class RecoveredSetting(NamedTuple):
-    """One row of a file: its name, its JSON, and what tells of it."""
+    """One row of a file: its name, its JSON, and its evidence."""
 
     file: str
     name: str
@@ -68,7 +69,7 @@ class RecoveredSetting(NamedTuple):
 
 
 class SalvagedFile(NamedTuple):
-    """What becomes of a damaged file: its new document, and where each row comes from."""
+    """The new document of a damaged file, and the source of each row."""
 
     path: Path
     state: FileState
@@ -77,7 +78,7 @@ class SalvagedFile(NamedTuple):
 
 
 class RecoveredTable(NamedTuple):
-    """How a file is, and the objects in it that are whole."""
+    """The state of a file, and its objects that are whole."""
 
     state: FileState
     document: JsonObject
@@ -91,7 +92,7 @@ class RecoveredTable(NamedTuple):
 
 
 def remains_of(path: Path) -> RecoveredTable:
-    """Read what is whole of a file; a row of a table that was cut in the middle is left out."""
+    """Read the whole parts of a file; a row of a table that was cut in the middle is left out."""
     try:
         data = read_bounded(path, MAX_CONFIG_SIZE)
     except (FileNotFoundError, NotADirectoryError):
@@ -116,21 +117,21 @@ def remains_of(path: Path) -> RecoveredTable:
 
 
 def salvage_topics(view: StoreView, now_ms: int) -> SalvagedFile | None:
-    """Put topics.json together again; None if it is as it should be."""
+    """Rebuild topics.json; None if it is undamaged."""
     return _salvage(view.root, TOPICS_FILE, TopicTable, lambda: _topics(view), now_ms)
 
 
 def salvage_groups(view: StoreView, now_ms: int) -> SalvagedFile | None:
-    """Put subscriptionGroup.json together again; None if it is as it should be."""
+    """Rebuild subscriptionGroup.json; None if it is undamaged."""
     return _salvage(
         view.root, SUBSCRIPTION_GROUP_FILE, SubscriptionGroupTable, lambda: _groups(view), now_ms
     )
 
 
 def is_lost(path: Path, check: Callable[[JsonObject], object]) -> RecoveredTable | None:
-    """What is left of a file whose content is lost, None if it can be read as ever.
+    """What is left of a file whose content is lost, None if it can be read.
 
-    A file that is missing counts as lost: whether it ever was there shows by what can be found.
+    A missing file counts as lost: the evidence shows whether it ever existed.
     """
     left = remains_of(path)
     if left.state is FileState.WHOLE:
@@ -235,7 +236,7 @@ def _groups(view: StoreView) -> Iterator[tuple[str, SubscriptionGroupConfig, Evi
 
 
 def _progress(root: Path) -> Iterator[tuple[str, str, set[int]]]:
-    """Topic, group and queue ids of all progress that any of its files tells."""
+    """Topic, group and queue ids of all progress in any of its files."""
     seen: dict[str, set[int]] = {}
     for file in read_progress_files(root):
         for key, queues in file.offsets.items():
@@ -247,6 +248,6 @@ def _progress(root: Path) -> Iterator[tuple[str, str, set[int]]]:
 
 
 def files_to_keep(file: SalvagedFile) -> list[Path]:
-    """The damaged file and its ``.bak``, as far as they are there."""
+    """The damaged file and its ``.bak``, if they exist."""
     both = (file.path, file.path.with_name(file.path.name + BAK_SUFFIX))
     return [path for path in both if ident_of(path) is not None]

@@ -1,10 +1,10 @@
-"""How far the delivery of delayed messages was: what is left of delayOffset.json, and what arrived.
+"""The position of delayed delivery: what is left of delayOffset.json, and which messages arrived.
 
-A level is delivered in the order of its queue, so a message that has arrived tells of all before
-it. It has arrived if the queue that it was to go to holds it: the same unique id and attempt,
-stored behind the waiting copy, and not before it was due. What nothing proves (no id, several
-copies, sent before its time) counts as not delivered. So the bound is never beyond what was
-delivered: messages may come again, and none is left out.
+A level is delivered in the order of its queue, so an arrived message proves that all before it
+arrived. It has arrived if its target queue holds it: the same unique id and attempt, stored after
+the waiting copy, and not before it was due. What nothing proves (no id, several copies, sent before
+its time) counts as not delivered. So the bound is never beyond what was delivered: messages may
+come again, and none is left out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _PROVEN: Final = 64
 
 
 def salvage_delays(view: StoreView) -> SalvagedFile | None:
-    """Put delayOffset.json together again; None if it is as it should be, or nothing was delivered.
+    """Rebuild delayOffset.json; None if it is undamaged, or nothing was delivered.
 
-    Levels that are left out begin at the start, as in a broker. Of a file that can be read those
-    levels change by which messages are waiting that it passes over.
+    Levels that are left out begin at the start, as in a broker. In a readable file only levels
+    whose offset is past waiting messages are changed.
     """
     path = view.root / CONFIG / DELAY_OFFSET_FILE
     left = is_lost(path, decode_delay_offsets)
@@ -68,8 +68,8 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
 
 
 def passed_over(view: StoreView, level: int, offset: int) -> int:
-    """How many messages of a level are waiting though ``offset``, its progress, lies behind them
-    all: a broker sets it to the queue's end, and they are never delivered."""
+    """How many messages of a level wait although its progress, ``offset``, lies past all of them: a
+    broker sets it to the queue's end, and they are never delivered."""
     row = _earlier(view, level, offset)
     if row is None:
         return 0
@@ -78,8 +78,8 @@ def passed_over(view: StoreView, level: int, offset: int) -> int:
 
 
 def _earlier(view: StoreView, level: int, offset: int) -> RecoveredSetting | None:
-    """Where a level goes on whose progress is ``offset``; None if that does not lie behind the end
-    of its queue, or nothing is waiting there."""
+    """The new row of a level whose progress is ``offset``; None if that is not past the end of its
+    queue, or no message waits there."""
     low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
     if offset <= high or low == high:
         return None
@@ -114,7 +114,7 @@ def _levels(remains: RecoveredTable) -> dict[int, int]:
 
 
 def _ended(view: StoreView) -> Container[int] | None:
-    """Log offsets of what was sent before its time; None if that cannot be told."""
+    """Log offsets of messages that were sent before their time; None if that is unknown."""
     try:
         places = EarlyDeliveries(view.root).all()
     except (CorruptFileError, StoreVersionError):
@@ -123,7 +123,7 @@ def _ended(view: StoreView) -> Container[int] | None:
 
 
 class _Arrivals:
-    """Which messages of a level have arrived. Looks at some of them, not at all."""
+    """Which messages of a level have arrived. Checks some of them, not all."""
 
     def __init__(self, view: StoreView, queue_id: int, ended: Container[int] | None) -> None:
         self._view = view
@@ -132,7 +132,7 @@ class _Arrivals:
         self._known: dict[int, MessageExt | None] = {}
 
     def after(self, low: int, high: int) -> tuple[int, MessageExt] | None:
-        """The offset behind the last message that has arrived, and that message's arrival; None if
+        """The offset after the last message that has arrived, and that message's arrival; None if
         none from ``low`` on has."""
         first, end = low, high
         while first < end:

@@ -1,18 +1,17 @@
-"""Damaged files of rmqctl's own, and what they are made again of.
+"""Damaged files of rmqctl's own, and the sources to rebuild them from.
 
-    queues              the page's names: the next process that writes makes them of the queues
+    queues              the names of the shared state: the next writer makes them from the queues
     store.json          the lengths of the store's files
-    settings.json       the journal, which has every change, store.json, what is whole of the file
+    settings.json       the journal, which has every change, store.json, whole parts of the file
     deleted.json        the names in the file and in the journal, and where their queues begin
     handled.json        the journal, which has every mark, and the receipts of redrives
-    delays-ended.json   nothing: what was sent before its time comes once more
-    deliveries          no damage to tell of: a slot whose sum is wrong says nothing, and the next
+    delays-ended.json   nothing: messages sent before their time come once more
+    deliveries          no damage to report: a slot with a wrong sum is empty, and the next
                         delivery writes it
     journal, samples, redrives   their lines that are whole
 
-``offsets.json`` is not here: what tells of progress lies further up (broker.offset_recovery).
-Nothing here writes; ``store fsck`` names the damage and ``store repair`` puts the content in its
-place.
+``offsets.json`` is not here: evidence of progress is read in broker.offset_recovery. Nothing here
+writes; ``store fsck`` reports the damage and ``store repair`` writes the new content.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ if TYPE_CHECKING:
 class OwnDamage(NamedTuple):
     """A damaged file, or lines of it.
 
-    ``content`` is what it gets; None: it goes to the quarantine. ``made_of`` says what that is, and
-    ``cost`` what is lost with it, "" for nothing. ``torn`` is the line that a death broke off: no
-    harm, and readers pass over it.
+    ``content`` is its new content; None: it goes to the quarantine. ``made_of`` names the sources,
+    and ``cost`` what is lost, "" for nothing. ``torn`` is a line that a crash left incomplete:
+    harmless, and readers skip it.
     """
 
     file: str
@@ -72,13 +71,13 @@ class OwnDamage(NamedTuple):
 
 _Made = Callable[["StoreView", CorruptFileError], OwnDamage]
 BrokerCheck = Callable[[dict[str, Any]], object]
-"""Raises ValueError for settings of a broker that none can have: storage does not know them."""
+"""Raises ValueError for settings of a broker that none can have: storage has no list of them."""
 
 
 def damaged_own_files(
     view: StoreView, check_broker: BrokerCheck | None = None
 ) -> Iterator[OwnDamage]:
-    """Look at each file of a store's ``rmqctl`` folder but ``offsets.json``.
+    """Check each file of a store's ``rmqctl`` folder except ``offsets.json``.
 
     ``content`` reads more of the store when it is called. Raises OSError; files of a later rmqctl
     are left alone.
@@ -100,9 +99,9 @@ def damaged_own_files(
         except StoreVersionError:
             continue
     for path in Journal(root).files():
-        yield from _lines(root, path, [JOURNAL_ENTRY], "changes that these lines told of")
+        yield from _lines(root, path, [JOURNAL_ENTRY], "changes in these lines")
     for path in OffsetSamples(root).files():
-        yield from _lines(root, path, [SAMPLE], "what was seen of groups then")
+        yield from _lines(root, path, [SAMPLE], "what was sampled of groups then")
     runs = RedriveRuns(root)
     for name in runs.names():
         yield from _lines(
@@ -154,7 +153,7 @@ def _settings(
 
 
 def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> StoreSettings:
-    """Put the changed settings together again: the journal's word counts before the file's."""
+    """Rebuild the changed settings: the journal takes precedence over the file."""
     left = _left_of(root / OURS / SETTINGS_FILE).get("store")
     of_file = left.items() if isinstance(left, dict) else ()
     of_store = set(StoreConfig.__slots__)
@@ -178,7 +177,7 @@ def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> St
 
 
 def _possible(values: dict[str, Any], check: BrokerCheck | None) -> dict[str, Any]:
-    """Leave out what cannot be the value of a setting."""
+    """Leave out invalid values of settings."""
     kept = {}
     for name, value in values.items():
         with suppress(ValueError):
@@ -197,15 +196,15 @@ def _deleted(view: StoreView, error: CorruptFileError) -> OwnDamage:
         error,
         content,
         "the names that are left and the journal, and the places where the topics' queues begin",
-        "a topic that nothing names any more may come back when queues are made anew",
+        "a topic without any evidence may come back when queues are rebuilt",
     )
 
 
 def salvaged_deleted_topics(view: StoreView) -> dict[str, int]:
-    """Give the deleted topics of a damaged file, and where the log begins to count for each.
+    """Give the deleted topics of a damaged file, and the log offset from which each counts.
 
-    Records before the first one that a queue has belong to the topic that was deleted. A topic
-    without a queue is deleted as far as the log goes.
+    Records before the first one that a queue has belong to the deleted topic. A topic without a
+    queue is deleted up to the end of the log.
     """
     topics = _left_of(view.root / OURS / DELETED_FILE).get("topics")
     names = {str(name) for name in topics} if isinstance(topics, dict) else set()
@@ -218,7 +217,7 @@ def salvaged_deleted_topics(view: StoreView) -> dict[str, int]:
         if topic in names:
             low, high = view.queue_bounds(topic, queue_id)
             unit = view.unit(topic, queue_id, low) if low < high else None
-            # Where the first messages are gone, so is what was there before them.
+            # Where the first messages are gone, so are those before them.
             place = view.log_max_offset() if unit is None else 0 if low else unit[0]
             firsts[topic] = min(place, firsts.get(topic, place))
     return {topic: firsts.get(topic, view.log_max_offset()) for topic in sorted(names)}
@@ -232,7 +231,7 @@ def _handled(view: StoreView, error: CorruptFileError) -> OwnDamage:
 
 
 def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
-    """Replay what was marked: by redrives first, which take no mark back."""
+    """Replay the marks: those of redrives first, which never remove a mark."""
     file: dict[str, dict[int, list[Change]]] = {}
     runs = RedriveRuns(root)
     for name in runs.names():
@@ -265,7 +264,7 @@ def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:
 
 
 def _read_names(root: Path) -> None:
-    """Read the names of the page's slots, where the page counts at all."""
+    """Read the names of the shared state's slots, if the shared state is valid."""
     try:
         shared = SharedState(FileSystem(), root, writable=False)
     except OSError:
@@ -282,7 +281,7 @@ def _names(view: StoreView, error: CorruptFileError) -> OwnDamage:
 
 
 def _left_of(path: Path) -> dict[Any, Any]:
-    """Give what is whole of the entry of a sealed file."""
+    """Give the whole parts of the entry of a sealed file."""
     try:
         data = read_bounded(path)
     except (OSError, CorruptFileError):
@@ -295,7 +294,7 @@ def _left_of(path: Path) -> dict[Any, Any]:
 
 
 def _lines(root: Path, path: Path, shapes: list[Shape], cost: str) -> Iterator[OwnDamage]:
-    """Look at the lines of a file; ``shapes`` are those of the first line and of all others."""
+    """Check the lines of a file; ``shapes`` are those of the first line and of all others."""
     name = str(path.relative_to(root))
     try:
         data = read_bounded(path)

@@ -1,6 +1,6 @@
-"""What the files of progress still say: consumerOffset.json, its ``.bak``, rmqctl/offsets.json.
+"""Contents of the files of progress: consumerOffset.json, its ``.bak``, rmqctl/offsets.json.
 
-A file counts as it stands: nothing here falls back from one to the other.
+Each file is read by itself: nothing here falls back from one to the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS: Final = len(str(MAX_LONG))
 
 
 class FileState(StrEnum):
-    """How a file is."""
+    """State of a file."""
 
     WHOLE = "WHOLE"
     CUT = "CUT"
@@ -34,19 +34,19 @@ class FileState(StrEnum):
 
 
 class SavedOffsets(NamedTuple):
-    """What one file says, as far as it is whole."""
+    """The whole offsets of one file."""
 
     path: Path
     state: FileState
     offsets: OffsetTable
     cut_at: int | None
-    """From which character on nothing was understood."""
+    """The number of the character from which on nothing could be parsed."""
     written_timestamp: int | None
     """When the file was written (ms), by the file system."""
 
     @property
     def lost(self) -> bool:
-        """Whether something that it said may be lost."""
+        """Whether some of its content may be lost."""
         return self.state is not FileState.WHOLE
 
 
@@ -59,12 +59,12 @@ class ProgressFiles(NamedTuple):
 
     @property
     def lost(self) -> bool:
-        """Whether no file tells the progress of all groups."""
+        """Whether no file has the progress of all groups."""
         return self.java.lost and self.ours.lost
 
 
 def read_progress_files(root: Path) -> ProgressFiles:
-    """Look at the files of the store at ``root``; no damage is an error."""
+    """Read the files of the store at ``root``; no damage is an error."""
     file = consumer_offset_file(root)
     return ProgressFiles(
         _read(file.path), _read(file.bak_path), _read(root / OURS / OFFSETS_FILE, sealed=True)
@@ -95,7 +95,7 @@ def _read(path: Path, *, sealed: bool = False) -> SavedOffsets:
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether rmqctl's own file is as it was written, and says what a table can be."""
+    """Whether rmqctl's own file is unchanged since it was written, and its content is valid."""
     entry = unseal(data)
     try:
         return entry is not None and bool(ProgressTable.from_entry(entry))
@@ -104,7 +104,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _of_java(document: dict[Any, Any]) -> OffsetTable:
-    """The offsets of a document of which rows may be no rows."""
+    """The offsets of a document that may have invalid rows."""
     whole = {
         name: {key: queues for key, queues in rows.items() if _is_row(queues)}
         for name, rows in document.items()
@@ -134,7 +134,7 @@ def _is_number(value: object) -> bool:
 def _of_sealed(document: dict[Any, Any]) -> OffsetTable:
     """The offsets of rmqctl's own file: ``{"entry":{"queues":{key:{queue:[generation,offset]}}}}``.
 
-    A move that was being done is left out: whether it was, Java's file tells.
+    A move in progress is left out: Java's file shows whether it was done.
     """
     entry = document.get("entry")
     rows = entry.get("queues") if isinstance(entry, dict) else None

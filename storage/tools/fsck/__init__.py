@@ -1,6 +1,6 @@
 """Checking a store (``rmqctl store fsck``): findings as values, nothing changed.
 
-Needs NumPy, which is why nothing else of storage imports this package.
+Needs NumPy, so no other package of storage imports this one.
 
 See docs/internals/fsck-repair.md.
 """

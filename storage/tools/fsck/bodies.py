@@ -1,4 +1,4 @@
-"""Records whose bodies are whole, but that readers cannot use: not to be unpacked, or empty."""
+"""Records with whole bodies that readers cannot use: they cannot be decompressed, or are empty."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from storage.record_batch.record_batch import RecordBatch
 from .unconfirmed import Mask
 
 _BODY_LENGTH_AT = 84
-"""Where the length of the body stands in a record with IPv4 hosts."""
+"""Position of the body length in a record with IPv4 hosts."""
 _V6_MORE = 12
-"""Bytes that an IPv6 host takes more."""
+"""Additional bytes of an IPv6 host."""
 
 
 def empty_bodies(view: memoryview, block: RecordBatch) -> Mask:
@@ -32,13 +32,13 @@ def empty_bodies(view: memoryview, block: RecordBatch) -> Mask:
 
 
 def unreadable_body(view: memoryview, place: int, size: int) -> str | None:
-    """Say which message it is and why its body cannot be unpacked; None if it can be."""
+    """Name the message and the reason why its body cannot be decompressed; None if it can."""
     try:
         message = decode_record(view, place, size)
     except RecordError:
-        return None  # told elsewhere
+        return None  # reported elsewhere
     try:
-        message.body  # noqa: B018 - to be unpacked
+        message.body  # noqa: B018 - to be decompressed
     except BodyError as error:
         return str(error)
     return None

@@ -1,7 +1,7 @@
-"""What a check of a store can find, as values.
+"""Findings of a check of a store, as values.
 
 Severities: ``error`` a message is unreadable or wrong; ``warning`` derived data (units, index,
-checkpoint) is stale or missing and can be made again from the log; ``info`` worth knowing.
+checkpoint) is stale or missing and can be rebuilt from the log; ``info`` worth knowing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Severity(StrEnum):
 class Code(StrEnum):
     """What was found. The values are stable: scripts may compare them.
 
-    ``rmqctl explain CODE`` prints what is said of each; its severity comes first.
+    ``rmqctl explain CODE`` prints the text of each; its severity comes first.
     """
 
     # log
@@ -31,8 +31,8 @@ class Code(StrEnum):
     handed out, and a Java broker that recovers cuts the log here.
     """
     RECORD_MISPLACED = "RECORD_MISPLACED"
-    """Error. A record lies elsewhere than it says, in the log or in its queue: it is not handed
-    out.
+    """Error. A record lies at another place than it names, in the log or in its queue: it is not
+    handed out.
     """
     RECORD_REPEATED = "RECORD_REPEATED"
     """Error. Two records claim the same place of a queue: the second is never handed out."""
@@ -41,13 +41,13 @@ class Code(StrEnum):
     message are wrong. No checksum covers them.
     """
     BODY_UNREADABLE = "BODY_UNREADABLE"
-    """Warning. A record says that its body is compressed, and the body cannot be unpacked: readers
-    leave the message out, and groups make a dead letter of it. The stored bytes are whole.
+    """Warning. A record's flags say that its body is compressed, and the body cannot be unpacked:
+    readers leave the message out, and groups make a dead letter of it. The stored bytes are whole.
     """
     BODY_EMPTY = "BODY_EMPTY"
     """Warning. Messages have empty bodies, which RocketMQ's clients refuse to send. Its consumers
-    fail at one by themselves: what they pull with it never reaches a listener, and the progress of
-    their groups stands there.
+    fail at such a message: what they pull with it never reaches a listener, and the progress of
+    their groups stays there.
     """
     LOG_BYTES_LOST = "LOG_BYTES_LOST"
     """Error. Bytes of the log are no records: the messages that were here are lost, and a Java
@@ -60,68 +60,69 @@ class Code(StrEnum):
     given them up; a warning where it does not.
     """
     LOG_FILE_LENGTH = "LOG_FILE_LENGTH"
-    """Warning, an error if messages are lost with it. A file of the log has not the length that
-    this store's files have: brokers refuse to open it.
+    """Warning, an error if messages are lost with it. A file of the log does not have the length of
+    this store's files: brokers refuse to open it.
     """
     LOG_FILE_FOREIGN = "LOG_FILE_FOREIGN"
-    """Error. No queue knows a record of this file, and queues know others that should be in it: it
-    is a file of another log. Its records are not handed out.
+    """Error. No queue has a unit of a record of this file, and queues have units of others that
+    should be in it: it is a file of another log. Its records are not handed out.
     """
     LOG_TAIL_LOST = "LOG_TAIL_LOST"
-    """Warning, an error in a store that was closed cleanly. Queues, index or checkpoint know of
-    messages behind the log's last record: the log has lost its end.
+    """Warning, an error in a store that was closed cleanly. Queues, index or checkpoint refer to
+    messages after the log's last record: the log has lost its end.
     """
     LOG_TORN_TAIL = "LOG_TORN_TAIL"
-    """Warning, an error in a store that was closed cleanly. Behind the last whole record lie bytes
-    of one that was being written: recovery cuts them off, nobody had an acknowledgement for
-    it.
+    """Warning, an error in a store that was closed cleanly. After the last whole record there are
+    bytes of one that was being written: recovery cuts them off. It was never acknowledged.
     """
     LOG_NOT_TAKEN_IN = "LOG_NOT_TAKEN_IN"
-    """Info. Whole records lie behind the end that is known: their writer died before it told of
-    them, and nobody had an acknowledgement. Whoever opens the store for writing takes them in.
+    """Info. Whole records lie past the known end of the log: their writer died before it published
+    them, and none was acknowledged. The next process that opens the store for writing takes them
+    in.
     """
     LOG_BEHIND_END = "LOG_BEHIND_END"
-    """Warning, an error in a store that was closed cleanly. A file behind the log's end holds
-    bytes: recovery leaves them out, a Java broker deletes the file.
+    """Warning, an error in a store that was closed cleanly. A file past the log's end holds bytes:
+    recovery leaves them out, a Java broker deletes the file.
     """
     LOG_FILE_AHEAD = "LOG_FILE_AHEAD"
-    """Info. An empty file was made ahead, as a running or killed Java broker leaves it. It harms
-    nobody.
+    """Info. An empty file was made ahead, as a running or killed Java broker leaves it. It is
+    harmless.
     """
     BLANK_MISSING = "BLANK_MISSING"
     """Warning. A file of the log ends without the blank record that closes it: a Java broker that
     recovers ends the log here and deletes all later files.
     """
     BLANK_WRONG = "BLANK_WRONG"
-    """Warning. The blank record at the end of a log file tells a wrong length; readers do not care.
+    """Warning. The blank record at the end of a log file has a wrong length; readers ignore it.
 
     """
     RECORD_REPLACED = "RECORD_REPLACED"
-    """Info. Records of zeros stand where damaged ones were: 'store repair' put them there. rmqctl
+    """Info. Records of zeros are in the place of damaged ones: 'store repair' wrote them. rmqctl
     passes over them, a Java broker delivers the zeros.
     """
     STORE_TIME_BACK = "STORE_TIME_BACK"
-    """Info. Store times go back in the log, as after a clock was set back: searching by time may
-    land beside the right message there.
+    """Info. Store times go back in the log, as after a clock was set back: a search by time may
+    give a wrong message there.
     """
     # queues
     UNIT_MISSING = "UNIT_MISSING"
     """Error, a warning in a store that was not closed cleanly. Records have no unit in their
-    consume queue: consumers do not get these messages. The log has them: 'store repair' makes the
-    units again. After an abnormal end rmqctl reads the newest of these messages from the log, and
+    consume queue: consumers do not get these messages. The log has them: 'store repair' rebuilds
+    the units. After an abnormal end rmqctl reads the newest of these messages from the log, and
+    recovery makes their units when the store is opened for writing.
     recovery makes their units when the store is opened for writing.
     """
     UNIT_WRONG = "UNIT_WRONG"
     """Warning, an error if messages are out of reach. Units of a consume queue do not point at
-    their records: consumers do not get these messages. The log has them: 'store repair' makes the
-    units again.
+    their records: consumers do not get these messages. The log has them: 'store repair' rebuilds
+    the units.
     """
     UNIT_WITHOUT_RECORD = "UNIT_WITHOUT_RECORD"
     """Error. A consume queue has units for which the log holds no whole record: these messages can
     not be read.
     """
     UNIT_BEHIND_END = "UNIT_BEHIND_END"
-    """Warning. Units point behind the log's end, at messages that do not exist: recovery cuts them
+    """Warning. Units point past the log's end, at messages that do not exist: recovery cuts them
     off.
     """
     TAG_HASH_WRONG = "TAG_HASH_WRONG"
@@ -132,12 +133,12 @@ class Code(StrEnum):
     """Warning. A queue has places with neither unit nor record: consumers pass them."""
     QUEUE_FILE_MISSING = "QUEUE_FILE_MISSING"
     """Error. A file of a consume queue is missing between others: consumers do not get the messages
-    whose units were in it. The log has them: 'store repair' makes the units again.
+    whose units were in it. The log has them: 'store repair' rebuilds the units.
     """
     QUEUE_FILE_LENGTH = "QUEUE_FILE_LENGTH"
-    """Warning, an error if messages are out of reach. A file of a consume queue has not the length
-    that this store's files have: brokers refuse to open it, and consumers do not get the messages
-    whose units were in a missing part. The log has them, so the queue can be made again.
+    """Warning, an error if messages are out of reach. A file of a consume queue does not have the
+    length of this store's files: brokers refuse to open it, and consumers do not get the messages
+    whose units were in a missing part. The log has them, so the queue can be rebuilt.
     """
     QUEUE_FILE_EMPTY = "QUEUE_FILE_EMPTY"
     """Warning. A consume queue ends with a file without units: a Java broker takes its first zeros
@@ -149,9 +150,10 @@ class Code(StrEnum):
     They are found by searching the log.
     """
     INDEX_ENTRY_WRONG = "INDEX_ENTRY_WRONG"
-    """Warning. Entries of the index belong to no record: queries by key go astray."""
+    """Warning. Entries of the index belong to no record: queries by key find wrong places."""
     INDEX_TIME_WRONG = "INDEX_TIME_WRONG"
-    """Warning. Entries of the index have a wrong time: queries by key and time go astray."""
+    """Warning. Entries of the index have a wrong time: queries by key and time give wrong
+    results."""
     INDEX_CHAIN_BROKEN = "INDEX_CHAIN_BROKEN"
     """Warning. Links between entries of the index are broken: queries by key miss messages."""
     INDEX_HEADER_WRONG = "INDEX_HEADER_WRONG"
@@ -159,12 +161,11 @@ class Code(StrEnum):
     and new keys may overwrite old ones.
     """
     INDEX_FILE_LENGTH = "INDEX_FILE_LENGTH"
-    """Warning. An index file has not the length that this store's files have; a shorter one is not
+    """Warning. An index file does not have the length of this store's files; a shorter one is not
     searched.
     """
     INDEX_BEHIND_END = "INDEX_BEHIND_END"
-    """Warning. The index has keys of records behind the log's end: queries by key find nothing
-    there.
+    """Warning. The index has keys of records past the log's end: queries by key find nothing there.
     """
     # checkpoint, shutdown, offsets, settings
     CHECKPOINT_MISSING = "CHECKPOINT_MISSING"
@@ -184,11 +185,11 @@ class Code(StrEnum):
     a recovery reads more of the log.
     """
     NOT_CLOSED = "NOT_CLOSED"
-    """Info. The store is open, or was not closed cleanly: then the next opening for writing runs
-    recovery.
+    """Info. The store is open, or was not closed cleanly: in that case the next opening for writing
+    runs recovery.
     """
     OFFSET_BEHIND_END = "OFFSET_BEHIND_END"
-    """Info. A group's progress lies behind the end of its queue: new messages up to there will be
+    """Info. A group's progress lies past the end of its queue: new messages up to there will be
     passed over. A warning for a delay level with messages that wait: brokers set it to the end, and
     they are never delivered; 'store recover-config' sets it back.
     """
@@ -213,23 +214,23 @@ class Code(StrEnum):
     """
     CONFIG_EMPTY = "CONFIG_EMPTY"
     """Warning. A file of settings or progress holds nothing, and its .bak holds something, or a
-    broker would have written braces at least: what was in it is lost.
+    broker would have written braces at least: its content is lost.
     """
     CONFIG_MISSING = "CONFIG_MISSING"
     """Warning. The store has groups or a history of topics, and topics have queues, but topics.json
     and its .bak are missing: the next message to a topic makes it anew, maybe with fewer queues.
     """
     OWN_FILE_DAMAGED = "OWN_FILE_DAMAGED"
-    """Error. A file of rmqctl's own (below rmqctl/) cannot be read: its check sum is wrong, or it
-    says what no rmqctl writes. Readers go on without it where they can; 'store repair' makes it
-    again of what else tells the same.
+    """Error. A file of rmqctl's own (below rmqctl/) cannot be read: its check sum is wrong, or its
+    content is one that no rmqctl writes. Readers go on without it where they can; 'store repair'
+    rebuilds it from other sources.
     """
     OWN_FILE_TORN = "OWN_FILE_TORN"
     """Info. A line in a file of rmqctl's own is not whole: its writer was killed while it wrote, or
     the disk was full. Readers pass over it.
     """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
-    """Info. A topic has queues but does not stand in topics.json: clients of a Java broker cannot
+    """Info. A topic has queues but is not in topics.json: clients of a Java broker cannot
     read it. Creating the topic makes it known.
     """
     QUEUE_NOT_READ = "QUEUE_NOT_READ"
@@ -238,26 +239,26 @@ class Code(StrEnum):
     """
     FOREIGN_FILE = "FOREIGN_FILE"
     """Info, an error where it keeps writers out. A file has a name that no file of a store has:
-    rmqctl leaves it alone, a Java broker may refuse to start beside it. Or something else stands in
-    the place of a file or folder of the store.
+    rmqctl ignores it, a Java broker may refuse to start with it. Or something else is in the place
+    of a file or folder of the store.
     """
     FILE_NOT_WRITABLE = "FILE_NOT_WRITABLE"
-    """Warning. A file or folder cannot be written by the store's owner, or by this user: what
-    needs it is refused. Give it to the owner of the store folder (chown).
+    """Warning. A file or folder cannot be written by the store's owner, or by this user: writes
+    that need it are refused. Give it to the owner of the store folder (chown).
     """
     NOT_COVERED = "NOT_COVERED"
     """Info. The store has parts that rmqctl does not read; they were not checked."""
 
 
 AS_SENT = frozenset({Code.BODY_UNREADABLE, Code.BODY_EMPTY})
-"""Warnings about what senders have stored: the store is whole, and there is nothing to mend."""
+"""Warnings about what senders have stored: the store is whole, and nothing needs repair."""
 
 
 class Finding(NamedTuple):
-    """One thing found. ``file`` is relative to the store, ``position`` a byte in it or None.
+    """One finding. ``file`` is relative to the store, ``position`` a byte in it or None.
 
-    ``what`` was found, which ``effect`` it has on users, and what would ``fix`` it ("" if nothing
-    has to be done).
+    ``what`` was found, its ``effect`` on users, and the command or action to ``fix`` it ("" if
+    nothing has to be done).
     """
 
     code: Code
@@ -271,7 +272,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class Checked:
-    """How much was looked at."""
+    """How much was checked."""
 
     records: int = 0
     units: int = 0
@@ -285,8 +286,8 @@ class Report:
     """Outcome of a check: ``ok`` means no finding of severity error.
 
     At most ``max_findings`` are kept; ``left_out`` counts the rest. ``log_end`` is the commit log
-    offset up to which the store was looked at: a later check may start there. ``finished_to``, if
-    it is larger, is where the log ends once somebody opens the store for writing; 0 if one has.
+    offset up to which the store was checked: a later check may start there. ``finished_to``, if it
+    is larger, is the log's end after the next opening for writing; 0 if it is open.
     """
 
     checked: Checked = field(default_factory=Checked)
@@ -304,7 +305,7 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether there is nothing to mend at all."""
+        """Whether nothing needs repair."""
         as_sent = sum(finding.code in AS_SENT for finding in self.findings)
         return self.errors == 0 and self.warnings == as_sent
 

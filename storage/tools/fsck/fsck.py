@@ -1,7 +1,7 @@
 """One check of a whole store: log, queues, index, checkpoint, offsets, settings.
 
 Reads only, takes no lock, and may run beside writers: it notes the log's end first and the queues'
-ends after it, and looks at nothing whose record ends behind that. Memory does not grow with the
+ends after it, and ignores everything whose record ends after that. Memory does not grow with the
 store: the log is read in blocks of some ten thousand records.
 """
 
@@ -49,7 +49,7 @@ MAX_FINDINGS = 10_000
 
 
 class Part(StrEnum):
-    """What can be checked by itself."""
+    """A part that can be checked alone."""
 
     LOG = "log"
     QUEUE = "queue"
@@ -76,20 +76,20 @@ def fsck(
 
     ``only`` chooses parts; queues and index are compared with the log, so it is read for them too.
     ``topics`` limits findings about queues and index to some topics. ``start`` is a commit log
-    offset; the log is read from the file that holds it. ``check_crc`` False spares the bodies;
-    ``fast`` reads no log through, only files, ends and samples (see :mod:`.samples`); ``jobs``
-    counts processes that share the log (a program that runs threads does it alone). The report is
-    the same for any number of them.
-    ``progress`` is called with bytes done and bytes in all, ``on_finding`` with each finding, as
-    it comes on a store of rmqctl's writers, else at the end. ``check_broker`` raises ValueError for
+    offset; the log is read from the file that holds it. ``check_crc`` False skips the bodies;
+    ``fast`` reads only files, ends and samples, not the whole log (see :mod:`.samples`); ``jobs``
+    is the number of processes that divide the log (a program with threads does it alone). The
+    report is the same for any number of them. ``progress`` is called with bytes done and bytes in
+    all, ``on_finding`` with each finding: as it comes in a store of rmqctl's writers, else at the
+    end. ``check_broker`` raises ValueError for
     settings of a broker that none can have. Raises OSError if the device fails.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
     wanted = None if topics is None else frozenset(topics)
     check_crc = check_crc and Part.LOG in parts
     while True:
-        # Without the page a record is seen before its unit is there. If rmqctl's writers came
-        # while the store was looked at like that, it has a page now: look again.
+        # Without the shared state a record may be read before its unit exists. If a writer of
+        # rmqctl came meanwhile, the store has a shared state now: check again.
         has_shared_state = view.has_shared_state
         told: list[Finding] = []
         tell = on_finding if on_finding is None or has_shared_state else told.append
@@ -128,7 +128,7 @@ class _Run:
         self.report = Report()
         self.check_broker: BrokerCheck | None = None
         self._topics = TopicNames()
-        self._if_quiet: list[Finding] = []  # findings that hold only if nobody wrote meanwhile
+        self._if_quiet: list[Finding] = []  # findings that hold only if no process wrote meanwhile
         self._queues: QueueCheck | None = None
         self._index: IndexCheck | None = None
         self._keys_from = 0
@@ -171,7 +171,7 @@ class _Run:
         if Part.LOG in self._parts:
             if isinstance(bounds, ScanBounds):
                 missing = missing_log(self._files, view.config, tails_of(self._files))
-            if live and missing is not None:  # what is in flight lies in files that are there
+            if live and missing is not None:  # records being written lie in existing files
                 self.emit(missing_files(view, missing, "", self._told))
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)
@@ -218,8 +218,8 @@ class _Run:
                 self.emit(finding)
 
     def let_go(self) -> None:
-        """Have the files unmapped now, not when the garbage collector comes by: what has them
-        mapped tells its findings here, so both know each other."""
+        """Unmap the files now, not at the next garbage collection: the objects that map them report
+        their findings here, so both refer to each other."""
         self._queues = self._index = None
 
     def emit(self, finding: Finding) -> None:
@@ -253,7 +253,8 @@ class _Run:
     # -- parts --------------------------------------------------------------------------------
 
     def _emit_files(self) -> None:
-        """Tell of files what the walk through the log has not told with what it means."""
+        """Report findings of files that the walk through the log has not reported with their
+        meaning."""
         for finding in self._of_files:
             if finding.file not in self._told.files:
                 self.emit(finding)
@@ -285,7 +286,7 @@ class _Run:
         )
 
     def _is_filled(self, key: tuple[str, int], start: int, end: int) -> bool:
-        """Whether readers make up for the units between two offsets, from the log."""
+        """Whether readers replace the units between two offsets by reading the log."""
         bounds = self._view.bounds
         if not isinstance(bounds, ScanBounds):
             return False
@@ -302,7 +303,8 @@ class _Run:
         live: bool,
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        """Read the log with what is held against it, alone or with others, and tell of it."""
+        """Read the log with all comparisons, in this process or several, and report the
+        findings."""
         ext, deleted = ConsumeQueueExt(self._files), self._deleted()
         with_queues = Part.QUEUE in self._parts
         if Part.INDEX in self._parts and self._view.config.message_index_enable:
@@ -388,14 +390,15 @@ class _Run:
             self._index.finish(walk.index)
 
     def _deleted(self) -> DeletedTopics:
-        """Deleted topics; of a damaged list, which is named, what else tells of them."""
+        """Deleted topics; if their list is damaged, it is reported, and they come from other
+        sources."""
         try:
             return read_deleted_topics(self._view.root)
         except CorruptFileError:
             return salvaged_deleted_topics(self._view)
 
     def _written_units(self) -> dict[tuple[str, int], int]:
-        """Queue ends by the files, with units behind the log's end."""
+        """Queue ends by the files, with units past the log's end."""
         return {
             (tail.key.topic, tail.key.queue_id): tail.next_offset for tail in tails_of(self._files)
         }
@@ -416,4 +419,4 @@ def _is_its_rest(finding: Finding, lost: Finding) -> bool:
 
 
 def _ignore(finding: Finding) -> None:
-    """Drop findings of a part that was not asked for."""
+    """Drop findings of a part that was not requested."""

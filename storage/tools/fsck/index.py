@@ -1,7 +1,7 @@
 """Checking the key index: each file in itself, and its entries against the records of the log.
 
-What is wrong with a file is one finding: the cause, then what follows. Keys that are missing where
-a damaged file had them are part of it.
+All problems of a file are one finding: the cause, then its effects. Keys that are missing where a
+damaged file had them are part of it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ORDER: Final = (
     Code.INDEX_CHAIN_BROKEN,
     Code.INDEX_TIME_WRONG,
 )
-"""Causes before what follows from them."""
+"""Causes before their effects."""
 
 
 class IndexCheck:
-    """Checks all index files, each in itself, and says what a comparison with the log has found.
+    """Checks all index files, each in itself, and reports the comparison with the log.
 
-    ``live``: somebody is writing, so the newest file may be ahead of itself for a moment. What only
-    holds if nobody begins to write meanwhile goes to ``emit_if_quiet``.
+    ``live``: a process is writing, so the newest file may be ahead of itself for a moment. Findings
+    that hold only if no process begins to write meanwhile go to ``emit_if_quiet``.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class IndexCheck:
         self._emit_if_quiet = emit_if_quiet
         self._told = told
         self.files: list[IndexFile] = []
-        """Those that are mapped, after :meth:`load`."""
+        """The mapped files, after :meth:`load`."""
         self.past_end: list[Finding] = []
-        """Findings of keys behind the log's end, which mean nothing while somebody is writing."""
+        """Findings of keys past the log's end; ignored while a process is writing."""
 
     # -- each file in itself ------------------------------------------------------------------
 
     def load(self) -> None:
-        """Map the files and see where their entries lie."""
+        """Map the files and find their ranges of entries."""
         folder = self._root / INDEX
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
         usual = self._config.index_file_size
@@ -93,13 +93,13 @@ class IndexCheck:
             self.files.append(file)
 
     def check_files(self) -> None:
-        """Check what each file says about itself; after :meth:`load`, which is quicker."""
+        """Check each file's header against its content; after :meth:`load`, which is quicker."""
         for number, file in enumerate(self.files):
             past_end = file.check(self._log_min, self._log_end)
             if number:
                 _check_sequence(self.files[number - 1], file)
             if past_end and not self._live:
-                what = f"{past_end} keys are of records behind the log's end"
+                what = f"{past_end} keys are of records past the log's end"
                 problem = Problem(
                     Code.INDEX_BEHIND_END, None, what, "queries by key find nothing there"
                 )
@@ -129,7 +129,7 @@ class IndexCheck:
             if first is not None and not (only_first and self._begins_anew(number, missing)):
                 what = f"{notes.late} keys have a wrong time"
                 place = file.position(first)
-                effect = "queries by key and time go astray"
+                effect = "queries by key and time give wrong results"
                 file.problems.append(Problem(Code.INDEX_TIME_WRONG, place, what, effect))
             newest = file is self.files[-1]
             if file.problems:
@@ -148,7 +148,7 @@ class IndexCheck:
             count, first = sum(map(len, wrong)), min(int(part.min()) for part in wrong)
             what = f"{count} keys belong to no record"
             place = file.position(first)
-            effect = "queries by key go astray"
+            effect = "queries by key find wrong places"
             file.problems.append(Problem(Code.INDEX_ENTRY_WRONG, place, what, effect))
 
     def _range(self, number: int) -> tuple[int, int]:
@@ -164,7 +164,7 @@ class IndexCheck:
         return begin, end
 
     def _begins_anew(self, number: int, missing: Longs) -> bool:
-        """Whether the file before this one is missing: then nobody knows its first key's time."""
+        """Whether the file before this one is missing: then its first key's time is unknown."""
         if not number:
             return False
         begin, end = self.files[number - 1].header[3], self.files[number].header[2]
@@ -189,7 +189,7 @@ class IndexCheck:
         )
 
     def _report(self, name: str, problems: list[Problem], emit: Emit) -> None:
-        """One finding of all that is wrong with a file."""
+        """Make one finding of all problems of a file."""
         if len(problems) > 1:
             problems.sort(key=lambda problem: _ORDER.index(problem.code))
         cause = problems[0]
@@ -208,7 +208,7 @@ class IndexCheck:
 
 
 def _check_sequence(before: IndexFile, file: IndexFile) -> None:
-    """A file begins where the one before it ends, or later: queries stop where one is too old."""
+    """A file begins where the one before it ends, or later: queries stop at one that is too old."""
     if before.problems or not file.header_sound or before.count < 2 or file.count < 2:
         return
     begin, end = file.header.begin_phy_offset, before.header.end_phy_offset

@@ -1,7 +1,7 @@
 """Comparing blocks of records with the entries of the key index.
 
-What is found is collected for one part of the log after the other, maybe by several processes, and
-put together in the order of the log (:meth:`IndexComparison.absorb`).
+Results are collected for one part of the log after the other, maybe by several processes, and
+combined in the order of the log (:meth:`IndexComparison.absorb`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_WRONG: Final = 1 << 20
 
 
 class EntryNotes:
-    """What is wrong with the entries of one file."""
+    """Problems of the entries of one file."""
 
     def __init__(self) -> None:
         self.wrong: list[tuple[Longs, Longs]] = []
@@ -39,9 +39,9 @@ class EntryNotes:
         self.first_late: int | None = None
         """The first of them."""
         self.begins_late = False
-        """Whether the first entry says something else than how long before the last file ended."""
+        """Whether the first entry has another time than the distance from the last file's end."""
         self.header_wrong: list[str] = []
-        """In what the header contradicts the records."""
+        """Contradictions between the header and the records."""
 
     def note_wrong(self, numbers: Longs, offsets: Longs) -> None:
         """Note entries that belong to no record."""
@@ -55,7 +55,7 @@ class EntryNotes:
         self.first_late = first if self.first_late is None else min(first, self.first_late)
 
     def absorb(self, other: EntryNotes) -> None:
-        """Add what was noted later."""
+        """Add later results."""
         for wrong in other.wrong:
             self.note_wrong(*wrong)
         if other.first_late is not None:
@@ -65,7 +65,7 @@ class EntryNotes:
 
 
 class IndexPart(NamedTuple):
-    """What was found in a part of the log; ``notes`` has an item for each file."""
+    """Results of a part of the log; ``notes`` has an item for each file."""
 
     notes: list[EntryNotes]
     missing: list[Longs]
@@ -73,7 +73,7 @@ class IndexPart(NamedTuple):
 
 
 class IndexComparison:
-    """Looks for the keys of records among the entries of ``files``, block by block.
+    """Looks up the keys of records among the entries of ``files``, block by block.
 
     Records from the log offset ``keys_from`` on may be without keys. ``live``: the newest file may
     be ahead of its header.
@@ -104,11 +104,11 @@ class IndexComparison:
         """How many keys are missing, also where there are too many to keep."""
 
     def part(self) -> IndexPart:
-        """What was found, for the comparison that goes on in front of it."""
+        """The results, for the comparison of the part before."""
         return IndexPart(self.notes, self.missing, self.missing_keys)
 
     def absorb(self, part: IndexPart) -> None:
-        """Go on behind what was found in the part of the log that follows."""
+        """Add the results of the part of the log that follows."""
         for own, other in zip(self.notes, part.notes, strict=True):
             own.absorb(other)
         for missing in part.missing:
@@ -116,9 +116,9 @@ class IndexComparison:
         self.missing_keys += part.missing_keys - sum(map(len, part.missing))
 
     def compare(self, block: RecordBatch, unsure: Mask) -> None:
-        """Look for the keys of a block's records, and for entries that no record has.
+        """Look up the keys of a block's records, and find entries that no record has.
 
-        Those of ``unsure`` records are let be: nobody knows which keys they had.
+        Those of ``unsure`` records are ignored: their keys are unknown.
         """
         offset = block.offset
         owners, hashes = block.index_keys(unsure)
@@ -169,7 +169,7 @@ class IndexComparison:
         known: NDArray[np.bool_],
         times: Longs,
     ) -> None:
-        """Compare what is said beside offset and hash; ``times`` are those of the records of the
+        """Compare fields other than offset and hash; ``times`` are those of the records of the
         ``known`` ones."""
         file, notes = self._files[number], self.notes[number]
         known = known & (entries["key_hash"] >= 0)
@@ -196,7 +196,8 @@ class IndexComparison:
             notes.note_late(int(late.sum()), int(numbers[late][0]))
 
     def _begins_late(self, number: int, seconds: int, time: int) -> bool:
-        """Whether a file's first key does not say how long before it the last file ended."""
+        """Whether a file's first key has another time than its distance from the last file's
+        end."""
         if not number:
             return self._log_min == 0 and seconds != 0
         before = self._files[number - 1].header.end_timestamp
@@ -224,6 +225,6 @@ class IndexComparison:
 
 
 def _found(expected: Longs, keys: Longs) -> Longs:
-    """Where each of some keys stands in ``expected``, which ascends, if it is there."""
+    """The index of each key in ``expected``, which ascends, if it is there."""
     at = np.searchsorted(expected, keys)
     return np.minimum(at, max(0, len(expected) - 1))

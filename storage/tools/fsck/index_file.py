@@ -1,4 +1,4 @@
-"""One file of the key index, mapped, and what it says about itself."""
+"""One file of the key index, mapped, and its own consistency."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLOCK: Final = 1 << 17
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with a file, and the byte of it."""
+    """One problem of a file, and its byte."""
 
     code: Code
     position: int | None
@@ -39,14 +39,14 @@ class Problem(NamedTuple):
 
 
 class IndexFile:
-    """One index file. ``live``: somebody may be writing it, so it may be ahead of itself."""
+    """One index file. ``live``: a process may be writing it, so it may be ahead of itself."""
 
     def __init__(self, path: Path, config: StoreConfig, *, live: bool) -> None:
         self.name = path.name
         self.live = live
         self.problems: list[Problem] = []
         with path.open("rb") as opened:
-            # What lies behind the length of an index file is nobody's, and may be gigabytes.
+            # Bytes past the length of an index file are unused, and may be gigabytes.
             length = min(path.stat().st_size, config.index_file_size)
             self._map = mmap.mmap(opened.fileno(), length, access=mmap.ACCESS_READ)
         view = memoryview(self._map)
@@ -55,14 +55,14 @@ class IndexFile:
         head = self._map[:INDEX_HEADER_SIZE].ljust(INDEX_HEADER_SIZE, b"\0")  # it may be cut
         self.header = IndexHeader.unpack_from(head)
         self.whole = len(self._map) >= config.index_file_size
-        """Whether it is as long as readers want it; a shorter one is not searched."""
+        """Whether it has the length that readers need; a shorter one is not searched."""
         self.slots: NDArray[Any] = np.zeros(0, ">i4")
         self.entries: NDArray[Any] = np.zeros(1, _ENTRY)
         if self.whole:
             count = self.header.next_entry
             if live:
                 self._read_slots()
-                # A writer stores entries, then slots, then the count: what a slot names is whole.
+                # A writer stores entries, then slots, then the count: slots name whole entries.
                 named = int(self.slots.max(initial=0))
                 count = max(count, 1 + named if named < self._max_entries else 0)
             start = entry_position(self._slots, 0)
@@ -70,7 +70,7 @@ class IndexFile:
             self.entries = np.frombuffer(view, _ENTRY, count, start)
         self.ordered = True
         self.wrong: list[tuple[Longs, Longs]] = []
-        """Numbers and log offsets of entries that lie where no record of theirs can be."""
+        """Numbers and log offsets of entries outside of the log's range."""
         self._order: Longs | None = None  # made when entries of a damaged file have to be sorted
         self._sorted: Longs | None = None
 
@@ -81,12 +81,12 @@ class IndexFile:
 
     @property
     def header_sound(self) -> bool:
-        """Whether what the header says of the file's offsets can be believed."""
+        """Whether the header's log offsets are plausible."""
         bad = (Code.INDEX_HEADER_WRONG, Code.INDEX_FILE_LENGTH)
         return self.whole and not any(problem.code in bad for problem in self.problems)
 
     def position(self, number: int) -> int:
-        """Where an entry lies."""
+        """The position of an entry."""
         return entry_position(self._slots, number)
 
     def between(self, start: int, end: int) -> tuple[Longs, NDArray[Any]]:
@@ -105,10 +105,10 @@ class IndexFile:
     def _read_slots(self) -> None:
         self.slots = np.frombuffer(self._map, ">i4", self._slots, INDEX_HEADER_SIZE).copy()
 
-    # -- what it says about itself ------------------------------------------------------------
+    # -- its own consistency ------------------------------------------------------------
 
     def check(self, log_min: int, log_end: int) -> int:
-        """Look for what contradicts itself; gives the number of keys behind the log's end."""
+        """Find contradictions; gives the number of keys past the log's end."""
         if self.whole and not self.live:
             self.slots = np.frombuffer(self._map, ">i4", self._slots, INDEX_HEADER_SIZE)
         self._check_header()
@@ -118,7 +118,7 @@ class IndexFile:
         return self._check_range(log_min, log_end)
 
     def look_at_order(self) -> None:
-        """Whether the entries ascend in the log; before :meth:`between`."""
+        """Check whether the entries ascend in the log; before :meth:`between`."""
         last = -1
         for start in range(1, self.count, _BLOCK):
             offsets = self.entries["offset"][start : start + _BLOCK].astype(np.int64)
@@ -144,14 +144,14 @@ class IndexFile:
             self.header_wrong("; ".join(found))
 
     def _has_more(self) -> bool:
-        """Whether a slot leads to an entry behind those that the header counts."""
+        """Whether a slot leads to an entry after those that the header counts."""
         if not self.whole or self.count >= self._max_entries:
             return False
         start, end = self.position(self.count), self.position(self.count + 1)
         return any(self._map[start:end]) and int(self.slots.max(initial=0)) >= self.count
 
     def header_wrong(self, what: str) -> None:
-        """Note what is wrong with the header."""
+        """Note a problem of the header."""
         effect = "queries by key may miss messages, and new keys may overwrite old ones"
         self.problems.append(Problem(Code.INDEX_HEADER_WRONG, 0, what, effect))
 
@@ -167,7 +167,7 @@ class IndexFile:
         self._look_at_chains()
 
     def _look_at_chains(self) -> None:
-        """The same with NumPy; tells what is wrong."""
+        """The same with NumPy; reports the problems."""
         count, slots = self.count, self._slots
         reached = np.zeros(count, np.uint8)
         broken = 0
@@ -195,7 +195,7 @@ class IndexFile:
             broken += _note(numbers[sound][other], unlike, self.position)
             np.add.at(reached, previous[sound], 1)
         lone = reached[1:] == 0 if self.live else reached[1:] != 1
-        if self.live:  # what is not linked yet is of a batch that is being put
+        if self.live:  # unlinked entries are of a batch that is being put
             lone &= np.arange(1, count) < self.header.next_entry
         missed: list[int] = []
         broken += _note(np.flatnonzero(lone) + 1, missed, self.position)
@@ -206,7 +206,7 @@ class IndexFile:
             self.problems.append(Problem(Code.INDEX_CHAIN_BROKEN, place, what, effect))
 
     def _check_range(self, log_min: int, log_end: int) -> int:
-        """Keys of deleted records come first, those behind the log's end last."""
+        """Keys of deleted records come first, those past the log's end last."""
         if self.ordered:
             return max(0, self.count - _bisect(self.entries["offset"], log_end))
         past_end = 0
@@ -232,14 +232,14 @@ class IndexFile:
 
 
 def _note(numbers: Longs, places: list[int], position: Any) -> int:
-    """Keep the place of the first of some broken links; gives how many there are."""
+    """Keep the position of the first of some broken links; gives how many there are."""
     if len(numbers) and not places:
         places.append(position(int(numbers[0])))
     return len(numbers)
 
 
 def _bisect(offsets: NDArray[Any], wanted: int) -> int:
-    """First entry at or behind a log offset; entry 0 is unused. NumPy's search copies the lot."""
+    """First entry at or after a log offset; entry 0 is unused. NumPy's search copies the array."""
     low, high = 1, len(offsets)
     while low < high:
         middle = (low + high) // 2

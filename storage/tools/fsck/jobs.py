@@ -1,7 +1,7 @@
-"""Processes that share the parts of the log among them, and give back what they found in each.
+"""Processes that divide the parts of the log among them, and return the results of each.
 
-They are forked, so that they have what the check has read and begin at once. Whoever is free takes
-the next part, this process too.
+They are forked, so that they have the check's data and begin at once. A free process takes the next
+part, this process too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Work = Callable[[LogRange], WalkPart | None]
 
 _TICKET: Final = Struct("=i")
 _SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
-"""Those that a program may turn into exceptions."""
+"""Signals that a program may turn into exceptions."""
 
 
 def can_fork() -> bool:
@@ -35,7 +35,7 @@ def can_fork() -> bool:
 
 
 class LogJobs:
-    """``jobs`` processes beside this one, begun when this is made; a context manager that ends
+    """``jobs`` processes beside this one, started when this is made; a context manager that ends
     them."""
 
     def __init__(self, pieces: list[LogRange], work: Work, jobs: int) -> None:
@@ -43,7 +43,7 @@ class LogJobs:
         self._work = work
         self._found: dict[int, WalkPart | None] = {}
         self._running: dict[Connection, ForkProcess] = {}
-        # One number for each part: whoever reads it has the part.
+        # One number for each part: the process that reads it has the part.
         self._tickets, tickets = os.pipe()
         os.write(tickets, b"".join(map(_TICKET.pack, range(len(pieces)))))
         os.close(tickets)
@@ -67,7 +67,7 @@ class LogJobs:
             theirs.close()
 
     def parts(self) -> Iterator[tuple[LogRange, WalkPart | None]]:
-        """What was found in each part, in the order of the log; None where it is to be walked anew.
+        """The results of each part, in the order of the log; None where the caller must walk it.
 
         Raises ChildProcessError if a process died, and OSError where one could not read.
         """
@@ -84,7 +84,7 @@ class LogJobs:
         return _TICKET.unpack(data)[0] if data else None
 
     def _take(self, *, wait_for_one: bool) -> None:
-        """Take what the others have found by now."""
+        """Collect the results of other processes so far."""
         for answers in wait(list(self._running), None if wait_for_one else 0):
             assert isinstance(answers, Connection)
             try:
@@ -107,12 +107,12 @@ class LogJobs:
             raise ChildProcessError(f"a process of the check died (exit code {process.exitcode})")
 
     def _serve(self, answers: Connection, theirs: Connection) -> None:
-        """The life of another process."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who waits for us
+        """Main function of another process."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         theirs.close()
-        for other in self._running:  # so that a write fails when the one who reads is gone
+        for other in self._running:  # so that a write fails after the reader has ended
             other.close()
         with suppress(BrokenPipeError):
             try:

@@ -1,4 +1,4 @@
-"""Checking the log: every record whole, in its place, one behind the other to the end."""
+"""Checking the log: every record whole, in its place, in sequence to the end."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Emit = Callable[[Finding], None]
 
 _MAX_EXAMPLES: Final = 8
-_BACK: Final = "searching by time may land beside the right message there"
+_BACK: Final = "a search by time may give a wrong message there"
 
 
 class LogCheck:
     """Walks the log from ``start`` to ``log_end`` and gives its records in blocks.
 
-    Places that are named in a finding are noted in ``told``; None if findings are dropped. The walk
-    may go on where that through another part has ended (:meth:`absorb`).
+    Places that a finding names are noted in ``told``; None if findings are dropped. The walk may go
+    on where a walk through another part has ended (:meth:`absorb`).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LogCheck:
         self.start = start
         """Commit log offset that the walk begins at."""
         self.position = start
-        """Behind what the walk has seen."""
+        """The log offset up to which was walked."""
         self._last_record: int | None = None
         self._check_crc = check_crc
         self._told = told or Reported()
@@ -69,7 +69,7 @@ class LogCheck:
         self._last_timestamp = 0
         self._back_steps = 0
         self.last_store_timestamp = 0
-        """Store time of the newest record seen (ms)."""
+        """Store time of the newest record (ms)."""
         self._replaced: list[int] = []
         self._empty: list[int] = []
 
@@ -87,10 +87,10 @@ class LogCheck:
         )
 
     def blocks(self, until: int) -> Iterator[tuple[RecordBatch, Mask]]:
-        """Give whole records in log order and those of them whose tags and keys nobody knows any
-        more; emits findings on the way.
+        """Give whole records in log order and those of them whose tags and keys are unknown; emits
+        findings on the way.
 
-        Ends at ``until`` where a record begins there, else behind what goes over it.
+        Ends at ``until`` where a record begins there, else after the record that covers it.
         """
         while self.position < until:
             walk = LogWalk(
@@ -114,14 +114,14 @@ class LogCheck:
                 else:
                     self._not_records(stretch)
             self.position, self._last_record = walk.position, walk.last_record
-            if self.position < until:  # nothing follows that the walk could go on with
+            if self.position < until:  # no record follows that the walk could go on with
                 start, file_size = self.position, self._log.file_size
                 past_end = min(self._log_end, start - start % file_size + file_size)
                 self._lost(start, past_end - start, walk.stop_reason)
                 self.position, self._last_record = past_end, None
 
     def part(self) -> LogPart:
-        """What was found from ``start`` up to here, for the walk that goes on in front of it."""
+        """The results from ``start`` up to here, for the walk through the part before."""
         return LogPart(
             start=self.start,
             end=self.position,
@@ -140,10 +140,10 @@ class LogCheck:
         )
 
     def absorb(self, part: LogPart) -> bool:
-        """Go on behind a part that another walk has seen.
+        """Add a part that another walk has checked.
 
-        False, with nothing changed, where this walk might have found something else in it: where
-        it does not come to the part's beginning, or what is here and what is there may be one.
+        False, with nothing changed, where this walk might have found something else in it: where it
+        does not reach the part's beginning, or findings of both may be one.
         """
         if part.start != self.position or not part.begins_well:
             return False
@@ -166,7 +166,7 @@ class LogCheck:
         return True
 
     def finish(self) -> None:
-        """Tell what is only known when all has been seen."""
+        """Report what is only known after the whole walk."""
         self._end_misplaced()
         if self._replaced:
             count = len(self._replaced)
@@ -189,7 +189,7 @@ class LogCheck:
                 if count > 1
                 else "the message has an empty body",
                 "RocketMQ's consumers fail at such a message: what they pull with it never reaches "
-                "a listener, and the progress of their groups stands there until it is moved",
+                "a listener, and the progress of their groups stays there until it is moved",
                 "",
                 Severity.WARNING,
             )
@@ -276,7 +276,8 @@ class LogCheck:
         self.last_store_timestamp = max(self.last_store_timestamp, int(times.max()))
 
     def _misplaced_record(self, offset: int, size: int, claimed: int) -> None:
-        """Note a record that says it lies elsewhere; neighbours that are as far off are one."""
+        """Note a record that names another place; neighbours at the same distance are one
+        finding."""
         self._has_misplaced = True
         self._told.add(offset, offset + size)
         first, end, off, count = self._misplaced
@@ -373,7 +374,7 @@ class LogCheck:
             code, what = (
                 Code.LOG_FILE_LENGTH,
                 f"the file has {file.length} bytes, those of this store {file_size}; "
-                "what lay behind is lost",
+                "what came after is lost",
             )
         self._told.files.add(self._path(start - position))
         self._at_record(

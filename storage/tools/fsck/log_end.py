@@ -1,4 +1,4 @@
-"""Checking what lies behind the log's end; means nothing while somebody is writing."""
+"""Checking what lies past the log's end; the results are valid only while no process writes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TAIL_BYTES: Final = 1 << 16
 
 
 class LogEndCheck:
-    """Looks at the rest of the log's last file and at the files behind it.
+    """Checks the rest of the log's last file and the files after it.
 
-    ``closed``: the store was closed cleanly, so nothing should be there. What names the log's end,
-    and the files whose length is told with it, is noted in ``told``.
+    ``closed``: the store was closed cleanly, so nothing should be there. A finding that names the
+    log's end, and files whose length is reported with it, are noted in ``told``.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LogEndCheck:
         self._closed = closed
 
     def look(self, finished_to: int) -> None:
-        """Tell what lies there; up to ``finished_to`` records will be taken in."""
+        """Report what lies there; records up to ``finished_to`` will be taken in."""
         position = self._log_end % self._log.file_size
         first = self._log_end - position
         if finished_to > self._log_end:
@@ -49,7 +49,7 @@ class LogEndCheck:
                 self._later(later)
 
     def _rest(self, first: int, position: int) -> None:
-        """What follows the last record in its file."""
+        """Check the bytes after the last record in its file."""
         file = self._log.at(first)
         if file is None or not any(file.map[position : position + _TAIL_BYTES]):
             return
@@ -58,7 +58,7 @@ class LogEndCheck:
             return
         self._told.tail = True
         size = self._log.file_size
-        what = f"behind the last whole record: {found.reason or 'left-over bytes'}"
+        what = f"after the last whole record: {found.reason or 'left-over bytes'}"
         code = Code.LOG_TORN_TAIL
         effect = "a message that was being written here is lost; recovery cuts it off"
         fix = "rmqctl store repair, or open the store for writing: that recovers it"
@@ -72,7 +72,7 @@ class LogEndCheck:
         self._tell(code, first + position, what, effect, fix, severity)
 
     def _later(self, first: int) -> None:
-        """One of the files behind the one with the last record."""
+        """Check one of the files after the one with the last record."""
         file = self._log.at(first)
         if file is None:
             return
@@ -87,12 +87,12 @@ class LogEndCheck:
             )
             return
         surely = self._closed and self._begins_with_record(first)
-        # Where the log's end itself is damaged, what queues and index know of it says more.
+        # Where the log's end itself is damaged, findings of queues and index say more.
         self._told.tail |= surely or first > self._log_end
         self._tell(
             Code.LOG_BEHIND_END,
             first,
-            "a file behind the log's end holds bytes",
+            "a file past the log's end holds bytes",
             "recovery leaves them out; a Java broker deletes the file",
             "rmqctl store repair, or open the store for writing: that sets it aside",
             Severity.ERROR if surely else Severity.WARNING,
@@ -103,8 +103,8 @@ class LogEndCheck:
         self._tell(
             Code.LOG_NOT_TAKEN_IN,
             self._log_end,
-            f"{end - self._log_end} bytes of whole records behind the end that is known",
-            "nobody reads them yet, nobody had an acknowledgement",
+            f"{end - self._log_end} bytes of whole records past the known end",
+            "no reader sees them yet, and none was acknowledged",
             "open the store for writing: that takes them in",
             Severity.INFO,
         )

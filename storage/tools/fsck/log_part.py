@@ -1,4 +1,4 @@
-"""What is handed on when the log is checked in parts, and how it is divided."""
+"""Parts of the log: how it is divided for a check, and the results of a part."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LogRange = tuple[int, int]
 _LARGEST: Final = 64 << 20
 _MOST_PARTS: Final = 4096
 _PARTS_EACH: Final = 16
-"""Parts for each process: so many that no process waits long for the last one."""
+"""Parts for each process: enough that no process waits long for the last one."""
 _WINDOW: Final = 8 << 20
-"""How far a record is looked for; none is so long."""
+"""How far a record is searched for; none is so long."""
 _MAGICS: Final = tuple(
     magic.to_bytes(4, "big", signed=True) for magic in (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 )
 
 
 class LogPart(NamedTuple):
-    """What the walk through a part of the log has found; it ends at ``end`` or beyond."""
+    """Results of the walk through a part of the log; it ends at ``end`` or beyond."""
 
     start: int
     end: int
@@ -49,8 +49,8 @@ class LogPart(NamedTuple):
 def split_log(log: ReadOnlyFiles, start: int, log_end: int, jobs: int) -> list[LogRange]:
     """Divide [start, log_end) for some processes, where records begin.
 
-    A place that only looks like a record costs time, as no walk through the part before it will end
-    there; nothing else depends on it.
+    A place that only looks like a record costs time, because no walk through the part before it
+    will end there; nothing else depends on it.
     """
     length = log_end - start
     least = -(-length // _MOST_PARTS)
@@ -64,7 +64,7 @@ def split_log(log: ReadOnlyFiles, start: int, log_end: int, jobs: int) -> list[L
 
 
 def _record_at_or_after(log: ReadOnlyFiles, offset: int, log_end: int) -> int | None:
-    """Where a whole record that knows its place begins; None if none does nearby."""
+    """Where a whole record with the right offset begins; None if none does nearby."""
     position = offset % log.file_size
     first = offset - position
     file = log.at(first)

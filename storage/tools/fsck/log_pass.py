@@ -1,4 +1,4 @@
-"""One way through a part of the log: its records, their units and their keys."""
+"""One walk through a part of the log: its records, their units and their keys."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .log_part import LogPart, LogRange
 from .queue_compare import QueueComparison, QueuePart
 
 MOST_FINDINGS: Final = 1000
-"""Findings of one part that are handed on; a part with more is walked by the one who tells."""
+"""Findings of one part that are passed on; the reporting process walks a part with more."""
 
 
 class WalkPart(NamedTuple):
-    """What was found in a part of the log, small and to be pickled."""
+    """Results of a part of the log, small and to be pickled."""
 
     findings: list[Finding]
     log: LogPart
@@ -25,7 +25,7 @@ class WalkPart(NamedTuple):
 
 
 class LogPass:
-    """Checks the log and holds each block of it against queues and index; None = not wanted."""
+    """Checks the log and compares each block with queues and index; None = not wanted."""
 
     def __init__(
         self, log: LogCheck, queues: QueueComparison | None, index: IndexComparison | None
@@ -35,7 +35,7 @@ class LogPass:
         self.index = index
 
     def go(self, until: int, progress: Callable[[int], None] | None = None) -> None:
-        """Walk on to ``until``; ``progress`` is called with the log offset behind each block."""
+        """Walk on to ``until``; ``progress`` is called with the log offset after each block."""
         for block, unsure in self.log.blocks(until):
             if self.queues is not None:
                 self.queues.compare(block, unsure)
@@ -45,7 +45,7 @@ class LogPass:
                 progress(block.end)
 
     def absorb(self, part: WalkPart, emit: Callable[[Finding], None]) -> bool:
-        """Go on behind what another walk has seen; False if this one has to see it itself."""
+        """Add the results of another walk; False if this one has to walk the part itself."""
         if not self.log.absorb(part.log):
             return False
         for finding in part.findings:
@@ -58,13 +58,13 @@ class LogPass:
 
 
 class TooManyFindings(Exception):
-    """A part of the log is so damaged that its findings are not handed on."""
+    """A part of the log is so damaged that its findings are not passed on."""
 
 
 def look_at(
     piece: LogRange, begin: Callable[[int, Callable[[Finding], None]], LogPass]
 ) -> WalkPart | None:
-    """Walk through one part of the log; None if too much is wrong with it.
+    """Walk through one part of the log; None if it has too many findings.
 
     ``begin`` makes a walk that begins at a log offset and calls a function with its findings.
     """

@@ -115,7 +115,7 @@ def _recover(name: str) -> str:
 
 
 def _holds_anything(bak: Path, source: ConfigSource) -> bool:
-    """Whether something was lost: brokers write braces at least, and empty tables by name."""
+    """Whether content was lost: brokers write braces at least, and empty tables by name."""
     if source is ConfigSource.NONE:
         return True
     try:
@@ -179,7 +179,7 @@ def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Fin
 
 
 def _holds_offsets(root: Path) -> bool:
-    """Whether Java's file can be read and tells of a group."""
+    """Whether Java's file can be read and has a group."""
     try:
         return bool(load_consumer_offsets(root))
     except CorruptFileError:
@@ -192,7 +192,7 @@ def _check_offset(
     bounds = view.queue_bounds(topic, queue_id)
     if offset > bounds.max_offset:
         ahead = offset - bounds.max_offset
-        what = f"{where}: offset {offset} is {ahead} behind the queue's end, {bounds.max_offset}"
+        what = f"{where}: offset {offset} is {ahead} past the queue's end, {bounds.max_offset}"
         _found(Code.OFFSET_BEHIND_END, what, file, emit)
     elif offset < bounds.min_offset:
         what = f"{where}: offset {offset}, the first message left is {bounds.min_offset}"
@@ -200,7 +200,7 @@ def _check_offset(
 
 
 def _check_level(view: StoreView, level: int, offset: int, where: str, emit: Emit) -> None:
-    """Progress of a delay level: a broker that finds it behind the queue's end sets it there."""
+    """Progress of a delay level: a broker that finds it past the queue's end sets it there."""
     file, end = f"{CONFIG}/{DELAY_OFFSET_FILE}", view.queue_bounds(SCHEDULE_TOPIC, level - 1)[1]
     if offset <= end:
         _check_offset(view, SCHEDULE_TOPIC, level - 1, offset, where, file, emit)
@@ -213,7 +213,7 @@ def _check_level(view: StoreView, level: int, offset: int, where: str, emit: Emi
             Severity.WARNING if waiting else Severity.INFO,
             file,
             None,
-            f"{where}: offset {offset} is {offset - end} behind the queue's end, {end}",
+            f"{where}: offset {offset} is {offset - end} past the queue's end, {end}",
             f"{messages} will not be delivered" if waiting else "none: brokers set it to the end",
             "rmqctl store recover-config" if waiting else "",
         )
@@ -221,7 +221,7 @@ def _check_level(view: StoreView, level: int, offset: int, where: str, emit: Emi
 
 
 def _check_stranded(view: StoreView, saved: Mapping[int, int], emit: Emit) -> None:
-    """Messages in delay levels above the number that the settings have."""
+    """Messages in delay levels above the number in the settings."""
     delays = len(parse_delay_levels(view.config.message_delay_level))
     counts = {}
     for topic, queue_id in view.queues():

@@ -1,6 +1,7 @@
-"""Records whose unit is not in its place, and the units that are left: which belong together.
+"""Records whose unit is not in its place, and unclaimed units: which of them belong together.
 
-A record that says it is elsewhere is told from a queue whose units are elsewhere by what stands in
+A record with a wrong place is distinguished from a queue with misplaced units by what is at the
+place that the record names; a file of another log by its records, none of which a queue has.
 the place that the record claims; a file of another log by its records, none of which a queue knows.
 """
 
@@ -22,18 +23,18 @@ _MOST: Final = 1 << 21
 
 Filled = NDArray[np.bool_]
 OddRecords = tuple[QueueKey, Longs, Longs, Filled]
-"""Queue, queue offsets, log offsets, and in whose place another unit stands."""
+"""Queue, queue offsets, log offsets, and whose place another unit has."""
 
 
 class ClaimsPart(NamedTuple):
-    """What was collected in a part of the log."""
+    """Results of a part of the log."""
 
     records: list[OddRecords]
     well_in: Counter[int]
 
 
 class OrphanRecord(NamedTuple):
-    """A record without a unit in its place; ``own`` is where a unit that points at it stands."""
+    """A record without a unit in its place; ``own`` is the place of a unit that points at it."""
 
     offset: int
     key: QueueKey
@@ -42,7 +43,7 @@ class OrphanRecord(NamedTuple):
 
 
 class OrphanRecords:
-    """Collects odd records while the log is read, then the units that no record has."""
+    """Collects orphan records while the log is read, then the units that no record has."""
 
     def __init__(self, file_size: int) -> None:
         self._file_size = file_size
@@ -68,13 +69,13 @@ class OrphanRecords:
         self._well_in[offset - offset % self._file_size] += count
 
     def part(self) -> ClaimsPart:
-        """What was collected up to here, for the claims that go on in front of it."""
+        """The results up to here, for the claims of the part before."""
         records = [(self._keys[part[0]], part[1], part[2], part[3]) for part in self._parts]
         return ClaimsPart(records, self._well_in)
 
     def absorb(self, part: ClaimsPart) -> list[OddRecords]:
-        """Go on behind what was collected in the part of the log that follows; gives records of
-        it that are too many to keep."""
+        """Add the results of the part of the log that follows; gives records of it that are too
+        many to keep."""
         self._well_in.update(part.well_in)
         return [odd for odd in part.records if not self.add(*odd)]
 
@@ -90,7 +91,7 @@ class OrphanRecords:
         return True
 
     def note_units(self, key: QueueKey, numbers: Longs, units: NDArray[Any]) -> None:
-        """Look which units that no record has in its place point at one of the records."""
+        """Find unclaimed units that point at one of the records."""
         offsets, _, _ = self._table()
         filled = (units["size"] > 0) & (units["offset"] >= 0)
         places = units["offset"][filled].astype(np.int64)
@@ -100,8 +101,8 @@ class OrphanRecords:
             self._own.setdefault(int(places[row]), (key, int(numbers[filled][row])))
 
     def foreign_files(self) -> Iterator[tuple[int, int]]:
-        """First offsets of log files of which no queue knows a record but others, and how many
-        records they have."""
+        """First offsets of log files without a record in any queue although queues have others
+        there, and how many records they have."""
         offsets, _, _ = self._table()
         firsts, counts = np.unique(offsets - offsets % self._file_size, return_counts=True)
         # The first records of two files of one number lie at the same place.
@@ -112,7 +113,7 @@ class OrphanRecords:
                 yield first, count
 
     def odd(self) -> Iterator[OrphanRecord]:
-        """All odd records in the order of the log."""
+        """All orphan records in the order of the log."""
         for offset, number, queue_offset in zip(
             *(column.tolist() for column in self._table()), strict=True
         ):

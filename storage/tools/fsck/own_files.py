@@ -1,4 +1,4 @@
-"""Checking the files that rmqctl keeps beside the broker's: each can be read, or is named."""
+"""Checking the files that rmqctl keeps beside the broker's: each unreadable one is reported."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def check_own_files(
             effect = "none: the line was never finished, and readers pass over it"
         else:
             code, severity, fix = Code.OWN_FILE_DAMAGED, Severity.ERROR, "rmqctl store repair"
-            effect = "writers refuse the store, or go on without what it said"
+            effect = "writers refuse the store, or go on without its content"
         emit(Finding(code, severity, damage.file, damage.position, damage.what, effect, fix))

@@ -1,7 +1,7 @@
-"""Checking the places of a store's own files: what else stands there keeps writers out.
+"""Checking the places of a store's own files: other objects there keep writers out.
 
-Readers pass over what is no file, or none of the log's; whoever opens the store for writing stops
-at it. ``store repair`` moves it into the quarantine.
+Readers skip what is no file, or no file of the log; a process that opens the store for writing
+fails. ``store repair`` moves it into the quarantine.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .findings import Code, Finding, Severity
 Emit = Callable[[Finding], None]
 
 BY_HAND: Final = "move it away"
-"""What is left where repair itself needs the place."""
+"""The remedy where repair itself needs the place."""
 _FIX: Final = "rmqctl store repair, or move it away"
 _KEPT_OUT: Final = "the store cannot be opened for writing"
 
 
 def check_places(root: Path, emit: Emit) -> None:
-    """Look at the files and folders in the store's root that a writer needs."""
+    """Check the files and folders in the store's root that a writer needs."""
     for name in (ABORT, CHECKPOINT, LOCK):
         path = root / name
         if is_blocked(path):
@@ -35,8 +35,8 @@ def check_places(root: Path, emit: Emit) -> None:
 
 
 def is_blocked(path: Path, *, folder: bool = False) -> bool:
-    """Whether something else than a file (or a ``folder``) has this name, be it a link that leads
-    nowhere; what was deleted meanwhile does not."""
+    """Whether something else than a file (or a ``folder``) has this name, for instance a dangling
+    link; a file that was deleted meanwhile does not count."""
     is_right = path.is_dir() if folder else path.is_file()
     return not is_right and lexists(path)
 
@@ -50,7 +50,7 @@ def in_the_way(
     folder: bool = False,
     fix: str = _FIX,
 ) -> Finding:
-    """Say that something stands where a file (or a ``folder``) of the store belongs."""
+    """Report an object in the place of a file (or a ``folder``) of the store."""
     wanted = "a folder" if folder else "a file"
     if not what and path.is_symlink() and not path.exists():
         what = f"a link to {path.readlink()}, which is not there, in the place of {wanted}"

@@ -1,4 +1,4 @@
-"""Checking who may write a store's files."""
+"""Checking the permissions to write a store's files."""
 
 from __future__ import annotations
 

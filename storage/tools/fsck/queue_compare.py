@@ -1,7 +1,7 @@
 """Comparing blocks of records with the units of the consume queues.
 
-What is found is collected for one part of the log after the other, maybe by several processes, and
-put together in the order of the log (:meth:`QueueComparison.absorb`).
+Results are collected for one part of the log after the other, maybe by several processes, and
+combined in the order of the log (:meth:`QueueComparison.absorb`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from storage.queue.ext import ConsumeQueueExt
 
 _ANY_CODE: Final = -(1 << 63)
-"""Stands for a tags code that is not compared; as an ext address it would be that of offset 0."""
+"""Replaces a tags code that is not compared; as an ext address it would be that of offset 0."""
 
 
 class QueueRuns(NamedTuple):
@@ -40,14 +40,14 @@ class QueueRuns(NamedTuple):
     well: OffsetRuns
     """Of whole records whose unit is right."""
     present: OffsetRuns
-    """Of whole records whose unit is not."""
+    """Of whole records whose unit is wrong or missing."""
     wrong: OffsetRuns
-    """Of those of them whose unit says something else."""
+    """Of those of them whose unit is wrong."""
     tags_wrong: OffsetRuns
 
 
 class QueuePart(NamedTuple):
-    """What was found in a part of the log."""
+    """Results of a part of the log."""
 
     runs: dict[QueueKey, QueueRuns]
     claims: ClaimsPart
@@ -55,7 +55,7 @@ class QueuePart(NamedTuple):
 
 
 class Queue:
-    """What is known of one queue while the log is read."""
+    """Data of one queue while the log is read."""
 
     __slots__ = ("damaged", "next_offset", "row", "runs")
 
@@ -92,10 +92,10 @@ class QueueComparison:
         self.claims = OrphanRecords(files.log.file_size)
         self.queues: dict[QueueKey, Queue] = {}
         self.units = 0
-        """Units that were looked at."""
+        """Number of units that were checked."""
 
     def is_wanted(self, topic: str) -> bool:
-        """Whether the check is about this topic."""
+        """Whether this topic is checked."""
         return self._wanted is None or topic in self._wanted
 
     def queue(self, key: QueueKey) -> Queue | None:
@@ -107,12 +107,12 @@ class QueueComparison:
         return found
 
     def part(self) -> QueuePart:
-        """What was found, for the comparison that goes on in front of it."""
+        """The results, for the comparison of the part before."""
         runs = {key: queue.runs for key, queue in self.queues.items()}
         return QueuePart(runs, self.claims.part(), self.units)
 
     def absorb(self, part: QueuePart) -> None:
-        """Go on behind what was found in the part of the log that follows."""
+        """Add the results of the part of the log that follows."""
         for key, runs in part.runs.items():
             queue = self.queue(key)
             assert queue is not None
@@ -155,9 +155,9 @@ class QueueComparison:
     def _all_match(
         self, key: QueueKey, rows: Longs, block: RecordBatch, offset: Longs, codes: Longs
     ) -> bool:
-        """Whether the units of ``rows`` are all as they should be, and notes it if they are.
+        """Whether the units of ``rows`` are all right, and notes it if they are.
 
-        Where there is a compiled form; any doubt is left to :meth:`_compare_queue`.
+        Where there is a compiled form; :meth:`_compare_queue` handles all other cases.
         """
         queue = self.queue(key)
         if native.compiled is None or queue is None or not len(rows):
@@ -204,7 +204,7 @@ class QueueComparison:
     def _give_up(
         self, key: QueueKey, queue_offsets: Longs, offsets: Longs, filled: NDArray[np.bool_]
     ) -> None:
-        """Too many to ask for each why: its unit is taken for what is wrong."""
+        """Too many to find the cause of each: the unit counts as wrong."""
         queue = self.queue(key)
         assert queue is not None
         usable = (queue_offsets >= 0) & (queue_offsets < MAX_QUEUE_OFFSET)

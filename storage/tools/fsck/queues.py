@@ -33,7 +33,7 @@ _BLOCK_UNITS: Final = 1 << 16
 
 
 class QueueCheck:
-    """Says what a comparison with the records has found, and looks for units that no record has.
+    """Reports the comparison with the records, and finds units that no record has.
 
     ``comparison`` collects while the log is read. ``next_offsets`` is each queue's end when the
     check began, taken after the log's end. ``closed``: the store was closed cleanly.
@@ -70,7 +70,7 @@ class QueueCheck:
         self._log_end = log_end
         self._past_end: list[tuple[QueueKey, int, int]] = []  # written meanwhile, or left over
         self.past_end: list[Finding] = []
-        """Findings of units behind the log's end, after :meth:`left_over`."""
+        """Findings of units past the log's end, after :meth:`left_over`."""
         for key in next_offsets:
             comparison.queue(key)
 
@@ -83,7 +83,7 @@ class QueueCheck:
     # -- records without their unit ---------------------------------------------------------------
 
     def _resolve(self) -> None:
-        """Find out of each record without a unit in its place which of the two is wrong."""
+        """Decide for each record without a unit in its place which of the two is wrong."""
         if not self._comparison.claims:
             return
         for key, queue in self._comparison.queues.items():
@@ -105,7 +105,7 @@ class QueueCheck:
             self._judge_claim(odd)
 
     def _judge_claim(self, odd: OrphanRecord) -> None:
-        """Decide by what stands at the place that the record claims, and where its unit is."""
+        """Decide by what is at the place that the record claims, and where its unit is."""
         if self._told.has(np.array([odd.offset]))[0]:
             return
         key, queue_offset = odd.key, odd.queue_offset
@@ -149,9 +149,9 @@ class QueueCheck:
     # -- units to records ---------------------------------------------------------------------
 
     def left_over(self, written: dict[QueueKey, int]) -> None:
-        """Look for units of records behind the log's end, also behind the queues' ends.
+        """Find units of records past the log's end, also past the queues' ends.
 
-        After :meth:`finish`; means nothing while somebody is writing.
+        After :meth:`finish`; the results are valid only while no process writes.
         """
         self._emit = self._emit_if_quiet
         for key, end in sorted(written.items()):
@@ -164,7 +164,7 @@ class QueueCheck:
             self._unclaimed(Code.UNIT_BEHIND_END, key, start, end)
 
     def finish(self) -> None:
-        """Report what was collected, and look at the units that no record has claimed."""
+        """Report what was collected, and check the units that no record has claimed."""
         self._checked.units += self._comparison.units
         self._resolve()
         for key in sorted(self._comparison.queues):
@@ -198,10 +198,10 @@ class QueueCheck:
             )
 
     def _hole_harms(self, key: QueueKey, start: int, end: int) -> tuple[str, Severity]:
-        """What records without a right unit mean to readers, and how bad that is.
+        """Effect and severity of records without a right unit.
 
-        After an abnormal end such holes are to be expected behind the checkpoint: readers of ours
-        fill them from the log, and recovery makes the units again. No other reader fills a hole.
+        After an abnormal end such holes are expected after the checkpoint: rmqctl's readers fill
+        them from the log, and recovery rebuilds the units. No other reader fills a hole.
         """
         if not self._closed and self._filled(key, start, end):
             return (
@@ -211,7 +211,7 @@ class QueueCheck:
         return "consumers do not get these messages; repair makes the units again", Severity.ERROR
 
     def _tell_short_files(self, key: QueueKey, queue: Queue) -> None:
-        """Say of files that were cut short which units went with the missing part."""
+        """Report for files that were cut short which units were in the missing part."""
         folder = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}"
         for named, start, end in self._holes:
             if named != folder or queue.row is None:
@@ -220,7 +220,7 @@ class QueueCheck:
             first = start - start % size
             path = f"{folder}/{file_name(first)}"
             if not Path(queue.row.path(first)).is_file():
-                continue  # a file that is missing, which is told
+                continue  # a missing file, which is reported
             lacking = OffsetRuns()
             cut = start // CQ_STORE_UNIT_SIZE, -(-end // CQ_STORE_UNIT_SIZE)
             for run in queue.runs.present.within(*cut):
@@ -248,7 +248,7 @@ class QueueCheck:
             )
 
     def _lacking(self, key: QueueKey, queue: Queue) -> OffsetRuns:
-        """Queue offsets of records without a right unit, but for those of files that were told."""
+        """Queue offsets of records without a right unit, except those of reported files."""
         folder = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}"
         known = OffsetRuns()
         for run in queue.runs.well:
@@ -280,7 +280,7 @@ class QueueCheck:
             self._unclaimed(Code.QUEUE_GAP, key, *gap)
 
     def _judge_units(self, key: QueueKey, numbers: Longs, units: NDArray[Any]) -> Longs:
-        """Tell of units that no record has claimed; gives the queue offsets without a unit."""
+        """Report units that no record has claimed; gives the queue offsets without a unit."""
         offsets, sizes = units["offset"], units["size"]
         filler = sizes == PRE_BLANK_SIZE
         empty = (sizes <= 0) | (offsets < 0)
@@ -307,7 +307,7 @@ class QueueCheck:
         return numbers[empty]
 
     def _is_record(self, offset: int, size: int) -> bool:
-        """Whether a whole record that knows its place lies in the log."""
+        """Whether a whole record with the right offset lies in the log."""
         position = offset % self._files.log.file_size
         file = self._files.log.at(offset - position)
         if file is None:
@@ -324,7 +324,7 @@ class QueueCheck:
             what = "the units point at records that say they are elsewhere"
             effect = "consumers pass them; nothing is lost"
         elif code is Code.UNIT_BEHIND_END:
-            what = "the units point behind the log's end"
+            what = "the units point past the log's end"
             effect = "the messages do not exist; recovery cuts the units"
         else:
             what = "the log holds no whole record for the units"
@@ -333,7 +333,7 @@ class QueueCheck:
         self._report(code, key, start, f"{where}: {span}: {what}", effect, severity)
 
     def _first_in_range(self, queue: Queue) -> int:
-        """First queue offset whose unit points at or behind where the check began."""
+        """First queue offset whose unit points at or after where the check began."""
         if queue.row is None:
             return queue.next_offset
         files = queue.row.relist()
@@ -341,7 +341,7 @@ class QueueCheck:
         claimed = [run[0] for runs in (queue.runs.well, queue.runs.present) for run in [*runs][:1]]
         high: int = min([*claimed, queue.next_offset])
         if self._start <= self._log_min:
-            # Deleted messages come first; anything else in front of the first record is looked at.
+            # Deleted messages come first; anything else before the first record is checked.
             while low < high:
                 numbers = np.arange(low, min(high, low + _BLOCK_UNITS))
                 units = units_at(queue.row, numbers)
@@ -375,7 +375,7 @@ class QueueCheck:
 
 
 def _claimed(queue: Queue) -> OffsetRuns:
-    """Queue offsets that a record claims, or of which something was told."""
+    """Queue offsets that a record claims, or that are reported."""
     found = OffsetRuns()
     for runs in (queue.runs.well, queue.runs.present, queue.damaged):
         for run in runs:

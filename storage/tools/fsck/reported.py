@@ -1,7 +1,7 @@
-"""What a check has named already, so that one damage is told once.
+"""Places that a check has reported already, so that one damage is reported once.
 
-A damaged place of the log also shows in the units and the keys of the messages that were there.
-Those are not told again: whoever finds one asks here first.
+A damaged place of the log also shows in the units and the keys of its messages. Those are not
+reported again: each finding is checked against this table first.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Reported:
         self.tail = False
         """Whether a finding names the log's end."""
         self.files: set[str] = set()
-        """Files, relative to the store, whose length or absence was told with what it means."""
+        """Files, relative to the store, whose length or absence was reported with its meaning."""
 
     def add(self, start: int, end: int) -> None:
-        """Note that what lay in [start, end) of the log is lost, or is not what it says."""
+        """Note that the bytes in [start, end) of the log are lost or wrong."""
         self._ranges.add(start, end)
         self._bounds = None
 
     def absorb(self, other: Reported) -> None:
-        """Add what was told of a part of the log that follows."""
+        """Add the places of a part of the log that follows."""
         for start, end in other._ranges:
             self.add(start, end)
         self.odd_times |= other.odd_times
@@ -41,7 +41,7 @@ class Reported:
         self.tail |= other.tail
 
     def has(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """For each log offset, whether it lies in a place that was told."""
+        """For each log offset, whether it lies in a reported place."""
         if self._bounds is None:
             runs = np.array(list(self._ranges), np.int64).reshape(-1, 2)
             self._bounds = runs[:, 0], runs[:, 1]

@@ -1,8 +1,8 @@
 """The quick check: files, ends and samples, in a time that does not grow with the store.
 
-Looked at are the names and lengths of all files, the record that each log file begins with, some
+It checks the names and lengths of all files, the record at the beginning of each log file, some
 units of each queue and their records with body, tag and place, the heads of the index files, and
-all ends. What lies between samples is not seen; the full check reads everything.
+all ends. Data between samples is not checked; the full check reads everything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Emit = Callable[[Finding], None]
 QueueKey = tuple[str, int]
 
 SAMPLES: Final = 4096
-"""Units of all queues that are looked at, at least two of each queue."""
+"""Units of all queues that are checked, at least two of each queue."""
 
 
 def check_samples(
@@ -42,7 +42,7 @@ def check_samples(
     log_min: int,
     log_end: int,
 ) -> None:
-    """Look at the first record of each log file and at some units of each queue."""
+    """Check the first record of each log file and some units of each queue."""
     size = files.log.file_size
     told: set[int] = set()
     for first in files.log.relist():
@@ -84,7 +84,7 @@ def _check_units(
             first = number * CQ_STORE_UNIT_SIZE // row.file_size * row.file_size
             if row.at(first) is not None or first > row.offsets()[-1]:
                 _emit_unit(emit, row, key, number, f"{where} {number}: there is no unit")
-            continue  # else a file between others is missing, which is told
+            continue  # else a file between others is missing, which is reported
         if size == PRE_BLANK_SIZE or offset < log_min:
             continue
         problem = _problem_at(files.log, offset, size)
@@ -173,12 +173,12 @@ def _emit_index(emit: Emit, path: Path, code: Code, position: int | None, what: 
 def units_past_end(
     files: StoreFiles, next_offsets: dict[QueueKey, int], written: dict[QueueKey, int]
 ) -> list[Finding]:
-    """Findings of units behind the queues' ends: ``written`` is where the files' units end."""
+    """Findings of units past the queues' ends: ``written`` is where the files' units end."""
     found: list[Finding] = []
     for key, end in sorted(written.items()):
         row, known = files.queue(*key), next_offsets.get(key, 0)
         if row is not None and end > known:
-            what = f"{key[0]} queue {key[1]} offset {known}: the units point behind the log's end"
+            what = f"{key[0]} queue {key[1]} offset {known}: the units point past the log's end"
             effect = "the messages do not exist; recovery cuts the units"
             _emit_unit(found.append, row, key, known, what, Code.UNIT_BEHIND_END, effect)
     return found

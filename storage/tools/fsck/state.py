@@ -1,4 +1,4 @@
-"""Checking what stands beside log, queues and index: file names and lengths, checkpoint, abort."""
+"""Checking files beside log, queues and index: file names and lengths, checkpoint, abort."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FileCheck:
         self._emit = emit
         self._checked = checked
         self.holes: list[tuple[str, int, int]] = []
-        """What missing and short files do not hold: folder, first byte and end."""
+        """The byte ranges that missing and short files do not hold: folder, first byte and end."""
 
     def log(self) -> None:
         """Check the commit log's folder."""
@@ -98,8 +98,8 @@ class FileCheck:
         remedy: str,
         wrong_number: str = "",
     ) -> list[int]:
-        """Give the first offsets of the files; ``wrong_number`` is what keeps a writer out of the
-        folder where a file has a number that none has."""
+        """Give the first offsets of the files; ``wrong_number`` is the effect of a file number that
+        no file may have: it keeps a writer out."""
         offsets = []
         for path in _entries(folder):
             offset = parse_file_name(path.name)
@@ -153,7 +153,7 @@ class FileCheck:
             Code.QUEUE_FILE_EMPTY,
             Severity.WARNING,
             path,
-            "a file without units behind others",
+            "a file without units after others",
             "a Java broker takes its first zeros for a message, and serves a bogus one",
             "rmqctl store repair",
         )
@@ -196,7 +196,7 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, close
     """
     path = root / CHECKPOINT
     if is_blocked(path):
-        return  # told with what stands in the way; to open a pipe would be to wait
+        return  # reported with the conflict; opening a pipe would block
     try:
         data = read_first(path, CHECKPOINT_SIZE)
     except FileNotFoundError:
@@ -213,7 +213,7 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, close
             _of_checkpoint(
                 Code.CHECKPOINT_SHORT,
                 f"the file has {len(data)} bytes of {CHECKPOINT_SIZE}",
-                "what is missing counts as 0; recovery reads more of the log",
+                "missing values count as 0; recovery reads more of the log",
                 0,
             )
         )
@@ -253,7 +253,8 @@ def check_checkpoint(root: Path, last_store_timestamp: int, emit: Emit, *, close
 
 
 def check_abort(root: Path, writers: str, emit: Emit) -> None:
-    """Say whether the store was closed cleanly; ``writers`` names who has it open."""
+    """Report whether the store was closed cleanly; ``writers`` names the processes that have it
+    open."""
     if not (root / ABORT).exists():
         return
     if writers:
@@ -265,7 +266,7 @@ def check_abort(root: Path, writers: str, emit: Emit) -> None:
 
 
 def check_covered(root: Path, emit: Emit) -> None:
-    """Name what rmqctl does not read in this store."""
+    """Name the parts of this store that rmqctl does not read."""
     for sentence in not_covered(root):
         emit(Finding(Code.NOT_COVERED, Severity.INFO, ".", None, sentence, "not checked", ""))
 

@@ -1,4 +1,4 @@
-"""What is told when queues, index or checkpoint know of messages behind the log's end."""
+"""Findings where queues, index or checkpoint refer to messages past the log's end."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def judge_tail(
     told: Reported,
     of_log: bool,
 ) -> list[Finding]:
-    """Findings of units, keys and checkpoint; one if together they say that the log is too short.
+    """Findings of units, keys and checkpoint; one if together they show that the log is too short.
 
-    If the log's end is ``told`` already, these are what follows from it. ``missing`` are files that
-    the log lacks, told in any case. ``of_log``: the log is one of the checked parts; else all are
-    given as they are.
+    If the log's end is ``told`` already, these are its effects. ``missing`` are files that the log
+    lacks, reported in any case. ``of_log``: the log is one of the checked parts; else all are given
+    as they are.
     """
     if not of_log:
         return [*units, *keys, *of_checkpoint]
     ahead = [f for f in of_checkpoint if f.code is Code.CHECKPOINT_AHEAD and not f.fix]
     others = [finding for finding in of_checkpoint if finding not in ahead]
-    known = [f"queues know of messages behind the last record ({len(units)} places)"] * bool(units)
+    known = [f"queues know of messages after the last record ({len(units)} places)"] * bool(units)
     known += [f"in the index {finding.what}" for finding in keys]
     what = "; ".join(known + [finding.what for finding in ahead])
     if missing is not None:
@@ -68,7 +68,7 @@ def judge_tail(
 
 
 def missing_files(view: StoreView, missing: MissingLog, what: str, told: Reported) -> Finding:
-    """Say that files at the log's end are not there; ``what`` is known of them besides."""
+    """Report that files at the log's end are missing; ``what`` is known of them besides."""
     path = f"{COMMITLOG}/{file_name(missing.start)}"
     flaw = _flaw(view, path, told)
     known = what or f"queues know of messages up to byte {missing.known_end} of the log"
@@ -85,8 +85,8 @@ def missing_files(view: StoreView, missing: MissingLog, what: str, told: Reporte
 
 
 def _flaw(view: StoreView, path: str, told: Reported) -> str:
-    """What is wrong with the file itself, "" if it is as long as it should be; a wrong length is
-    noted in ``told``."""
+    """The problem of the file itself, "" if its length is right; a wrong length is noted in
+    ``told``."""
     file = view.root / path
     length = file.stat().st_size if file.is_file() else None
     if length is None:

@@ -30,7 +30,7 @@ _SYSTEM_PREFIXES: Final = ("RMQ_SYS_", "rmq_sys_")
 
 
 def check_topics(view: StoreView, emit: Emit) -> None:
-    """See whether every queue's topic is known, and whether its groups read that queue."""
+    """Check whether every queue's topic is known, and whether its groups read that queue."""
     queues: dict[str, set[int]] = {}
     for topic, queue_id in view.files.queue_folders():
         if not topic.startswith(LMQ_PREFIX):
@@ -51,7 +51,7 @@ def check_topics(view: StoreView, emit: Emit) -> None:
 
 
 def _check_lost(root: Path, queues: dict[str, set[int]], emit: Emit) -> None:
-    """A bare message store has no topics.json at all; where a broker was, it is lost."""
+    """A bare message store has no topics.json at all; in a broker's store it is lost."""
     path = root / CONFIG / TOPICS_FILE
     if path.exists() or path.with_name(TOPICS_FILE + BAK_SUFFIX).exists():
         return  # reported with the settings if it should hold something
@@ -73,8 +73,8 @@ def _check_lost(root: Path, queues: dict[str, set[int]], emit: Emit) -> None:
 
 
 def _had_settings(root: Path) -> bool:
-    """Whether somebody was here who keeps topics in a file: a broker, which has groups beside it,
-    or who changed a topic's settings."""
+    """Whether the store had a writer that keeps topics in a file: a broker, which has groups beside
+    it, or one that changed a topic's settings."""
     groups = root / CONFIG / SUBSCRIPTION_GROUP_FILE
     if groups.exists() or groups.with_name(groups.name + BAK_SUFFIX).exists():
         return True
@@ -104,7 +104,7 @@ def _unknown(topic: str) -> Finding:
 
 
 def _may_be_named(topic: str) -> bool:
-    """Whether a person may create or alter it: no topic of the system, no name that brokers
+    """Whether a user may create or alter it: no topic of the system, no name that brokers
     refuse."""
     return bool(_CREATABLE.fullmatch(topic)) and topic != SCHEDULE_TOPIC
 

@@ -1,4 +1,4 @@
-"""Records of which nobody knows any more what their properties were."""
+"""Records whose original properties are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of a queue's files, looked up by the thousand."""
+"""Looking up units of a queue's files by the thousand."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def units_in_row(row: ReadOnlyFiles | None, queue_offsets: Longs) -> memoryview 
 
 
 def _opened(row: ReadOnlyFiles, file_from_offset: int, size: int) -> ReadMap | None:
-    """A file of which so many bytes are wanted."""
+    """A file from which so many bytes are read."""
     return row.look(file_from_offset) if size <= FEW_BYTES else row.at(file_from_offset)

@@ -1,4 +1,4 @@
-"""Making anew what follows from the log: consume queues and the key index.
+"""Rebuilding what follows from the log: consume queues and the key index.
 
 See docs/internals/fsck-repair.md.
 """

@@ -1,4 +1,4 @@
-"""What lies behind the end of what a file holds."""
+"""Bytes after the end of a file's content."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The key index made anew from the log.
+"""Rebuilding the key index from the log.
 
 The files are the same byte for byte as those of the broker that wrote the log, as far as the log
 still has the records, or the old files have sane entries of the deleted ones. They differ where a
 broker has put keys twice or not at all after a crash, where files before the oldest one are gone
-(the division into files is another one then), and in names where no old file begins with the
-same record.
+(then the division into files differs), and in names where no old file begins with the same record.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ if TYPE_CHECKING:
 
 
 class RebuiltIndexFile(NamedTuple):
-    """An index file as it is and as it is to be. Keys are counted by the headers."""
+    """An index file as it is and as it will be. Keys are counted by the headers."""
 
     name: str
     keys_before: int | None
     """None if there is no such file."""
     keys_after: int | None
-    """None if there is to be none."""
+    """None if there will be none."""
     log_from: int | None
-    """Commit log offsets of the first and the last key's record, as it is to be."""
+    """Commit log offsets of the first and the last key's record, in the new file."""
     log_to: int | None
     is_same: bool
     """Whether it holds what it should, byte for byte."""
@@ -48,7 +47,7 @@ class RebuiltIndexFile(NamedTuple):
 def plan_index(
     view: StoreView, *, beside_writers: bool = False, progress: Progress | None = None
 ) -> list[RebuiltIndexFile]:
-    """Compare the index with the log and say what rebuilding would change. Writes nothing.
+    """Compare the index with the log and give what rebuilding would change. Writes nothing.
 
     Rows by name. ``beside_writers`` leaves the newest file out if it is there: it changes.
     ``progress`` is called with bytes done and bytes in all. Reads the whole log; raises OSError.
@@ -70,8 +69,8 @@ def rebuild_index(
 ) -> list[RebuiltIndexFile]:
     """The same, and make the files that differ as ``out/<name>``.
 
-    They are on the device when this returns. ``out`` is a folder on the store's file system and
-    holds nothing. For a store that nobody writes meanwhile.
+    They are on the device when this returns. ``out`` is an empty folder on the store's file system.
+    For a store that no process writes meanwhile.
     """
     fs = fs or FileSystem()
     written = WrittenIndex(fs, out, view.config)
@@ -87,7 +86,7 @@ def rebuild_index(
 
 
 class _Tee:
-    """Has files compared and written."""
+    """Compares and writes files."""
 
     def __init__(self, compared: ComparedIndex, written: WrittenIndex) -> None:
         self._sinks = (compared, written)

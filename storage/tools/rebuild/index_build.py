@@ -1,4 +1,4 @@
-"""Filling index files with keys, one file behind the other (IndexService, IndexFile.putKey)."""
+"""Filling index files with keys, one file after the other (IndexService, IndexFile.putKey)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class IndexSink(Protocol):
-    """Where index files go."""
+    """A target of index files."""
 
     def begin(self, name: str) -> None:
-        """A file begins; what comes is of it."""
+        """A file begins; the following calls are about it."""
         ...
 
     def put(self, first: int, entries: NDArray[Any]) -> None:
@@ -35,7 +35,7 @@ class IndexSink(Protocol):
 
 
 class IndexBuild:
-    """Takes keys in log order and has a sink take the files that hold them.
+    """Takes keys in log order and passes the files that hold them to a sink.
 
     Files keep the names that files with the same beginning have now; others are named after the
     store time of their first key.
@@ -49,7 +49,7 @@ class IndexBuild:
         self._header: IndexHeader | None = None
         self._name = ""
         self.keys = 0
-        """Keys that were taken."""
+        """Number of keys taken."""
 
     def take_over(self, old: OldEntries) -> None:
         """Begin a file with keys of deleted messages."""
@@ -81,7 +81,7 @@ class IndexBuild:
             self._sink.end(self._header, memoryview(self._slots))
 
     def _roll(self, keys: KeyColumns, start: int) -> int | None:
-        """Begin the next file; gives what its first entry says of its time, where that is told.
+        """Begin the next file; gives the time of its first entry, where that is known.
 
         It counts from the end of the file before, which may be gone from the store.
         """

@@ -1,4 +1,4 @@
-"""Where a rebuilt index goes: beside the old files to be compared, or into new ones."""
+"""Targets of a rebuilt index: a comparison with the old files, or new files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLOCK: Final = 4096
 
 
 class ComparedIndex:
-    """Compares index files with those of the same names that there are now."""
+    """Compares index files with the existing ones of the same names."""
 
     def __init__(self, fs: FileSystem, config: StoreConfig, old: list[OldIndexFile]) -> None:
         self._fs = fs
@@ -37,9 +37,9 @@ class ComparedIndex:
         self._file: OldIndexFile | None = None
         self._same = True
         self.headers: dict[str, IndexHeader] = {}
-        """Header of each file that there shall be, by name."""
+        """Header of each new file, by name."""
         self.differing: set[str] = set()
-        """Those of them that are missing or hold something else."""
+        """Files that are missing or differ."""
 
     def begin(self, name: str) -> None:
         """A file begins."""
@@ -54,7 +54,7 @@ class ComparedIndex:
             self._same = self._file.view[at : at + entries.nbytes] == entries.tobytes()
 
     def end(self, header: IndexHeader, slots: memoryview) -> None:
-        """Compare header, slots, and that nothing is behind the last entry."""
+        """Compare header, slots, and that nothing follows the last entry."""
         self.headers[self._name] = header
         if self._same and self._file is not None:
             view = self._file.view
@@ -73,7 +73,7 @@ def _same_bytes(old: memoryview, new: memoryview) -> bool:
 
 
 class WrittenIndex:
-    """Writes index files into a folder, as long as the store's; zeros behind what is written."""
+    """Writes index files into a folder, as long as the store's; zeros after the content."""
 
     def __init__(self, fs: FileSystem, folder: Path, config: StoreConfig) -> None:
         self._fs = fs
@@ -92,7 +92,7 @@ class WrittenIndex:
         self._fs.write(self._fd, entries.tobytes(), entry_position(self._slots, first))
 
     def end(self, header: IndexHeader, slots: memoryview) -> None:
-        """Write slots and header, and have the device hold the file."""
+        """Write slots and header, and sync the file."""
         fs = self._fs
         for at in range(0, len(slots), _BLOCK):
             block = slots[at : at + _BLOCK]
@@ -103,7 +103,7 @@ class WrittenIndex:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file, complete or not."""
+        """Close the file, complete or not."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             self._fs.close(fd)

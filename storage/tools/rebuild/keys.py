@@ -1,4 +1,4 @@
-"""Index keys of many records at once, in the order in which the index has them."""
+"""Index keys of many records at once, in the order of the index."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class KeyColumns(NamedTuple):
 
 
 def keys_of(block: RecordBatch) -> KeyColumns:
-    """The keys of a block's records, but of rolled back ones."""
+    """The keys of a block's records, except of rolled back ones."""
     row, key_hash = block.index_keys()
     return KeyColumns(key_hash, block.offset[row], block.store_timestamp[row])

@@ -35,7 +35,7 @@ class LogRuns:
         self._names = names
         self._progress = progress
         self.lost: list[tuple[int, int]] = []
-        """Stretches in which no record can be told, as far as the walk has come."""
+        """Stretches without a recognisable record, as far as the walk has come."""
 
     def __iter__(self) -> Iterator[tuple[RecordBatch, ReadMap]]:
         """Each run with its file."""
@@ -55,7 +55,7 @@ class LogRuns:
                 if self._progress is not None:
                     self._progress(walk.position - begin, self._end - begin)
             position = walk.position
-            if position < self._end:  # nothing follows that the walk could go on with
+            if position < self._end:  # no record follows that the walk could go on with
                 end = position - position % log.file_size + log.file_size
                 self._lose(position, min(self._end, end))
                 position = min(self._end, end)

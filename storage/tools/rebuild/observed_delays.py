@@ -1,7 +1,7 @@
-"""How long the store's delayed messages wait, by the units that they have.
+"""How long the store's delayed messages wait, according to their units.
 
-A unit of a delayed message holds its time of delivery, which depends on the broker's table of
-delay levels; the store does not tell it (messageDelayLevel is a setting of the broker).
+A unit of a delayed message holds its time of delivery, which depends on the broker's table of delay
+levels; the store does not have it (messageDelayLevel is a setting of the broker).
 """
 
 from __future__ import annotations

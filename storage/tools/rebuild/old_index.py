@@ -1,4 +1,4 @@
-"""The index files as they are: what a rebuilt index is compared with, and what it takes over."""
+"""The existing index files: to compare with a rebuilt index, and to take entries over from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENTRY: Final = np.dtype(
 class OldEntries(NamedTuple):
     """Keys of messages that the log has deleted, at the beginning of an index file.
 
-    ``seconds`` is what each entry says, counted from ``begin_timestamp`` (ms) but for the first.
+    ``seconds`` of each entry count from ``begin_timestamp`` (ms), except for the first.
     """
 
     name: str
@@ -58,11 +58,11 @@ class OldIndexFile:
 
     @property
     def keys(self) -> int:
-        """How many keys it says it has."""
+        """Number of its keys according to the header."""
         return max(0, min(self.header.next_entry, self._max_entries) - 1)
 
     def entries(self) -> NDArray[Any]:
-        """The entries from number 1 on, as many as the header says and the file holds."""
+        """The entries from number 1 on, as many as the header counts and the file holds."""
         start = entry_position(self._slots, 1)
         room = max(0, self.size - start) // ENTRY.itemsize
         if not room:
@@ -70,7 +70,7 @@ class OldIndexFile:
         return np.frombuffer(self.view, ENTRY, min(self.keys, room), start)
 
     def deleted(self, log_min: int) -> OldEntries | None:
-        """The sane entries in front of the log's first byte; None if there are none."""
+        """The sane entries before the log's first byte; None if there are none."""
         entries = self.entries()
         offsets = entries["offset"].astype(np.int64)
         good = (offsets >= 0) & (offsets < log_min) & (entries["key_hash"] >= 0)

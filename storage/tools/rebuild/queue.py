@@ -1,7 +1,7 @@
-"""Consume queues made anew from the log, byte for byte as the broker would have written them.
+"""Rebuilding consume queues from the log, byte for byte as the broker would have written them.
 
-One walk of the log serves any number of queues. What is made lies beside the store until
-``storage.tools.rebuild.replacement`` puts it in its place; the old files are only read here.
+One walk of the log serves any number of queues. The new files lie beside the store until
+``storage.tools.rebuild.replacement`` puts them in their place; the old files are only read here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ QueueKey = tuple[str, int]
 
 
 class RebuiltQueue(NamedTuple):
-    """What a queue's files hold now, and what they are to hold. File names are without folders."""
+    """A queue's files as they are, and as they will be. File names are without folders."""
 
     topic: str
     queue_id: int
@@ -43,26 +43,26 @@ class RebuiltQueue(NamedTuple):
     """Units in its files as they are, fillers too."""
     units_after: int
     changed: int
-    """Units that are missing in its files or say something else there."""
+    """Units that are missing in its files or differ there."""
     fillers: int
     """Units of ``units_after`` in the place of messages that the log has lost."""
     next_before: int
-    """Queue offset behind the last unit, before and after."""
+    """Queue offset after the last unit, before and after."""
     next_after: int
     log_from: int | None
     """Commit log offset of the first record that has a unit in it; None if there is none."""
     log_to: int | None
-    """Commit log offset behind the last one."""
+    """Commit log offset after the last one."""
     replaced: tuple[str, ...]
-    """Files that are there and hold something else than they should."""
+    """Existing files with wrong content."""
     made: tuple[str, ...]
     """Files that are missing."""
     taken_away: tuple[str, ...]
-    """Files that should not be there."""
+    """Files that should not exist."""
 
     @property
     def is_same(self) -> bool:
-        """Whether its files hold what they should, byte for byte."""
+        """Whether its files are right, byte for byte."""
         return not (self.replaced or self.made or self.taken_away)
 
 
@@ -74,12 +74,12 @@ def plan_queues(
     beside_writers: bool = False,
     progress: Progress | None = None,
 ) -> list[RebuiltQueue]:
-    """Compare queues with the log and say what rebuilding would change. Writes nothing.
+    """Compare queues with the log and give what rebuilding would change. Writes nothing.
 
-    ``wanted`` names queues, ``topics`` all queues of some topics; None of both means all, those
-    that lack their folder too. Sorted by name. ``beside_writers`` passes over what lies behind a
-    queue's last unit: it may have come meanwhile. ``progress`` is called with bytes done and bytes
-    in all. Reads the whole log; raises OSError, CorruptFileError (rmqctl's own files).
+    ``wanted`` names queues, ``topics`` all queues of some topics; None of both means all, also
+    those without a folder. Sorted by name. ``beside_writers`` ignores what follows a queue's last
+    unit: it may have been written meanwhile. ``progress`` is called with bytes done and bytes in
+    all. Reads the whole log; raises OSError, CorruptFileError (rmqctl's own files).
     """
     rebuild = _Rebuild(view, wanted, topics, None, None)
     rebuild.beside_writers = beside_writers
@@ -97,8 +97,8 @@ def rebuild_queues(
 ) -> list[RebuiltQueue]:
     """The same, and make files that are to be replaced or made, as ``out/<topic>/<queue>/<file>``.
 
-    They are on the device when this returns. ``out`` must be on the store's file system and hold
-    nothing. For a store that nobody writes meanwhile.
+    They are on the device when this returns. ``out`` must be an empty folder on the store's file
+    system. For a store that no process writes meanwhile.
     """
     return _Rebuild(view, wanted, topics, out, fs or FileSystem()).run(progress)
 
@@ -111,7 +111,7 @@ def rebuild_queue(
 
 
 class _Tee:
-    """Has units compared, and written where there is somewhere to write."""
+    """Compares units, and writes them where there is a target."""
 
     def __init__(self, compared: ComparedUnits, written: WrittenUnits | None) -> None:
         self.compared = compared
@@ -161,7 +161,7 @@ class _Rebuild:
         return [self._finish(key, runs.lost) for key in sorted(self._builds)]
 
     def _present(self) -> Iterable[QueueKey]:
-        """Wanted queues that have a folder, or were asked for by name."""
+        """Wanted queues that have a folder, or were requested by name."""
         found = {key for key in self._files.queue_folders() if self._is_wanted(*key)}
         return found | (self._wanted or set())
 
@@ -221,7 +221,7 @@ class _Rebuild:
         )
 
     def _has_more(self, row: ReadOnlyFiles, file: int, end: int) -> bool:
-        """Whether a file has another length, or holds anything behind the queue's last unit."""
+        """Whether a file has another length, or holds anything after the queue's last unit."""
         path = Path(row.path(file))
         if path.stat().st_size != row.file_size:
             return True
@@ -235,5 +235,5 @@ def _names(files: set[int]) -> tuple[str, ...]:
 
 
 def folder_of(topic: str, queue_id: int) -> str:
-    """Where a queue's files lie, relative to the store."""
+    """The folder of a queue's files, relative to the store."""
     return f"{CONSUMEQUEUE}/{topic}/{queue_id}"

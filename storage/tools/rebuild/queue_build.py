@@ -1,10 +1,10 @@
-"""One queue, made anew: what comes in front of its first record, between records, and behind.
+"""Rebuilding one queue: units before its first record, between records, and after the last.
 
-What the log cannot tell any more is taken over from the old files where that is sane:
+Information that the log lacks comes from the old files where that is sane:
 
-* units of messages that the log has deleted, in front of the first one that it still has;
+* units of messages that the log has deleted, before the first one that it still has;
 * the address into ``consumequeue_ext`` of a unit that is right otherwise;
-* the end of a queue whose messages are all deleted, and its units, but for wrong ones among them;
+* the end of a queue whose messages are all deleted, and its units, except for wrong ones;
 * units at the end whose records are lost to damage in the log, so that no new message gets an
   offset that consumers have passed.
 
@@ -46,7 +46,7 @@ def pieces_of(numbers: Longs, units: Units, store_timestamps: Longs) -> Iterator
 
 
 class UnitSink(Protocol):
-    """Where the units of a queue go, one block behind the other."""
+    """A target of the units of a queue, one block after the other."""
 
     def put(self, first: int, units: Units, store_timestamp: int) -> None:
         """Take units from queue offset ``first`` on; the store time (ms) of the last, 0 = none."""
@@ -54,13 +54,13 @@ class UnitSink(Protocol):
 
 
 class OldUnits:
-    """The units of a queue as its files have them now."""
+    """The units in a queue's existing files."""
 
     def __init__(self, row: ReadOnlyFiles | None) -> None:
         self._row = row
         self.per_file = row.file_size // CQ_STORE_UNIT_SIZE if row is not None else 1
         self.first = 0
-        """Queue offset that the first file begins with."""
+        """Queue offset of the beginning of the first file."""
         self.files: list[int] = row.relist() if row is not None else []
         if self.files:
             self.first = self.files[0] // CQ_STORE_UNIT_SIZE
@@ -68,7 +68,7 @@ class OldUnits:
     def read(self, first: int, count: int) -> Units:
         """Up to ``count`` units from a queue offset on, none from the next file.
 
-        None where there is no file, or none so long.
+        None where there is no file, or it is too short.
         """
         within = first % self.per_file
         file = None
@@ -82,7 +82,7 @@ class OldUnits:
         return np.frombuffer(file.view, UNIT, end - within, within * CQ_STORE_UNIT_SIZE)
 
     def deleted_until(self, log_min: int, before: int | None) -> int:
-        """Queue offset behind the units of messages that are deleted; of a sane queue only.
+        """Queue offset after the units of deleted messages; of a sane queue only.
 
         Sane: from its first unit on all are present and ascend in the log.
         """
@@ -95,7 +95,7 @@ class OldUnits:
             if number != self.first:
                 blank[:] = False
             elif len(blank) and not blank.all():
-                blank[int(blank.argmin()) :] = False  # they lead
+                blank[int(blank.argmin()) :] = False  # leading ones
             ends = np.where(blank, 0, offsets + sizes)
             starts_at = np.append(last, ends[:-1])
             good = blank | ((sizes > 0) & (offsets >= starts_at) & (ends <= log_min))
@@ -109,7 +109,7 @@ class OldUnits:
         return number
 
     def end_of_deleted(self, log_min: int) -> int:
-        """Queue offset behind the last unit of a deleted message; ``first`` if there is none."""
+        """Queue offset after the last unit of a deleted message; ``first`` if there is none."""
         for file in reversed(self.files):
             number = file // CQ_STORE_UNIT_SIZE
             deleted = np.flatnonzero(_are_deleted(self.read(number, self.per_file), log_min))
@@ -119,7 +119,7 @@ class OldUnits:
 
 
 def _are_deleted(units: Units, log_min: int) -> NDArray[np.bool_]:
-    """Which units point at something in front of the log's first byte."""
+    """Which units point before the log's first byte."""
     offsets, sizes = units["offset"].astype(np.int64), units["size"].astype(np.int64)
     inside: NDArray[np.bool_] = (sizes > 0) & (offsets >= 0) & (offsets <= log_min - sizes)
     inside &= sizes != PRE_BLANK_SIZE
@@ -127,7 +127,7 @@ def _are_deleted(units: Units, log_min: int) -> NDArray[np.bool_]:
 
 
 class QueueBuild:
-    """Takes the units of one queue in log order and has a sink take what its files shall hold."""
+    """Takes the units of one queue in log order and passes the content of its files to a sink."""
 
     def __init__(
         self,
@@ -152,13 +152,13 @@ class QueueBuild:
         self.log_from: int | None = None
         """Commit log offset of the first record; None without any."""
         self.log_to: int | None = None
-        """Commit log offset behind the last one."""
+        """Commit log offset after the last one."""
         self.kept_files: list[int] = []
-        """Files in front of the first record's that stay as they are."""
+        """Files before the first record's that stay as they are."""
         self.first: int | None = None
-        """Queue offset that the first new file begins with; None if there is nothing."""
+        """Queue offset of the beginning of the first new file; None if there is nothing."""
         self.next_offset = 0
-        """Queue offset behind the last unit."""
+        """Queue offset after the last unit."""
 
     def take(self, columns: UnitColumns) -> None:
         """Take the next records of the queue."""
@@ -194,7 +194,7 @@ class QueueBuild:
         self.log_to = int(units["offset"][-1]) + int(units["size"][-1])
 
     def _begin(self, first: int | None) -> None:
-        """Put what is in front of the first record, or of nothing."""
+        """Put the units before the first record, or all if there is none."""
         old, per_file = self._old, self._old.per_file
         deleted = old.deleted_until(self._log_min, first)
         if first is None:
@@ -218,9 +218,9 @@ class QueueBuild:
         self.next_offset = first
 
     def _put_mended(self, end: int) -> None:
-        """Put a queue that the log tells nothing of any more: its end must stay where it is.
+        """Put a queue of which the log has no record any more: its end must stay where it is.
 
-        New messages would get offsets that consumers have passed otherwise.
+        Otherwise new messages would get offsets that consumers have passed.
         """
         self.first = self.next_offset = self._old.first
         while self.next_offset < end:
@@ -235,7 +235,7 @@ class QueueBuild:
             self.next_offset += count
 
     def _with_addresses(self, piece: OffsetRun) -> Units:
-        """Units with the addresses into ConsumeQueueExt that the old ones have, where right."""
+        """Units with the addresses into ConsumeQueueExt of the old ones, where right."""
         if self._ext is None:
             return np.frombuffer(piece.units, UNIT)
         units = np.frombuffer(piece.units, UNIT).copy()
@@ -256,7 +256,7 @@ class QueueBuild:
         return units
 
     def _keep_lost_end(self, lost: Sequence[tuple[int, int]]) -> None:
-        """Keep old units behind the last record's that point into damaged parts of the log."""
+        """Keep old units after the last record's that point into damaged parts of the log."""
         if not lost:
             return
         starts = np.array([start for start, _ in lost], np.int64)

@@ -1,4 +1,4 @@
-"""Where the units of a rebuilt queue go: beside the old ones to be compared, or into new files."""
+"""Targets of the units of a rebuilt queue: a comparison with the old ones, or new files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _UNIT: Final = CQ_STORE_UNIT_SIZE
 
 
 class ComparedUnits:
-    """Compares units with those that the files have now."""
+    """Compares units with those of the existing files."""
 
     def __init__(self, old: OldUnits) -> None:
         self._old = old
         self.changed = 0
-        """Units that are missing in the old files or say something else there."""
+        """Units that are missing in the old files or differ there."""
         self.files: set[int] = set()
-        """First bytes of the files that the queue has, by what was put."""
+        """First bytes of the files of the queue, according to the units put."""
         self.differing: set[int] = set()
-        """Those of them that are missing or hold something else."""
+        """Files that are missing or differ."""
 
     def put(self, first: int, units: Units, store_timestamp: int) -> None:
         """Compare units from queue offset ``first`` on."""
@@ -55,7 +55,7 @@ def _differing(old: Units, new: Units) -> int:
 
 
 class WrittenUnits:
-    """Writes units into new files, as long as the store's queue files; blocks, zeros behind them.
+    """Writes units into new files, as long as the store's queue files; blocks, zeros after them.
 
     A file's modification time becomes the store time of its last record: RocketMQ's search by time
     chooses files by it (MappedFileQueue.getMappedFileByTime).
@@ -64,7 +64,7 @@ class WrittenUnits:
     def __init__(self, fs: FileSystem, folder: Path, file_size: int) -> None:
         self._fs = fs
         self.folder = folder
-        """Where the files are made, named as they will be."""
+        """The folder of the new files, with their final names."""
         self._file_size = file_size
         self._modified: dict[int, int] = {}
 
@@ -95,7 +95,7 @@ class WrittenUnits:
         self._modified[file] = max(store_timestamp, self._modified.get(file, 0))
 
     def finish(self, wanted: set[int]) -> None:
-        """Have the device hold the files named by their first bytes; the others are removed."""
+        """Sync the files named by their first bytes; the others are removed."""
         fs = self._fs
         for file, store_timestamp in self._modified.items():
             path = self.folder / file_name(file)

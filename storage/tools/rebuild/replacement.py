@@ -3,8 +3,8 @@
 Needs the right to change the store's files as the only process
 (``storage.coordination.exclusive``). Each file is replaced by one rename, so there is a whole one
 at any moment; queue files are right or wrong one by one, so old and new ones side by side are no
-worse than before. ``abort`` is there meanwhile: who opens a store whose rebuilding was killed
-recovers it as after a crash, and makes again what is missing. Rebuilding once more finishes the
+worse than before. ``abort`` exists meanwhile: a process that opens a store whose rebuilding was
+killed recovers it as after a crash, and makes the missing files. Rebuilding once more finishes the
 job.
 """
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 STAGING: Final = "rebuilt"
 """Folder in ``<store>/rmqctl/`` of files that are not in their place yet."""
 WHY: Final = "REBUILT"
-"""What the quarantine's manifest says of replaced files."""
+"""The reason of replaced files in the quarantine's manifest."""
 
 
 @contextmanager
 def staging(root: Path, fs: FileSystem) -> Iterator[Path]:
-    """An empty folder for new files on the store's file system; it is gone afterwards.
+    """An empty folder for new files on the store's file system; removed afterwards.
 
     Raises StoreNotWritableError for a link in its place.
     """
@@ -54,7 +54,7 @@ def staging(root: Path, fs: FileSystem) -> Iterator[Path]:
 
 @contextmanager
 def unclean(root: Path, fs: FileSystem) -> Iterator[None]:
-    """Have the store look as after a crash for a block, and its page be distrusted from then on."""
+    """Mark the store as crashed for a block, and its shared state as invalid from then on."""
     abort = root / ABORT
     was_clean = not abort.exists()
     if was_clean:
@@ -62,7 +62,7 @@ def unclean(root: Path, fs: FileSystem) -> Iterator[None]:
         fs.sync_dir(root)
     distrust_shared_state(fs, root)
     yield
-    # Readers that have old files mapped look anew (Bounds.files_generation).
+    # Readers that have old files mapped list them anew (Bounds.files_generation).
     fs.set_modified(root / COMMITLOG, time.time_ns() // 1_000_000)
     if was_clean:
         fs.unlink(abort)
@@ -78,10 +78,10 @@ def put_queues_in_place(
     why: str = WHY,
     fs: FileSystem | None = None,
 ) -> Iterator[RebuiltQueue]:
-    """Replace queues by what ``rebuild_queues`` made below ``made``; gives each that is done.
+    """Replace queues by the result of ``rebuild_queues`` below ``made``; gives each finished one.
 
-    Queues that are the same are passed over. On the device when a queue is given. ``view`` is of no
-    use afterwards. To be run to the end, within :func:`unclean`. Raises StoreNotWritableError.
+    Unchanged queues are skipped. On the device when a queue is given. ``view`` must not be used
+    afterwards. To be run to the end, within :func:`unclean`. Raises StoreNotWritableError.
     """
     fs = fs or FileSystem()
     root = view.root
@@ -90,7 +90,7 @@ def put_queues_in_place(
             if queue.is_same:
                 continue
             folder = folder_of(queue.topic, queue.queue_id)
-            # The last one first: what is left is a queue that lacks its end, and that is mended.
+            # The last one first: a crash leaves a queue without its end, which recovery repairs.
             for name in sorted(queue.taken_away, reverse=True):
                 quarantine.move(f"{folder}/{name}", why)
             for name in queue.replaced:
@@ -111,7 +111,7 @@ def put_index_in_place(
     why: str = WHY,
     fs: FileSystem | None = None,
 ) -> Iterator[RebuiltIndexFile]:
-    """The same for what ``rebuild_index`` made in the folder ``made``.
+    """The same for the result of ``rebuild_index`` in the folder ``made``.
 
     Raises StoreNotWritableError.
     """

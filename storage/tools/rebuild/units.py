@@ -38,13 +38,13 @@ class DelayTimes:
     """How long messages of each delay level wait, in ms."""
 
     def __init__(self, levels_ms: tuple[int, ...], seen_ms: Mapping[int, int]) -> None:
-        """``levels_ms`` is the broker's table; what was seen of a level counts more."""
+        """``levels_ms`` is the broker's table; observed delays take precedence."""
         self._levels = levels_ms
         self._seen = seen_ms
         self._known: dict[str, int | None] = {}
 
     def of(self, text: str) -> int | None:
-        """The delay by a DELAY property; None if it means no level."""
+        """The delay of a DELAY property; None if it means no level."""
         if text not in self._known:
             level = int(text) if text.isascii() and text.isdigit() else 0
             self._known[text] = self._delay(level) if level > 0 else None
@@ -61,7 +61,7 @@ class DelayTimes:
 def units_of(
     block: RecordBatch, file: ReadMap, names: QueueNames, delays: DelayTimes
 ) -> UnitColumns:
-    """The units that records get, those of light queues behind the others."""
+    """The units of records, those of light queues after the others."""
     queue = names.numbers(block.topic, block.queue_id)
     units = UnitColumns(
         queue,
@@ -84,7 +84,7 @@ def units_of(
 
 
 def _codes(block: RecordBatch, names: QueueNames, delays: DelayTimes) -> Longs:
-    """Hashes of the tags, of delayed messages the time of delivery."""
+    """Hashes of the tags; for delayed messages the time of delivery."""
     delayed = [
         row
         for row in block.marked(MARK_DELAY)

@@ -1,6 +1,6 @@
-"""Mending a damaged store (``rmqctl store repair``): a plan of steps, and carrying it out.
+"""Repairing a damaged store (``rmqctl store repair``): a plan of steps, and its execution.
 
-The planning needs NumPy, which is why nothing else of storage imports it.
+The planning needs NumPy, so no other package of storage imports it.
 
 See docs/internals/fsck-repair.md.
 """

@@ -1,4 +1,4 @@
-"""Records that say something else than the unit that points at them."""
+"""Records that contradict the unit that points at them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _IPV6: Final = 0x30
 
 
 class Contradictions(NamedTuple):
-    """Commit log offsets of records whose unit says something else."""
+    """Commit log offsets of records that contradict their unit."""
 
     places: set[int]
-    """Who is right has to be found out."""
+    """The log's order must decide which is right."""
     prepared: set[int]
-    """They say they are half messages, which have no unit; all else agrees."""
+    """Records marked as half messages, which have no unit; all else agrees."""
 
 
 def contradictions(files: StoreFiles, queues: Iterable[tuple[str, int]]) -> Contradictions:
     """Compare the units of some queues with the heads that they point at.
 
-    Light queues are passed over: their records name other queues.
+    Light queues are skipped: their records name other queues.
     """
     found = Contradictions(set(), set())
     for topic, queue_id in queues:
@@ -47,7 +47,7 @@ def contradictions(files: StoreFiles, queues: Iterable[tuple[str, int]]) -> Cont
                 continue
             head = _HEAD.unpack_from(file.view, position)
             if head[0] != size or head[1] != MESSAGE_MAGIC_V1 or head[7] & _IPV6:
-                continue  # no whole record, or one that is looked at with the log
+                continue  # no whole record, or one that is checked with the log
             at = position + _HEAD.size + max(0, head[14])
             same = (head[3], head[5], head[6]) == (queue_id, queue_offset, offset)
             if not same or bytes(file.view[at + 1 : at + 1 + len(name)]) != name:
@@ -58,7 +58,7 @@ def contradictions(files: StoreFiles, queues: Iterable[tuple[str, int]]) -> Cont
 
 
 def _units(row: ReadOnlyFiles) -> Iterator[tuple[int, int, int]]:
-    """Place and length of each record that a queue has a unit of, and its queue offset."""
+    """Offset and length of each record that a queue has a unit of, and its queue offset."""
     for first in row.relist():
         file = row.at(first)
         if file is None:

@@ -1,8 +1,8 @@
-"""Carrying out a plan: each step's old bytes into the quarantine, then the write, then a sync.
+"""Executing a plan: each step's old bytes into the quarantine, then the write, then a sync.
 
-Before each write the bytes are compared with those that the plan saw; nothing is written that no
-step says. A death between two steps leaves a store that is no worse than before, and planning once
-more finds what is left to do: units are only replaced when the log is done.
+Before each write the bytes are compared with those of the plan; only planned bytes are written. A
+crash between two steps leaves a store that is no worse than before, and planning once more finds
+the remaining steps: units are only replaced after the log is done.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def carry_out_plan(
     """Do all steps, and give each when it is done and on the device.
 
     Needs storage.coordination.exclusive.alone until the end. Raises StoreChangedError and
-    StoreNotWritableError; what was given before is done then and stays done.
+    StoreNotWritableError; steps that were given before are done and stay done.
     """
     fs = fs or FileSystem()
     try:
@@ -99,7 +99,7 @@ class _Execution:
     # -- bytes --------------------------------------------------------------------------------
 
     def _write(self, step: Step) -> None:
-        """Records, a blank record or zeros over bytes of a log file."""
+        """Write records, a blank record or zeros over bytes of a log file."""
         fs, path = self._fs, self._root / step.file
         position, length = step.position or 0, step.length or 0
         self._unshare(path)
@@ -119,7 +119,7 @@ class _Execution:
             fs.sync(fd)
         finally:
             fs.close(fd)
-        fs.set_modified(path, modified)  # by which old files are deleted, and found by time
+        fs.set_modified(path, modified)  # used by deletion of old files and search by time
 
     def _unshare(self, path: Path) -> None:
         """Write into a copy if the file has more names: those are a snapshot's."""
@@ -216,7 +216,7 @@ class _Execution:
             raise StoreChangedError(path)
         if path.is_file() and not path.is_symlink():
             self._quarantine.keep_copy(step.file, step.why)
-        elif path.exists() or path.is_symlink():  # a folder, a pipe, a link that leads nowhere
+        elif path.exists() or path.is_symlink():  # a folder, a pipe, a dangling link
             self._quarantine.move(step.file, step.why)
         self._make_folder(path.parent)
         replace_file(fs, path, step.data)
@@ -227,7 +227,7 @@ class _Execution:
             self._fs.make_dirs(folder)
             self._fs.sync_dir(folder.parent)
 
-    # -- what is made from the log ------------------------------------------------------------
+    # -- derived from the log ------------------------------------------------------------
 
     def _rebuild_queues(self, steps: list[Step]) -> Iterator[Step]:
         if not steps:

@@ -1,9 +1,9 @@
-"""Planning what becomes of bytes of the log that are no whole record.
+"""Planning for bytes of the log that are no whole record.
 
-A damaged record is taken from the unit that points at it: topic, queue, queue offset and length.
-If its body is whole, its head is mended; else a record of zeros takes its place. Where no unit
-points, its own head counts if it can be read; what is left becomes records without a queue, or the
-blank record if it reaches to the file's end. So all that follows can be reached.
+The unit that points at a damaged record gives its topic, queue, queue offset and length. If its
+body is whole, its head is repaired; else a record of zeros takes its place. Where no unit points,
+its own head counts if it can be read; other bytes become records without a queue, or the blank
+record if they reach to the file's end. So all that follows can be reached.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Region(NamedTuple):
     known: dict[int, int]
     """Records in it whose length is known though they are damaged: log offset and length."""
     earlier: int
-    """Store time of the record in front of it (ms, 0 = none)."""
+    """Store time of the record before it (ms, 0 = none)."""
     later: int
-    """Store time of the record behind it (ms, 0 = none)."""
+    """Store time of the record after it (ms, 0 = none)."""
     ends_file: bool
-    """Whether it reaches to the end of a file behind which the log goes on."""
+    """Whether it reaches to the end of a file after which the log goes on."""
 
 
 class RegionPlanner:
-    """Plans regions of one log file; ``data`` are its bytes, as long as it is."""
+    """Plans regions of one log file; ``data`` are its bytes, ``file_size`` of them or fewer."""
 
     def __init__(self, first: int, file_size: int, data: memoryview) -> None:
         self._first = first
@@ -86,7 +86,7 @@ class RegionPlanner:
     # -- one piece ----------------------------------------------------------------------------
 
     def _piece_at(self, at: int, region: Region, units: list[UnitAt]) -> tuple[Step, int] | None:
-        """What a unit, or the record's own head, tells of the record at ``at``."""
+        """Identity of the record at ``at``, from a unit or the record's own head."""
         here = [
             unit
             for unit in units
@@ -191,16 +191,16 @@ class RegionPlanner:
         text = message.property_bytes
         return None if b"\0" in text or not _is_utf8(text) else message
 
-    # -- what nobody knows --------------------------------------------------------------------
+    # -- unknown bytes --------------------------------------------------------------------
 
     def _next_known(self, at: int, region: Region, units: list[UnitAt]) -> int:
-        """Where the next record is said to begin, behind ``at``."""
+        """The next known beginning of a record after ``at``."""
         places = [unit.offset for unit in units if unit.offset > at]
         places += [start for start in region.known if start > at]
         return min([*places, region.end])
 
     def _leaves_room(self, end: int, region: Region) -> bool:
-        """Whether what is left behind a piece can be filled."""
+        """Whether the bytes left after a piece can be filled."""
         left = region.end - end
         return left == 0 or left >= (BLANK_SIZE if region.ends_file else LEAST_FILLER)
 
@@ -223,7 +223,7 @@ class RegionPlanner:
                 place - self._first,
                 filler.size,
                 region.why,
-                f"{filler.size} bytes that no unit tells anything about: a record without a queue",
+                f"{filler.size} bytes that no unit points at: a record without a queue",
                 "messages that were here are lost",
                 None,
                 crc32(self._bytes(place, filler.size)),
@@ -252,7 +252,7 @@ class RegionPlanner:
         )
 
     def _bytes(self, at: int, length: int) -> bytes:
-        """Bytes as they are; behind the end of a short file zeros, as after it is lengthened."""
+        """Bytes as they are; past the end of a short file zeros, as after it is lengthened."""
         position = at - self._first
         return bytes(self._data[position : position + length]).ljust(length, b"\0")
 

@@ -1,4 +1,4 @@
-"""What the files of the log are: which of their bytes are records, and where they belong."""
+"""Contents of the log's files: which of their bytes are records, and where they belong."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Contents(NamedTuple):
-    """One log file as it was walked."""
+    """Results of a walk through one log file."""
 
     regions: list[Region]
     misplaced: int
-    """Whole records that say that they lie elsewhere."""
+    """Whole records that name another place."""
     records: int
     shift: int | None
-    """How far from here most of its records say that they lie, if that is a file's name."""
+    """The distance to the place that most of its records name, if that is a file's name."""
     last_time: int
     """Store time of the newest whole record (ms, 0 = none)."""
 
@@ -31,9 +31,9 @@ class _Piece(NamedTuple):
     start: int
     end: int
     size: int | None
-    """Its length if it is a record whose length is known."""
+    """Its length if it is a record of known length."""
     earlier: int
-    """Store time of the newest whole record in front of it."""
+    """Store time of the newest whole record before it."""
 
 
 def contents(
@@ -41,8 +41,8 @@ def contents(
 ) -> Contents:
     """Walk the file that begins at ``first`` up to ``end``.
 
-    ``why`` gives the code of what was found at a log offset; whole records at ``suspects`` count
-    as damaged, and so do those that say they lie elsewhere. ``last``: the log ends in this file.
+    ``why`` gives the code of a finding at a log offset; whole records at ``suspects`` count as
+    damaged, and so do those that name another place. ``last``: the log ends in this file.
     """
     file = log.at(first)
     assert file is not None
@@ -74,9 +74,7 @@ def contents(
         elif stretch.kind is StretchKind.LOST:
             pieces.append(_Piece(start, min(at, end), None, earlier))
         elif start in why:
-            pieces.append(
-                _Piece(start, at, None, earlier)
-            )  # a blank record that says something wrong
+            pieces.append(_Piece(start, at, None, earlier))  # a blank record with a wrong field
     shift, count = places.most_common(1)[0] if places else (0, 0)
     moved = shift and shift % log.file_size == 0 and count * 2 > records
     regions = [] if moved else _regions(file.view, first, end, pieces, why, last=last)
@@ -93,7 +91,7 @@ def _regions(
     *,
     last: bool,
 ) -> list[Region]:
-    """Join pieces that touch."""
+    """Join adjacent pieces."""
     regions: list[Region] = []
     number = 0
     while number < len(pieces):

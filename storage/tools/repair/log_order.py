@@ -1,4 +1,4 @@
-"""Whose word counts when a record and a unit contradict each other: the log's order tells.
+"""Deciding between a record and a unit that contradict each other, by the log's order.
 
 Records of one queue lie in the log in the order of their queue offsets. A record that fits between
 its neighbours is right, and the unit is wrong; else its head is damaged. Neighbours may lie in
@@ -32,7 +32,7 @@ def fitting_records(
 ) -> dict[int, tuple[str, int]]:
     """Which of the records at ``suspects`` fit into their queue's order, with the queue they name.
 
-    Looks at the whole records of the file that begins at ``first``, up to ``end``.
+    Reads the whole records of the file that begins at ``first``, up to ``end``.
     """
     log = files.log
     file = log.at(first)

@@ -1,4 +1,4 @@
-"""Planning what becomes of the log: its files first, then the bytes in them."""
+"""Planning for the log: its files first, then the bytes in them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _STEP: Final = 1 << 20
 class LogPlanner:
     """Plans the log of one store. ``found`` are codes by log offset, one list a place.
 
-    ``log_end`` is where the check saw the log end; records at ``prepared`` say that they are half
-    messages though they have units; ``closed``: the store was closed cleanly, so
-    units behind that end tell of messages that were there.
+    ``log_end`` is the log's end according to the check; records at ``prepared`` are marked as half
+    messages though they have units; ``closed``: the store was closed cleanly, so units past that
+    end prove that there were messages.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class LogPlanner:
         self._prepared = prepared
         self._closed = closed
         self.queues: set[tuple[str, int]] = set()
-        """Queues that have units of messages that are gone for good, or wrong units, and so are to
-        be rebuilt."""
+        """Queues with units of messages that are gone for good, or with wrong units, which must be
+        rebuilt."""
         self._right: dict[int, tuple[str, int]] = {}
         """Records that are right where a unit contradicts them, and the queues that they name."""
         self._unknown: set[int] = set()
-        """Whole records that claim another one's place, while no unit tells their own."""
+        """Whole records that claim another one's place, and have no unit of their own."""
 
     def steps(self) -> Iterator[Step]:
         """Give all steps, in the order of execution."""
@@ -84,7 +84,7 @@ class LogPlanner:
         for first in damaged:
             if first in present and first >= self._log_end:
                 seen = self._contents(first)
-                if seen.shift is not None:  # it is behind the end because it is misplaced
+                if seen.shift is not None:  # it is past the end because it is misplaced
                     walked[first] = seen
         self.queues |= self._contradicted()
         gone = {first for first, seen in walked.items() if self._is_foreign(first, seen)}
@@ -122,9 +122,9 @@ class LogPlanner:
     # -- whole files --------------------------------------------------------------------------
 
     def _useless(self, here: list[int]) -> dict[int, tuple[str, str]]:
-        """Files that hold nothing and are in the way, with the code and what is said of each.
+        """Files that hold nothing and are in the way, with the code and the reason of each.
 
-        One that was made ahead harms nobody if it is whole and nothing is missing in front of it.
+        A file made ahead is harmless if it is whole and nothing is missing before it.
         """
         found: dict[int, tuple[str, str]] = {}
         for first in here:
@@ -136,7 +136,7 @@ class LogPlanner:
             elif first < self._log_end or (length == self._size and follows):
                 continue
             elif used_to(self._log.path(first), 0) == 0:
-                found[first] = (_AHEAD, "it lies behind the log's end and holds nothing")
+                found[first] = (_AHEAD, "it lies past the log's end and holds nothing")
         return found
 
     def _contents(self, first: int) -> Contents:
@@ -158,7 +158,7 @@ class LogPlanner:
         return contents(self._log, first, end, why, suspects, last=last)
 
     def _without_units(self, first: int, suspects: set[int]) -> set[int]:
-        """Which second records of a place no unit points at."""
+        """Second records of a place that no unit points at."""
         repeated = {place for place in suspects if _REPEATED in self._found[place]}
         if not repeated:
             return repeated
@@ -166,7 +166,7 @@ class LogPlanner:
         return repeated - {unit.offset for unit in units}
 
     def _left_alone(self, right: set[int]) -> Iterator[Step]:
-        """Say of whole records that nothing tells where they belong."""
+        """Report whole records whose place is unknown."""
         for place in sorted(self._unknown):
             position = place % self._size
             if place - position in right:
@@ -176,12 +176,12 @@ class LogPlanner:
                     position,
                     None,
                     _REPEATED,
-                    "another record has the place that it claims, and no unit tells its own: it "
-                    "stays as it is, for whoever looks for its keys",
+                    "another record has the place that it claims, and it has no unit: it "
+                    "stays as it is, and can be found by its keys",
                 )
 
     def _contradicted(self) -> set[tuple[str, int]]:
-        """The queues that lack units of records which are right, and those that have them."""
+        """The queues that lack units of right records, and those that have them."""
         size = self._size
         within = sorted({place - place % size for place in self._right})
         astray = {
@@ -214,7 +214,7 @@ class LogPlanner:
                 at, count = self._size, length - self._size
             else:
                 what = f"lengthened by zeros to {self._size} bytes"
-                cost = "what was in the missing part is lost"
+                cost = "the content of the missing part is lost"
                 at, count = length, self._size - length
             yield Step(Action.SET_LENGTH, path, at, count, _LENGTH, what, cost, None if cost else 0)
 
@@ -225,8 +225,8 @@ class LogPlanner:
         )
 
     def _moves(self, moves: dict[int, int], right: set[int]) -> Iterator[Step]:
-        """Files whose records say that they lie elsewhere: all are taken away, then put there."""
-        what = "its records say that they lie elsewhere"
+        """Files whose records name another place: all are moved away, then put there."""
+        what = "its records name another place"
         for first in sorted(moves):
             yield self._away(first, _MISPLACED, what)
         for first, target in sorted(moves.items()):
@@ -240,13 +240,13 @@ class LogPlanner:
             None,
             self._size,
             _MISPLACED,
-            f"the records of {source} say that they lie here",
+            f"the records of {source} name this place",
             old_crc=crc,
             source=source,
         )
 
     def _from_quarantine(self, first: int) -> str | None:
-        """A file that an earlier run took away because it lay in a wrong place: this one."""
+        """A file that an earlier run moved away because it lay in a wrong place: this one."""
         for folder in sorted((self._root / OURS / QUARANTINE).glob("*"), reverse=True):
             for piece in read_manifest(folder):
                 kept = folder / str(piece["kept"])
@@ -282,7 +282,7 @@ class LogPlanner:
 
     def _make(self, first: int, units: list[UnitAt], *, last: bool) -> Step:
         """A file in place of a lost one. The last record of each queue that ended in it is kept:
-        else new messages would get the numbers of lost ones, and be taken for consumed."""
+        else new messages would get the offsets of lost ones, and count as consumed."""
         time = self._time_near(first)
         records: list[Tombstone] = []
         at = first
@@ -315,7 +315,7 @@ class LogPlanner:
         )
 
     def _time_near(self, first: int) -> int:
-        """Store time of the record that follows a place, or of the file's before."""
+        """Store time of the record that follows a place, or of the last one in the file before."""
         earlier = [place for place in self._log.offsets() if place < first]
         for place in (first + self._size, *earlier[-1:]):
             file = self._log.at(place)
@@ -341,7 +341,7 @@ class LogPlanner:
         self.queues |= planner.dropped
 
     def _crc(self, first: int) -> int:
-        """Of a file when it has got its length."""
+        """CRC of a file after its length is corrected."""
         file = self._log.at(first)
         crc, length = 0, 0
         if file is not None:

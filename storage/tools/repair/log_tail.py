@@ -1,8 +1,8 @@
-"""Planning what becomes of the log's end, and of what lies behind it.
+"""Planning for the log's end, and for what lies past it.
 
-Units behind the end tell of messages that were there, if they follow the end one by one: records
-of zeros keep their places, so that no later message gets the number of a lost one, which consumers
-would take for consumed. Other units are left over, and their queues are made anew.
+Units past the end prove that there were messages, if they follow the end one by one: records of
+zeros keep their places, so that no later message gets the offset of a lost one, which consumers
+would skip as consumed. Other units are left over, and their queues are rebuilt.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _FOREVER: Final = 1 << 62
 class TailPlanner:
     """Plans the end of one log. ``found`` are codes by log offset.
 
-    Up to ``finished_to`` the next writer takes in what lies behind the end. ``kept`` are the files
-    that the log has when all other steps are done, ``right`` those of them that stay as they are.
-    ``closed``: the store was closed cleanly. ``make`` gives the step that makes a file from units,
-    which may be the last one, ``away`` the one that takes a file away.
+    Up to ``finished_to`` the next writer takes in what lies past the end. ``kept`` are the files of
+    the log after all other steps, ``right`` those of them that stay as they are. ``closed``: the
+    store was closed cleanly. ``make`` gives the step that makes a file from units, which may be the
+    last one, ``away`` the one that moves a file away.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class TailPlanner:
                 yield from self._records(first, chain)
                 end = chain[-1].end
                 placed += chain
-            elif first in self._kept:  # the right file is brought there
+            elif first in self._kept:  # the right file is moved there
                 return
         made = self._missing_files(beyond)
         if made:
@@ -96,7 +96,7 @@ class TailPlanner:
             yield from self._left_over(end)
 
     def _blank(self, end: int) -> Iterator[Step]:
-        """Close the last file that is there, for files are made behind it."""
+        """Close the last existing file, because files are made after it."""
         first = end - end % self._size
         file = self._log.at(first)
         left = first + self._size - end
@@ -125,9 +125,9 @@ class TailPlanner:
         return chain
 
     def _missing_files(self, beyond: list[UnitAt]) -> list[tuple[int, list[UnitAt]]]:
-        """The files at the log's end that are to be made, and the units that point into them.
+        """The missing files at the log's end, and the units that point into them.
 
-        They follow each other: those behind the last file that is there, or if none is, those from
+        They follow each other: those after the last existing file, or if none exists, those from
         which the ends of all queues can be kept. One unit alone may point anywhere.
         """
         if not any(p >= self._log_end and _MISSING in c for p, c in self._found.items()):
@@ -163,7 +163,7 @@ class TailPlanner:
         self.queues |= planner.dropped
 
     def _time_before(self, first: int) -> int:
-        """Store time of the newest record in front of the log's end, 0 if there is none."""
+        """Store time of the newest record before the log's end, 0 if there is none."""
         for file, end in ((first, self._log_end), (first - self._size, first)):
             if file < end and self._log.at(file) is not None:
                 time = contents(self._log, file, end, {}, set(), last=True).last_time
@@ -176,7 +176,7 @@ class TailPlanner:
         file = self._log.at(first)
         if file is not None and first in self._right and self._codes(first) & _LEFT_OVER:
             position = end - first
-            if first <= self._finished_to:  # what a writer takes in is nothing left over
+            if first <= self._finished_to:  # a writer takes this in: it is not left over
                 position = max(position, self._finished_to - first)
             used = used_to(self._log.path(first), position)
             if used > position:
@@ -186,15 +186,15 @@ class TailPlanner:
                     position,
                     used - position,
                     _TORN,
-                    f"{used - position} bytes behind the last whole record become zeros",
-                    "nobody had an acknowledgement for what was being written here",
+                    f"{used - position} bytes after the last whole record become zeros",
+                    "what was being written here was not acknowledged",
                     old_crc=crc32(file.view[position:used]),
                 )
         for later in self._log.offsets():
             if later not in self._right or later < end or later == first:
                 continue
             if _PAST_END in self._codes(later):
-                yield self._away(later, _PAST_END, "it lies behind the log's end")
+                yield self._away(later, _PAST_END, "it lies past the log's end")
 
     def _codes(self, first: int) -> set[str]:
         return {
@@ -206,7 +206,7 @@ class TailPlanner:
 
 
 def used_to(path: str, start: int) -> int:
-    """Position behind the last byte that is not zero, ``start`` if there is none behind it."""
+    """Position after the last byte that is not zero, ``start`` if there is none after it."""
     fs = FileSystem()
     fd = fs.open(Path(path), writable=False)
     try:

@@ -1,7 +1,7 @@
-"""From the findings of a check to a plan: which steps make the store whole again.
+"""From the findings of a check to a plan: the steps that repair the store.
 
-A finding says that something is wrong; what is done about it follows from the files themselves.
-The log first, then what is made from it.
+A finding names a problem; the steps follow from the files themselves. The log first, then what is
+derived from it.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _OF_INDEX: Final = "INDEX_"
 _LOST_CONFIG: Final = frozenset({"CONFIG_UNREADABLE", "CONFIG_EMPTY", "CONFIG_MISSING"})
 _COUNT: Final = ("{} settings are", "{} setting is")
 _SALVAGED: Final = _LOST_CONFIG | {"OFFSET_BEHIND_END"}
-"""Codes of files of which settings may be put together again."""
+"""Codes of files whose settings may be rebuilt."""
 _TAKES_RECORDS: Final = frozenset(
     (Action.MAKE_FILE, Action.FILL, Action.BLANK, Action.QUARANTINE, Action.CLEAR)
 )
 _LOST_END: Final = frozenset({Code.LOG_TAIL_LOST, Code.LOG_FILE_MISSING})
-"""What is said at the log's end where queues, index or checkpoint know of more."""
+"""Texts at the log's end where queues, index or checkpoint refer to more."""
 _WITHOUT_RECORDS: Final = frozenset({"LOG_FILE_AHEAD", "FOREIGN_FILE"})
-_ONLY_KEYS: Final = "messages behind the log's end, of which only keys tell, are lost"
+_ONLY_KEYS: Final = "messages past the log's end, of which only keys are left, are lost"
 _UNTOUCHED: Final = frozenset(
     {"PROPERTIES_DAMAGED", "STORE_TIME_BACK", "BODY_UNREADABLE", "BODY_EMPTY"}
 )
-"""Codes of log findings that say nothing about where records are."""
+"""Codes of log findings without a position of records."""
 
 
 def make_plan(
@@ -68,7 +68,7 @@ def make_plan(
     only: Iterable[Part] | None = None,
     check_broker: BrokerCheck | None = None,
 ) -> Plan:
-    """Plan what mends the findings of ``report``, a check of the whole store.
+    """Plan the repair of the findings of ``report``, a check of the whole store.
 
     ``only`` limits it to some parts; ``check_broker`` is that of the check. Reads only. Raises
     OSError.
@@ -116,7 +116,7 @@ class _Planning:
         return Plan(steps, self._report.log_end)
 
     def _stranger_steps(self) -> Iterator[Step]:
-        """What stands in the place of a file or folder of the store goes first."""
+        """Objects in the place of a file or folder of the store go first."""
         for finding in self._findings:
             if finding.code is not Code.FOREIGN_FILE or _part_of(finding) not in self._parts:
                 continue
@@ -165,11 +165,11 @@ class _Planning:
         self._queues |= dict.fromkeys(planner.queues, "UNIT_WITHOUT_RECORD")
         replaced = {step.file for step in steps if step.position is None}
         for finding in properties:
-            if finding.file not in replaced:  # else it is looked at when the right file is there
+            if finding.file not in replaced:  # else it is checked after the right file is there
                 yield from self._properties(finding)
 
     def _contradictions(self) -> Contradictions:
-        """Records in the log that contradict the units of queues of which that was found."""
+        """Records in the log that contradict the units of queues with such a finding."""
         codes = (Code.UNIT_WRONG, Code.UNIT_WITHOUT_RECORD)
         queues = {self._queue_of(f) for f in self._findings if f.code in codes} - {None}
         found = contradictions(self._files, sorted(filter(None, queues)))
@@ -177,7 +177,7 @@ class _Planning:
         return Contradictions(*({at for at in places if begin <= at < end} for places in found))
 
     def _is_short(self) -> bool:
-        """Whether units tell of records behind the log's end."""
+        """Whether there are units of records past the log's end."""
         return any(f.code == Code.UNIT_BEHIND_END for f in self._findings)
 
     def _log_place(self, finding: Finding) -> int | None:
@@ -241,8 +241,8 @@ class _Planning:
             )
 
     def _index_steps(self, before: list[Step]) -> Iterator[Step]:
-        """Also where steps before take records away that have keys, or change keys, and where keys
-        may be of records behind the log's end."""
+        """Also where earlier steps remove records that have keys, or change keys, and where keys
+        may be of records past the log's end."""
         wrong = [str(f.code) for f in self._findings if f.code.startswith(_OF_INDEX)]
         lost = [
             str(f.code)
@@ -265,7 +265,7 @@ class _Planning:
             )
 
     def _is_past_end(self, step: Step) -> bool:
-        """Whether a step says what becomes of records behind the log's end."""
+        """Whether a step is about records past the log's end."""
         place = _place_in_log(step.file, step.position)
         return place is not None and place >= self._report.log_end
 
@@ -302,9 +302,9 @@ class _Planning:
                     None,
                     str(finding.code),
                     _COUNT[len(file.rows) == 1].format(len(file.rows))
-                    + " put together again from what still tells of them; "
+                    + " rebuilt from other sources; "
                     "'rmqctl store recover-config' lists them",
-                    "settings that nothing tells of are as for a new one"
+                    "settings without a source are as for a new one"
                     if finding.code in _LOST_CONFIG
                     else "",
                     old_crc=crc_of(path),
@@ -321,7 +321,7 @@ class _Planning:
                 )
 
     def _own_steps(self) -> Iterator[Step]:
-        """Files of rmqctl's own are made again of what else tells the same."""
+        """Files of rmqctl's own are rebuilt from other sources."""
         if not any(finding.code is Code.OWN_FILE_DAMAGED for finding in self._findings):
             return
         for damage in damaged_own_files(self._view, self._check_broker):
@@ -335,14 +335,14 @@ class _Planning:
                 None,
                 len(content or b""),
                 str(Code.OWN_FILE_DAMAGED),
-                f"it is made again of {damage.made_of}",
+                f"it is rebuilt from {damage.made_of}",
                 damage.cost,
                 old_crc=crc_of(path),
                 data=content or b"",
             )
 
     def _salvaged(self) -> dict[str, SalvagedFile]:
-        """What can be put together again of files of settings, by path in the store."""
+        """Settings files that can be rebuilt, by path in the store."""
         if not any(finding.code in _SALVAGED for finding in self._findings):
             return {}
         view, now = self._view, self._now_ms
@@ -350,7 +350,7 @@ class _Planning:
         return {str(f.path.relative_to(self._root)): f for f in found if f is not None}
 
     def _checkpoint_steps(self) -> Iterator[Step]:
-        """A checkpoint vouches for what is on the device: for nothing after a crash."""
+        """A checkpoint confirms what is on the device: nothing after a crash."""
         code = next((str(f.code) for f in self._findings if f.file == CHECKPOINT), None)
         if code is None:
             return
@@ -369,7 +369,7 @@ class _Planning:
         )
 
     def _newest_time(self) -> int:
-        """Store time of the newest message that a queue tells of (ms), 0 without any."""
+        """Store time of the newest message of a queue (ms), 0 without any."""
         view = self._view
         times = [0]
         for topic, queue_id in view.queues():
@@ -385,15 +385,15 @@ def _part_of(finding: Finding) -> Part:
 
 
 def _what_else_mends(finding: Finding) -> str:
-    """What to do about a file of settings or progress that no step can put together again."""
+    """The remedy for a file of settings or progress that no step can rebuild."""
     if finding.file.startswith(f"{OURS}/"):
-        return f"repair leaves it as it is; what mends it: {finding.fix}"
+        return f"repair leaves it as it is; the remedy: {finding.fix}"
     if finding.file.endswith(CONSUMER_OFFSET_FILE):
         return (
-            "neither it nor its .bak tells anything; 'rmqctl store recover-offsets' looks for "
+            "neither it nor its .bak has usable content; 'rmqctl store recover-offsets' looks for "
             "progress in messages"
         )
-    return "neither it nor its .bak nor any queue tells anything"
+    return "neither it nor its .bak nor any queue has usable content"
 
 
 def _place_in_log(file: str, position: int | None) -> int | None:

@@ -1,9 +1,9 @@
-"""Mending the head of a record whose body is whole, from what its unit and its place say.
+"""Repairing the head of a record whose body is whole, from its unit and its place.
 
-Only fields that are stored twice are mended: size, magic, topic, queue, queue offset and place are
-in the unit, its folder and its position; body length and property length follow from the sum of
-the parts. The body's CRC must be right afterwards, so nothing is guessed; a CRC of which one bit
-differs was damaged itself.
+Only fields that are stored twice are repaired: size, magic, topic, queue, queue offset and place
+are in the unit, its folder and its position; body length and property length follow from the sum of
+the parts. The body's CRC must be right afterwards, so nothing is guessed; a CRC that differs in one
+bit was damaged itself.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _QUEUE_ID = 12
 _NAMES = (slice(12, 16), slice(20, 28), slice(28, 36))
 """Queue id, queue offset, physical offset."""
 _MOST_CHANGED = 12
-"""Bytes that may differ: more than that is no damaged head but another record."""
+"""Bytes that may differ: with more it is another record, not a damaged head."""
 
 
 def mended_head(record: bytes, unit: UnitAt) -> bytes | None:
-    """The record as it must have been, None if its body is not whole or too much differs.
+    """The original record, None if its body is not whole or too much differs.
 
-    ``record`` has as many bytes as the unit says.
+    ``record`` has as many bytes as its unit names.
     """
     topic = unit.topic.encode()
     version = 1 if len(topic) < 128 else 2
@@ -64,7 +64,7 @@ def mended_head(record: bytes, unit: UnitAt) -> bytes | None:
 
 
 def _body_lengths(record: bytearray, hosts: int, topic: bytes, version: int) -> Iterator[int]:
-    """The length that the head says, then those that the topic's place says."""
+    """The length in the head, then those that follow from the topic's place."""
     head = HEAD_SIZES[hosts]
     (said,) = _ints(record, head - 4)
     if 0 <= said <= len(record) - head:
@@ -118,8 +118,8 @@ def _is_mended(candidate: bytes, record: bytes, unit: UnitAt) -> bool:
 
 
 def sanitized_properties(record: bytes) -> bytes | None:
-    """The whole record with "?" for each byte of its properties that no text has; None if there is
-    nothing to do. No checksum covers properties: nobody knows what stood there."""
+    """The whole record with "?" for each byte of its properties that is no text; None if there is
+    nothing to do. No checksum covers properties, so their original bytes are unknown."""
     message = decode_record(record)
     text = message.property_bytes
     clean = bytearray(text)

@@ -1,4 +1,4 @@
-"""What repair is going to do, as values: nothing is written that no step says."""
+"""Steps of a repair, as values: only what a step describes is written."""
 
 from __future__ import annotations
 
@@ -14,50 +14,49 @@ _BLOCK: Final = 1 << 20
 
 
 class Action(StrEnum):
-    """What a step does. What it takes away or writes over is in the quarantine before."""
+    """What a step does. Bytes that it removes or overwrites go to the quarantine first."""
 
     BRING_BACK = "BRING_BACK"
-    """A file from the quarantine gets the place that its records say."""
+    """A file from the quarantine is moved to the place that its records name."""
     QUARANTINE = "QUARANTINE"
-    """A file that does not belong goes to the quarantine."""
+    """A file that does not belong to the store goes to the quarantine."""
     SET_LENGTH = "SET_LENGTH"
-    """A file gets the length that the store's files have: cut, or lengthened by zeros."""
+    """A file gets the length of the store's files: cut, or lengthened by zeros."""
     MAKE_FILE = "MAKE_FILE"
     """A missing log file is made: records that keep the ends of queues, if one ended in it, and a
     blank record that every reader passes."""
     MEND = "MEND"
-    """Fields of a record's head get what its unit and its place say; its body is whole."""
+    """Fields of a record's head are written from its unit and its place; its body is whole."""
     REPLACE = "REPLACE"
     """A record of the same length, topic, queue and offset, with a body of zeros."""
     FILL = "FILL"
-    """Bytes of which nobody knows what they were become a record without a queue."""
+    """Bytes of unknown content become a record without a queue."""
     BLANK = "BLANK"
     """The blank record that ends a log file is written."""
     CLEAR = "CLEAR"
     """Left-over bytes become zeros."""
     REBUILD_QUEUE = "REBUILD_QUEUE"
-    """A consume queue is made anew from the log."""
+    """A consume queue is rebuilt from the log."""
     REBUILD_INDEX = "REBUILD_INDEX"
-    """The key index is made anew from the log."""
+    """The key index is rebuilt from the log."""
     RESTORE = "RESTORE"
     """A file of settings gets the content of its .bak."""
     RECOVER = "RECOVER"
-    """Progress of groups is put together again of all that tells of it (store recover-offsets)."""
+    """Progress of groups is rebuilt from all evidence (store recover-offsets)."""
     CHECKPOINT = "CHECKPOINT"
     """The checkpoint is written anew."""
     NONE = "NONE"
-    """Repair cannot mend it; ``what`` says what can."""
+    """Repair cannot fix it; ``what`` names the remedy."""
 
 
 class Step(NamedTuple):
     """One step. ``file`` is relative to the store, ``position`` a byte in it (None: the whole
-    file), ``length`` the bytes that are written or taken away.
+    file), ``length`` the bytes that are written or removed.
 
-    ``why`` is the finding's code; ``cost`` says which messages stay unreadable, "" for none,
-    ``lost`` how many (None: unknown). ``old_crc`` is that of the bytes as the plan saw them, None
-    where they are not there. What is written: ``records`` one behind the other, then ``data``;
-    ``source`` is what BRING_BACK takes: a path in an earlier quarantine, or that of a file which
-    this plan puts there.
+    ``why`` is the finding's code; ``cost`` names messages that stay unreadable, "" for none,
+    ``lost`` how many (None: unknown). ``old_crc`` is that of the bytes in the plan, None where
+    there are none. Written are ``records`` in sequence, then ``data``; ``source`` is what
+    BRING_BACK takes: a path in an earlier quarantine, or that of a file which this plan puts there.
     """
 
     action: Action
@@ -88,8 +87,8 @@ class Plan(NamedTuple):
 
 
 def crc_of(path: Path) -> int | None:
-    """``Step.old_crc`` of a whole file. None of what is none, which is not opened: a pipe would
-    wait for its other end. Raises OSError."""
+    """``Step.old_crc`` of a whole file. None for an object that is no file, which is not opened: a
+    pipe would block. Raises OSError."""
     if path.is_file():
         with suppress(FileNotFoundError), path.open("rb") as file:
             crc = 0

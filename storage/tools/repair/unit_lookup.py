@@ -1,4 +1,4 @@
-"""Units of all queues that point into given parts of the log: what they tell of lost records."""
+"""Units of all queues that point into given parts of the log, as evidence of lost records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UnitAt(NamedTuple):
-    """One unit: where it points, and which place of which queue it is."""
+    """One unit: the record that it points at, and its queue and queue offset."""
 
     offset: int
     size: int
@@ -27,7 +27,7 @@ class UnitAt(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Commit log offset behind its record."""
+        """Commit log offset after its record."""
         return self.offset + self.size
 
 

@@ -93,7 +93,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, fs: FileSystem, tick: Tick
 
 
 class _Ranges(io.RawIOBase):
-    """Reads a head, and then ranges of a file one behind the other."""
+    """Reads a head, and then ranges of a file in sequence."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class SnapshotArchive:
 
     def files(self) -> Iterator[tuple[SnapshotFile, Iterator[bytes | int]]]:
         """All files in the manifest's order; each is read before the next one. Raises
-        DamagedSnapshotError; of a file that is longer than the manifest says nothing is read."""
+        DamagedSnapshotError; a file that is longer than in the manifest is not read."""
         with self._members() as members:
             for _ in next(members).parts():
                 pass

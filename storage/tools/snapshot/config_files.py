@@ -1,15 +1,15 @@
-"""The small files of a store in a snapshot: which of them, in which order, and whole.
+"""The small files of a store in a snapshot: selection, order, and completeness.
 
-What says "done so far" is read before the cut is taken, and what messages are looked at with after
-it. So nothing in the snapshot speaks of a message that is not in it, and no message is of a topic
-that is not there: progress lies at most a moment before the cut, and what was consumed in that
-moment comes again, as after the death of a consumer.
+Files that record finished work are read before the cut, files needed to read messages after it. So
+nothing in the snapshot refers to a message that is not in it, and no message is of a missing topic:
+progress lies at most a moment before the cut, and what was consumed in that moment comes again, as
+after the death of a consumer.
 
     before    samples/, handled.json, redrives/, delays-ended.json, deliveries,
               config/delayOffset.json, checkpoint, progress in members/*.notes, offsets.json,
               config/consumerOffset.json
     after     all other config/*, journal/, created, store.json, settings.json, deleted.json, lock
-    never     what belongs to the processes that have the store open, or to this machine
+    never     files of the processes that have the store open, or of this machine
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ Notes = dict[ProgressKey, QueueProgress]
 
 
 def place_before(root: Path, stage: Path, placer: FileCopier) -> tuple[Notes, list[str]]:
-    """Bring in what is read before the cut.
+    """Copy the files that are read before the cut.
 
-    Gives progress that is in no file yet, and sentences about files that are not whole.
+    Gives progress that is in no file yet, and sentences about incomplete files.
     """
     ours, notes = root / OURS, []
     for name in _BEFORE_OURS:
@@ -83,11 +83,11 @@ def place_before(root: Path, stage: Path, placer: FileCopier) -> tuple[Notes, li
 
 
 def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
-    """Bring in all other small files; gives sentences about those that are not whole."""
+    """Copy all other small files; gives sentences about incomplete ones."""
     notes = []
     early = {*_with_bak(_BEFORE_CONFIG)}
     make_folders(stage / CONFIG)
-    # Java deletes a file for a moment before it renames the one that is to take its place.
+    # Java deletes a file for a moment before it renames the one that takes its place.
     found = [path.name for path in _entries(root / CONFIG) if not is_temporary(path.name)]
     names = {name.removesuffix(_TMP) for name in found}
     names |= {name.removesuffix(_BAK) for name in names}
@@ -114,7 +114,7 @@ def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
 
 
 def merge_notes(stage: Path, notes: Notes, fs: FileSystem) -> None:
-    """Put progress that was in no file into the copy's files, Java's too."""
+    """Write progress that was in no file into the copy's files, Java's too."""
     progress = ProgressFile(stage, fs)
     if notes:
         progress.commit(notes)
@@ -158,7 +158,7 @@ def _place_ours(source: Path, target: Path) -> None:
     if read is not None:
         data, modified_ns = read
         if name.endswith(".jsonl"):
-            data = data[: data.rfind(b"\n") + 1]  # others are writing the next line
+            data = data[: data.rfind(b"\n") + 1]  # another process is writing the next line
         _write(target, data, modified_ns)
 
 
@@ -176,7 +176,7 @@ def _place_json(source: Path, target: Path) -> list[str]:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether somebody has just written the file, or what will take its place."""
+    """Whether the file, or its replacement, was written just now."""
     for suffix in ("", _TMP, _BAK):
         name = path.with_name(path.name + suffix)
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -199,7 +199,7 @@ def _is_whole(read: tuple[bytes, int] | None) -> bool:
 def _read(path: Path) -> tuple[bytes, int] | None:
     """Bytes and modification time of a regular file; None if there is none.
 
-    Raises CorruptFileError for one that is larger than any such file.
+    Raises CorruptFileError for one that is too large for such a file.
     """
     try:
         if not path.is_file():
@@ -224,7 +224,7 @@ def _place_other(source: Path, target: Path, placer: FileCopier) -> None:
 
 
 def _place_tree(source: Path, target: Path, placer: FileCopier) -> None:
-    """Something that this version does not know, as it is."""
+    """Copy an unknown object as it is."""
     make_folders(target)
     for path in _entries(source):
         if path.is_dir():

@@ -1,14 +1,14 @@
-"""Bringing a file into a copy of its store: cloned, linked, or copied with its holes.
+"""Copying a file into a snapshot of its store: cloned, linked, or copied with its holes.
 
 *Clone* (FICLONE, on btrfs, XFS and others): a file of its own that shares blocks until one of both
-is written. *Link*: the same file under one more name, for files that nobody writes any more:
+is written. *Link*: the same file under one more name, for files that are not written any more:
 
-* a commit log file that the log has left: records are appended behind the end only, and whoever
-  deletes it (retention, a Java broker) takes away a name;
+* a commit log file that the log has left: records are appended only at the end, and deletion
+  (retention, a Java broker) removes one name;
 * a consume queue file with all its units, and an index file with all its keys, for the same reason.
 
-What could write to such a file is mending after damage (recovery, ``store repair``): then the check
-sum of the snapshot is wrong, and it says so. ``--copy`` excludes that.
+Only a repair after damage (recovery, ``store repair``) could write to such a file: then the
+snapshot's check sum is wrong, and verification reports it. ``--copy`` excludes that.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _NOT_HERE: Final = frozenset(
 )
 
 Tick = Callable[[int], None]
-"""Called with the bytes that were done since the last call."""
+"""Called with the number of bytes done since the last call."""
 
 
 def no_tick(_: int) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 class CopyMethod(StrEnum):
-    """How a file came into the copy."""
+    """How a file was copied."""
 
     CLONED = "CLONED"
     LINKED = "LINKED"
@@ -50,7 +50,7 @@ class CopyMethod(StrEnum):
 
 
 class FileCopier:
-    """Places files; ``copies_only`` never shares blocks with the source. Counts what it did."""
+    """Copies files; ``copies_only`` never shares blocks with the source. Counts what it did."""
 
     def __init__(self, fs: FileSystem, *, copies_only: bool = False) -> None:
         self._fs = fs
@@ -58,7 +58,7 @@ class FileCopier:
         self.counts: Counter[CopyMethod] = Counter()
 
     def whole(self, source: Path, target: Path, tick: Tick = no_tick) -> CopyMethod:
-        """Bring in a file that nobody writes any more, by the cheapest way there is.
+        """Copy a file that is not written any more, by the cheapest method.
 
         Raises FileNotFoundError if it is gone, and OSError.
         """
@@ -140,7 +140,7 @@ def set_times(fd: int, modified_ns: int) -> None:
 
 
 class Checksum:
-    """CRC-32 (zlib's polynomial, by isal where there is one) of a file that comes in parts."""
+    """CRC-32 (zlib's polynomial, by isal where available) of a file in parts."""
 
     def __init__(self) -> None:
         self._crc32 = bulk_crc32_from()
@@ -148,12 +148,12 @@ class Checksum:
         self.length = 0
 
     def add(self, data: bytes | memoryview) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         self.value = self._crc32(data, self.value)
         self.length += len(data)
 
     def add_zeros(self, count: int) -> None:
-        """Take in a hole, however large it is."""
+        """Add a hole of any size."""
         if count <= _CHUNK:
             self.add(_ZEROS[:count])
             return

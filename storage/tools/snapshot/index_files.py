@@ -1,8 +1,9 @@
-"""The key index of a store without the keys of records behind a cut.
+"""The key index of a store without the keys of records past a cut.
 
-Writers store entries, then slots, then the header. A copy that is read the other way round (header,
-slots, entries) finds each entry whole that a slot of it names. Entries are in the order of the log,
-so those behind the cut are the last ones, and a slot that names one is taken back along the chain.
+Writers store entries, then slots, then the header. A copy that is read in the reverse order
+(header, slots, entries) finds each entry whole that one of its slots names. Entries are in the
+order of the log, so those past the cut are the last ones, and a slot that names one is set back
+along the chain.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _CHUNK: Final = 1 << 20
 def place_index(
     view: StoreView, stage: Path, cut: int, fs: FileSystem, placer: FileCopier, *, closed: bool
 ) -> int:
-    """Bring in the index files; gives how many were deleted meanwhile.
+    """Copy the index files; gives how many were deleted meanwhile.
 
-    Keys of the last records may be in no file yet; recovery puts them when the copy is opened.
-    ``closed``: nobody writes, all is as it was left.
+    Keys of the last records may be in no file yet; recovery adds them when the copy is opened.
+    ``closed``: no process writes, and the store was closed cleanly.
     """
     folder, out = view.root / INDEX, stage / INDEX
     make_folders(out)
@@ -86,7 +87,7 @@ def _place(
 def _count_before(
     fs: FileSystem, fd: int, config: StoreConfig, header: IndexHeader, cut: int
 ) -> int:
-    """Number of the first entry behind the cut, or of the next free one."""
+    """Number of the first entry past the cut, or of the next free one."""
     low, high = 1, min(header.next_entry, config.max_index_num)
     while low < high:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
 """The commit log and the consume queues of a store, as far as they lie before a cut.
 
-The cut is an offset of the log at which a record ends. Bytes and units before it never change any
-more, so they can be copied while others append. Retention may delete the oldest files meanwhile:
-then what is older is left out as well, as if it had run before.
+The cut is an offset of the log at which a record ends. Bytes and units before it never change, so
+they can be copied while others append. Retention may delete the oldest files meanwhile: then
+everything older is left out as well, as if it had run before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def place_log(
     root: Path, stage: Path, config: StoreConfig, cut: int, placer: FileCopier, tick: Tick = no_tick
 ) -> int:
-    """Bring in the log before ``cut``; gives how many files were deleted meanwhile."""
+    """Copy the log before ``cut``; gives how many files were deleted meanwhile."""
     size = config.mapped_file_size_commit_log
     out = stage / COMMITLOG
     make_folders(out)
@@ -43,7 +43,7 @@ def place_log(
 
 
 def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer: FileCopier) -> int:
-    """Bring in the units of records before ``cut``; gives how many files were deleted meanwhile."""
+    """Copy the units of records before ``cut``; gives how many files were deleted meanwhile."""
     make_folders(stage / CONSUMEQUEUE)
 
     def place(source: Path, target: Path) -> bool:
@@ -65,7 +65,7 @@ def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer:
 def _place_row(
     folder: Path, out: Path, before: int | None, place: Callable[[Path, Path], bool]
 ) -> int:
-    """Bring in the files of a row, oldest first; one that is gone takes those before it along."""
+    """Copy the files of a row, oldest first; a missing one excludes those before it."""
     try:
         names = (parse_file_name(path.name) for path in folder.iterdir())
         offsets = sorted(offset for offset in names if offset is not None)

@@ -1,9 +1,9 @@
-"""What a snapshot says of itself: ``manifest.json``, beside the files of the store.
+"""The description of a snapshot: ``manifest.json``, beside the files of the store.
 
 One line of JSON with a check sum (sealed_json): the version, the moment, the cut, the ends of the
 queues, and each file with length, CRC-32 and modification time. FORMAT.md, chapter 9, has an
 example. A folder with this file in it is a snapshot: it can be read like any store, but not be
-opened for writing, because what it says of its files would be wrong then.
+opened for writing, because the file's entries would be wrong then.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SnapshotFile(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The folder of the store that it belongs to, or its own name."""
+        """The folder of the store that holds it, or its own name."""
         return self.path.partition("/")[0]
 
 
@@ -72,16 +72,16 @@ class SnapshotQueue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """All that is known of a snapshot. Times are ms, offsets commit log bytes."""
+    """The data of a snapshot. Times are ms, offsets commit log bytes."""
 
     at_timestamp: int
-    """When it was begun."""
+    """Time of its beginning."""
     source: str
     """The folder of the store that it was taken from."""
     log_min: int
     """First offset of the log."""
     log_end: int
-    """The cut: all records before it are in the snapshot, none behind it."""
+    """The cut: all records before it are in the snapshot, none after it."""
     whole: bool
     """Whether the log can be walked up to the cut; False for a copy of a damaged store."""
     sizes: dict[str, Any]
@@ -101,8 +101,8 @@ class Manifest:
 
     @property
     def longest_file(self) -> int:
-        """Bytes of the longest file that a store of these sizes makes; larger holes are none of
-        its."""
+        """Bytes of the longest file that a store of these sizes makes; larger holes are not its
+        own."""
         config = StoreConfig(**self.sizes)
         return max(
             config.mapped_file_size_commit_log,
@@ -119,7 +119,7 @@ class Manifest:
 
     @classmethod
     def unpack(cls, data: bytes, path: Path) -> Self:
-        """Read what :meth:`pack` wrote; ``path`` is for the sentence of an error.
+        """Read what :meth:`pack` wrote; ``path`` is for error messages.
 
         Raises DamagedSnapshotError and StoreVersionError.
         """
@@ -152,7 +152,7 @@ def too_large(path: Path, size: int) -> DamagedSnapshotError:
 
 
 def _check_places(files: tuple[SnapshotFile, ...], manifest: Path) -> None:
-    """Raise DamagedSnapshotError unless each file has a place of its own within a store."""
+    """Raise DamagedSnapshotError unless each file has a unique place within a store."""
     folders: set[str] = set()
     names: set[str] = set()
     for file in files:

@@ -1,9 +1,9 @@
-"""Making a store of a snapshot again.
+"""Making a store from a snapshot.
 
 Everything happens in a folder beside the target: each file is written while its check sum is
-compared, then the log's end is settled as after a crash, then the folder gets the target's name. So
-the target is the old store, or none, or the restored one, whenever somebody looks or dies. What was
-there before is moved aside, never deleted.
+compared, then recovery completes the log's end as after a crash, then the folder gets the target's
+name. So at any moment, also after a crash, the target is the old store, or none, or the restored
+one. The old content is moved aside, never deleted.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ASIDE: Final = ".before-restore-"
 
 
 class Restored(NamedTuple):
-    """A snapshot that is a store again."""
+    """A restored store."""
 
     aside: Path | None
-    """Where the target's old content is now."""
+    """The new place of the target's old content."""
     settled: bool
     """Whether the log was walked up to its end; False for a copy of a damaged store."""
 
@@ -51,12 +51,12 @@ def restore_snapshot(
     fs: FileSystem | None = None,
     tick: Tick = no_tick,
 ) -> Restored:
-    """Make ``target`` the store that the snapshot holds; on the device when this returns.
+    """Make ``target`` the snapshot's store; on the device when this returns.
 
-    What ``target`` holds is moved to ``<target>.before-restore-<run>``. ``before_swap`` is called
-    with the folder of the restored store, right before it takes the place. Raises CorruptFileError
-    for a damaged snapshot, StoreInUseError if somebody has the target open or restores to it,
-    and StoreNotWritableError; the target is as it was then.
+    The content of ``target`` is moved to ``<target>.before-restore-<run>``. ``before_swap`` is
+    called with the folder of the restored store, right before the swap. Raises CorruptFileError for
+    a damaged snapshot, StoreInUseError if a process has the target open or restores to it, and
+    StoreNotWritableError; then the target is unchanged.
     """
     fs = fs or FileSystem()
     refuse_too_large(source, target, fs)
@@ -76,11 +76,11 @@ def restore_snapshot(
 
 
 def refuse_too_large(source: SnapshotSource, target: Path, fs: FileSystem | None = None) -> None:
-    """Raise SnapshotTooLargeError if the snapshot says that it needs more room than there is;
-    DamagedSnapshotError if it is found damaged by the way."""
+    """Raise SnapshotTooLargeError if the snapshot needs more room than there is;
+    DamagedSnapshotError if that finds it damaged."""
     free = (fs or FileSystem()).free_bytes(target.parent)
     needed = source.manifest.size_bytes
-    if needed > free:  # which may be holes; to find out means to read all of an archive
+    if needed > free:  # which may be holes; only reading all of an archive shows it
         needed = source.stored_bytes()
     if needed > free:
         raise SnapshotTooLargeError(source.path, needed, target.parent, free)
@@ -98,9 +98,9 @@ def _fill(source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, ti
 
 
 def _settle(stage: Path, manifest: Manifest, fs: FileSystem) -> bool:
-    """Have recovery finish what the cut left: units, keys, the checkpoint; then close cleanly.
+    """Let recovery complete what the cut left: units, keys, the checkpoint; then close cleanly.
 
-    False if that ended somewhere else than at the cut.
+    False if the log then ends elsewhere than at the cut.
     """
     sizes = {name: manifest.sizes[name] for name in FIXED_FIELDS}
     try:
@@ -141,8 +141,8 @@ def _write_files(
 
 
 def _owner(source: SnapshotSource, target: Path) -> Owner:
-    """Whose the store is, and who may look into it: whoever could before, or can into the
-    snapshot."""
+    """The owner and mode of the store: at most the access that the old target or the snapshot
+    gave."""
     if target.exists():
         return owner(target.stat())
     return own(folder_mode(source.path))

@@ -1,9 +1,9 @@
 """Taking a snapshot of a store while others write it: a folder that is a store, cut at one place.
 
-No lock is taken and nothing of the store is changed. The order: what says how far things are
-(progress), then the cut, then everything before it, then the tables of topics and groups (see
-config_files.py). The result is what a kill of all writers at the cut would have left, so it has the
-``abort`` file, unless the store was closed all the time: whoever opens a copy of it recovers first.
+No lock is taken and nothing of the store is changed. The order: progress files, then the cut, then
+everything before it, then the tables of topics and groups (see config_files.py). The result is what
+a kill of all writers at the cut would have left, so it has the ``abort`` file, unless the store was
+closed all the time: the opener of a copy recovers it first.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from .staging import begin_store, folder_mode, make_ready, own, put_in_place, st
 _TRIES: Final = 3
 
 Phase = Callable[[str, int | None], Tick]
-"""Called when a part of the work begins, with its name and how many bytes it has, if known; gives
-what is called as they are done."""
+"""Called when a part of the work begins, with its name and its number of bytes, if known; gives the
+function to call as they are done."""
 
 
 def no_phase(_: str, __: int | None) -> Tick:
-    """Nobody watches."""
+    """Ignore progress."""
     return no_tick
 
 
 class StagedSnapshot(NamedTuple):
-    """The files of a snapshot, and what is known of them."""
+    """The files of a snapshot, and their description."""
 
     cut: int
-    """Where the log ends."""
+    """The log's end."""
     placer: FileCopier
     notes: list[str]
-    """Sentences about what was odd."""
+    """Sentences about irregularities."""
 
 
 class TakenSnapshot(NamedTuple):
@@ -61,9 +61,9 @@ class TakenSnapshot(NamedTuple):
 
     manifest: Manifest
     counts: Counter[CopyMethod]
-    """How its files came in."""
+    """How its files were copied."""
     notes: list[str]
-    """Sentences about what was odd."""
+    """Sentences about irregularities."""
 
 
 def take_snapshot(
@@ -79,9 +79,9 @@ def take_snapshot(
 
     One file if its name says so (archive.py), else a folder.
 
-    On the device when this returns; ``target`` is there as a whole or not at all. Raises what
-    StoreView.open raises, StoreInUseError (somebody else makes ``target``), and
-    StoreNotWritableError about ``target``.
+    On the device when this returns; ``target`` exists as a whole or not at all. Raises the errors
+    of StoreView.open, StoreInUseError (another process makes ``target``), and StoreNotWritableError
+    about ``target``.
     """
     fs = fs or FileSystem()
     with errors_about(root, target), staging(target) as folder:
@@ -104,8 +104,8 @@ def take_snapshot(
 
 @contextmanager
 def errors_about(root: Path, target: Path) -> Iterator[None]:
-    """Tell errors of the system as StoreNotReadableError of the store, or StoreNotWritableError of
-    the folder that is written."""
+    """Turn errors of the system into StoreNotReadableError of the store, or StoreNotWritableError
+    of the folder that is written."""
     try:
         yield
     except OSError as error:
@@ -116,7 +116,7 @@ def errors_about(root: Path, target: Path) -> Iterator[None]:
 
 
 def damage_notes(manifest: Manifest) -> list[str]:
-    """What to say of a snapshot of a damaged store."""
+    """Notes on a snapshot of a damaged store."""
     if manifest.whole:
         return []
     return ["the store is damaged, and so is this copy of it; 'rmqctl store fsck' tells where"]
@@ -125,9 +125,9 @@ def damage_notes(manifest: Manifest) -> list[str]:
 def stage_store(
     root: Path, stage: Path, fs: FileSystem, phase: Phase, *, copies_only: bool
 ) -> StagedSnapshot:
-    """Bring everything that belongs to a snapshot into the missing folder ``stage``, unsynced.
+    """Copy everything that belongs to a snapshot into the missing folder ``stage``, unsynced.
 
-    If a topic was deleted meanwhile, which takes its files away one by one, it begins anew.
+    If a topic was deleted meanwhile, which removes its files one by one, it begins anew.
     """
     for attempt in count():
         deleted = deleted_topics_for_reading(root)
@@ -166,7 +166,7 @@ def _stage(
 def describe(
     root: Path, stage: Path, cut: int, fs: FileSystem, phase: Phase, now_ms: int
 ) -> Manifest:
-    """Read all staged files once, and say what they are."""
+    """Read all staged files once, and make their entries."""
     with StoreView.open(stage) as view:
         whole = view.log_max_offset() == cut
         queues = tuple(SnapshotQueue(*queue, *view.queue_bounds(*queue)) for queue in view.queues())
@@ -192,7 +192,7 @@ def describe(
 
 
 def write_manifest(fs: FileSystem, folder: Path, manifest: Manifest) -> None:
-    """Put the manifest into a snapshot, unsynced."""
+    """Write the manifest into a snapshot, unsynced."""
     fd = fs.open(folder / SNAPSHOT_MANIFEST, writable=True, create=True)
     try:
         fs.write(fd, manifest.pack(), 0)

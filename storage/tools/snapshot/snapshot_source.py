@@ -20,11 +20,11 @@ from .manifest import MAX_MANIFEST, Manifest, SnapshotFile
 _CHUNK: Final = 1 << 20
 
 Parts = Iterator[bytes | int]
-"""A file from its begin to its end: bytes, and the lengths of holes."""
+"""A file from beginning to end: bytes, and the lengths of holes."""
 
 
 class SnapshotSource(Protocol):
-    """A snapshot that can be read from begin to end."""
+    """A snapshot that can be read from beginning to end."""
 
     path: Path
     manifest: Manifest
@@ -39,7 +39,7 @@ class SnapshotSource(Protocol):
         ...
 
     def check(self, file: SnapshotFile, found: Checksum) -> None:
-        """Raise DamagedSnapshotError if a file is not what the manifest says."""
+        """Raise DamagedSnapshotError if a file differs from the manifest."""
         ...
 
 
@@ -66,7 +66,7 @@ class SnapshotFolder:
             yield file, self._parts(file)
 
     def check(self, file: SnapshotFile, found: Checksum) -> None:
-        """Raise DamagedSnapshotError if a file is not what the manifest says."""
+        """Raise DamagedSnapshotError if a file differs from the manifest."""
         check(self.path / file.path, file, found)
 
     def stored_bytes(self) -> int:
@@ -79,7 +79,7 @@ class SnapshotFolder:
         return total
 
     def _look_at(self, file: SnapshotFile) -> os.stat_result:
-        """Raise DamagedSnapshotError unless there is a file of its own in this place."""
+        """Raise DamagedSnapshotError unless a regular file is in this place."""
         path = self.path / file.path
         try:
             info = path.lstat()
@@ -121,7 +121,7 @@ def open_snapshot(path: Path) -> SnapshotSource:
 
 
 def check(path: Path, file: SnapshotFile, found: Checksum) -> None:
-    """Raise DamagedSnapshotError if what was read is not what the manifest says."""
+    """Raise DamagedSnapshotError if the content read differs from the manifest."""
     if found.length != file.length:
         reason = f"it has {found.length} bytes, the manifest says {file.length}"
         raise DamagedSnapshotError(path, min(found.length, file.length), reason)
@@ -130,7 +130,7 @@ def check(path: Path, file: SnapshotFile, found: Checksum) -> None:
 
 
 def verify(source: SnapshotSource, tick: Tick = no_tick) -> list[DamagedSnapshotError]:
-    """Read the whole snapshot; gives an error for each file that is not as it was taken."""
+    """Read the whole snapshot; gives an error for each file that differs from the manifest."""
     damage = []
     for file, parts in source.files():
         found = Checksum()

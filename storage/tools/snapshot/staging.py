@@ -1,7 +1,8 @@
-"""A folder that gets its name when it is whole: made beside it, locked, renamed at the end.
+"""A folder that gets its name when it is complete: made beside the target, locked, renamed at the
+end.
 
-``<parent>/.NAME.partial`` belongs to whoever holds its lock (flock, which the kernel drops when
-the process dies). What a killed process left in it is removed by the next one.
+``<parent>/.NAME.partial`` belongs to the holder of its lock (flock, which the kernel releases when
+the process dies). The next process removes what a killed one left in it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def staging_path(target: Path) -> Path:
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """An empty folder for a block, on the file system of ``target``; removed behind it.
+    """An empty folder for a block, on the file system of ``target``; removed after the block.
 
     Raises StoreInUseError while another process makes the same thing, and OSError.
     """
@@ -44,7 +45,7 @@ def staging(target: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            # What cannot be removed must not hide why the block ended; the next one removes it.
+            # A failed removal must not hide why the block ended; the next process removes it.
             with suppress(OSError):
                 _empty(folder)
                 folder.rmdir()
@@ -53,8 +54,8 @@ def staging(target: Path) -> Iterator[Path]:
 
 
 def begin_store(folder: Path, wanted: Owner) -> None:
-    """Make the folder of a store that is not in its place yet; its files belong to ``wanted`` and
-    are as open as the store is to be, and the folder itself is not until then."""
+    """Make the folder of a store that is not in its place yet. Its files belong to ``wanted`` and
+    get the modes of the store; the folder itself is private until then."""
     folder.mkdir(0o700, parents=True)
     note_store(folder, wanted)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -65,13 +66,13 @@ def begin_store(folder: Path, wanted: Owner) -> None:
 
 
 def own(mode: int) -> Owner:
-    """This process's user, for what is nobody's yet."""
+    """This process's user, for objects without an owner yet."""
     return Owner(os.geteuid(), os.getegid(), mode)
 
 
 def sync_tree(fs: FileSystem, top: Path) -> None:
-    """Have the device hold a file, or all of a folder: one by one, which others on the disk hardly
-    notice, or all at once if there are many."""
+    """Sync a file, or all of a folder: one by one, which disturbs others on the disk little, or all
+    at once if there are many."""
     found = [(Path(path), names) for path, _, names in os.walk(top)]
     files = [path / name for path, names in found for name in names] or [top]
     if len(files) > _MANY:
@@ -89,7 +90,7 @@ def sync_tree(fs: FileSystem, top: Path) -> None:
 
 
 def folder_mode(path: Path) -> int:
-    """The mode of a folder, or what a folder has that is as open as a file."""
+    """The mode of a folder, or the folder mode that matches a file's."""
     mode = path.stat().st_mode & 0o777
     return mode if path.is_dir() else mode | (mode & 0o444) >> 2
 
@@ -101,7 +102,7 @@ def _lock(folder: Path, target: Path) -> int:
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             continue  # its last owner has just removed it
-        if os.fstat(fd).st_uid != os.geteuid():  # who could change what is made in it
+        if os.fstat(fd).st_uid != os.geteuid():  # its owner could change its content
             os.close(fd)
             reason = "another user has made it; remove it first"
             raise PermissionError(errno.EPERM, reason, str(folder))
@@ -118,16 +119,17 @@ def _lock(folder: Path, target: Path) -> int:
 
 
 def make_ready(fs: FileSystem, made: Path, mode: int) -> None:
-    """Have what was made on the device, as open to others as ``mode`` says; before put_in_place.
+    """Sync the result and give it the access of ``mode``; before put_in_place.
 
-    Only who may write a folder can move it to another parent, so its owner may do all until then.
+    Moving a folder to another parent needs the right to write it, so its owner has all rights until
+    then.
     """
     made.chmod(mode | stat.S_IRWXU if made.is_dir() else mode)
     sync_tree(fs, made)
 
 
 def put_in_place(fs: FileSystem, made: Path, target: Path, mode: int) -> None:
-    """Give what is ready the name ``target``, then ``mode``; its parent is still to be synced."""
+    """Rename the result to ``target``, then set ``mode``; its parent must still be synced."""
     fs.rename(made, target)
     if stat.S_IMODE(target.stat().st_mode) != mode:
         target.chmod(mode)

@@ -1,9 +1,9 @@
-"""Reading tar archives as a stream, with a bound for everything: who gives one may mean harm.
+"""Reading tar archives as a stream, with a bound for everything: an archive may be malicious.
 
-Python's own reader takes a header's word for how much to read into memory (long names, pax headers,
-maps of holes) and passes over what nobody asked for however long that takes. What is read here is
-what a snapshot can be made of: files, with holes or without, and folders. Forms of holes: GNU's 1.0
-in pax headers, which write_archive, GNU tar and bsdtar make, and GNU tar's own.
+Python's own reader trusts a header on how much to read into memory (long names, pax headers, maps
+of holes) and skips unwanted content without a time limit. This one reads only what a snapshot can
+contain: files, with holes or without, and folders. Forms of holes: GNU's 1.0 in pax headers, which
+write_archive, GNU tar and bsdtar make, and GNU tar's own.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _KINDS: Final = {b"1": "a link", b"2": "a link", b"3": "a device", b"4": "a devi
 
 
 class TarError(ValueError):
-    """The archive is not one that a snapshot can be."""
+    """The archive cannot be a snapshot."""
 
 
 class TarMember:
-    """One file of an archive. Its content is to be read before the next member is asked for."""
+    """One file of an archive. Read its content before the next member."""
 
     def __init__(self, reader: TarReader, name: str, size: int, pieces: array[int]) -> None:
         self.name = name
         self.size = size
         """Bytes of the file, holes included."""
         self._reader = reader
-        self._pieces = pieces  # begin and length, by turns
+        self._pieces = pieces  # beginning and length, alternating
 
     @property
     def stored(self) -> int:
-        """Bytes of it that are in the archive."""
+        """Bytes of its content in the archive."""
         return sum(self._pieces[1::2])
 
     def parts(self) -> Iterator[bytes | int]:
-        """The file from its begin to its end: bytes, and the lengths of holes. TarError if the
-        archive ends before."""
+        """The file from beginning to end: bytes, and the lengths of holes. TarError if the archive
+        ends before."""
         at = 0
         for number in range(0, len(self._pieces), 2):
             start, length = self._pieces[number], self._pieces[number + 1]
@@ -81,7 +81,7 @@ class TarReader:
         self._stream = stream
         self._others = 0
         self.left = 0
-        """Bytes of the present member that were not read yet."""
+        """Bytes of the current member that were not read yet."""
         self._padding = 0
 
     def read(self, size: int) -> bytes:
@@ -176,7 +176,7 @@ class TarReader:
         return TarMember(self, shown, size, pieces)
 
     def _pieces(self, stored: int) -> tuple[array[int], int]:
-        """Read the map of a file with holes, which is the begin of its content; how long it is."""
+        """Read the map of a file with holes, which begins the content; gives its length, too."""
         numbers = self._lines(stored)
         count = next(numbers)[0]
         if count > _MOST_PIECES:
@@ -189,7 +189,7 @@ class TarReader:
         return pieces, max(length, BLOCK)
 
     def _lines(self, stored: int) -> Iterator[tuple[int, int]]:
-        """Numbers of a map, each with the bytes that were read for it and those before it."""
+        """Numbers of a map, each with the number of bytes read so far."""
         rest, length = b"", 0
         while True:
             if length + BLOCK > stored:
@@ -200,7 +200,7 @@ class TarReader:
             for line in lines:
                 yield _number(line.decode("latin-1")), length
             if len(rest) > _LONGEST_NUMBER:
-                # what fills the last block is zeros, which is no number
+                # zeros fill the last block, and are no number
                 rest = rest[: _LONGEST_NUMBER + 1]
 
     def _old_pieces(self, raw: bytes) -> array[int]:
@@ -253,7 +253,7 @@ def _check_pieces(pieces: array[int], size: int, stored: int, name: str) -> None
     for number in range(0, len(pieces), 2):
         start, length = pieces[number], pieces[number + 1]
         if start < at or start + length > size:
-            raise TarError(f"the pieces of {name!r} overlap, or lie behind its end")
+            raise TarError(f"the pieces of {name!r} overlap, or lie past its end")
         at = start + length
         total += length
     if total != stored:
@@ -261,7 +261,7 @@ def _check_pieces(pieces: array[int], size: int, stored: int, name: str) -> None
 
 
 def _pax_fields(data: bytes) -> dict[str, str]:
-    """The fields that count of a pax header: ``LENGTH KEY=VALUE\\n`` one behind the other."""
+    """The fields that count of a pax header: ``LENGTH KEY=VALUE\\n`` in sequence."""
     fields = {}
     at = 0
     while at < len(data):
