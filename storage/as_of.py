@@ -1,11 +1,11 @@
 """A store as it was at an earlier time.
 
 The log is only ever appended to, and store times never go back along it (the broker stamps records
-under the put lock), so one place in the log parts what was there from what came later; queues end
-at the first unit that lies behind it.
+under the put lock). So one offset of the log separates the records of that time from later ones;
+queues end at the first unit that lies after it.
 
-What is gone is gone: messages that were deleted since count as deleted, and before the oldest
-message that is left nothing is known, unless nothing was ever deleted.
+Messages that were deleted since count as deleted. Before the oldest remaining message nothing is
+known, unless nothing was ever deleted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AsOfBounds:
         return self._now.bounds
 
     def log_end(self) -> int:
-        """Commit log offset behind the last record of that time that a queue knows."""
+        """Commit log offset after the last record of that time that has a unit."""
         if self._log_end is None:
             ends = [self._now.log_min_offset()]
             for topic, queue_id in self._now.queues():
@@ -81,19 +81,19 @@ class AsOfBounds:
         return self._present.files_generation()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class AsOfView(StoreView):
     """Reads a store as it was at a time; for the rest see StoreView.
 
-    How far groups were is not in the store's files: ``consumer_offsets`` is empty.
+    The progress of groups at that time is not in the store's files: ``consumer_offsets`` is empty.
     """
 
     def __init__(self, now: StoreView, timestamp: int) -> None:
-        """See the store behind ``now``, which is closed with this, at ``timestamp`` (ms).
+        """View the store of ``now``, which is closed with this, at ``timestamp`` (ms).
 
-        Raises NotKnownError if messages that were there may have been deleted without a trace.
+        Raises NotKnownError if messages of that time may have been deleted without a trace.
         """
         super().__init__(now.root, now.config, AsOfBounds(now, timestamp))
         self._scan = now._scan
@@ -118,11 +118,11 @@ class AsOfView(StoreView):
             raise
 
     def joins_writers(self) -> bool:
-        """The past does not grow."""
+        """False: the past does not grow."""
         return False
 
     def consumer_offsets(self) -> OffsetTable:
-        """Nothing: see the class."""
+        """An empty table: see the class."""
         return {}
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class AsOfView(StoreView):
 
 
 def _oldest(now: StoreView) -> int | None:
-    """Store time of the oldest record that a queue knows, None without any."""
+    """Store time of the oldest record that has a unit, None without any."""
     first: tuple[int, int] | None = None
     for topic, queue_id in now.queues():
         offset = now.min_offset_in_queue(topic, queue_id)

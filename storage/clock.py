@@ -1,4 +1,4 @@
-"""The clock of stores and brokers that are given no other."""
+"""The default clock of stores and brokers."""
 
 from __future__ import annotations
 

@@ -68,10 +68,10 @@ class StoreConfig:
     disk_max_used_space_ratio: int = 75
     """Per cent of the disk above which old files are deleted at any hour."""
     clean_file_forcibly_enable: bool = False
-    """Whether a nearly full disk deletes files before their time (cleanFileForciblyEnable, there
-    true): rmqctl refuses writes instead, see ``min_free_bytes``."""
+    """Whether files are deleted early on a nearly full disk (cleanFileForciblyEnable, there true):
+    rmqctl refuses writes instead, see ``min_free_bytes``."""
     disk_space_clean_forcibly_ratio: float = 0.85
-    """Share of the disk above which they are."""
+    """Share of the disk above which they are deleted early."""
     min_free_bytes: int = 256 << 20
     """Free bytes below which rmqctl refuses writes with SERVICE_NOT_AVAILABLE."""
 
@@ -121,7 +121,7 @@ class StoreConfig:
 
 
 def parse_hours(text: str) -> list[int]:
-    """Read hours of a day as ``deleteWhen`` has them; ValueError for what is none."""
+    """Read hours of a day as ``deleteWhen`` has them; ValueError for other text."""
     parts = [part.strip() for part in text.split(";") if part.strip()]
     if not all(part.isascii() and part.isdigit() and int(part[:3]) < 24 for part in parts):
         raise ValueError(f"{text!r} is not a list of hours, such as 04 or 02;14")
@@ -129,13 +129,13 @@ def parse_hours(text: str) -> list[int]:
 
 
 _MAY_BE_EMPTY = frozenset({"delete_when"})
-"""No hour at all: nothing is deleted by the clock."""
+"""No hour: nothing is deleted by the clock."""
 
 
 def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
     """Take the settings of a class of settings out of a record, and leave out all other names.
 
-    A value must be of the kind that its default has: ValueError names the first that is not.
+    A value must have the type of its default: ValueError names the first one that has not.
     """
     found = {}
     for field in fields(kind):
@@ -144,7 +144,7 @@ def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) ->
             continue
         value = found[name] = values[name]
         if default is None or isinstance(default, bool):
-            right = isinstance(value, bool)  # what is None by default is a switch
+            right = isinstance(value, bool)  # a default of None is a switch
         elif isinstance(default, int):
             right = type(value) is int and 0 <= value < 10**18
         elif isinstance(default, float):
@@ -176,4 +176,4 @@ SMALL_STORE = StoreConfig(
     max_hash_slot_num=50_000,
     max_index_num=200_000,
 )
-"""What ``store init --small`` makes."""
+"""The settings of ``store init --small``."""

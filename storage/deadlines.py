@@ -1,4 +1,4 @@
-"""Waits that end: closing waits for other threads, and what a user's code does there may block."""
+"""Bounded waits: closing waits for other threads, where a user's code may block."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Final
 
 MAX_CLOSE_S: Final = 2.5
-"""How long closing waits for other threads and processes, all its steps together: it comes back
-within 3 s, its own work included."""
+"""How long closing waits for other threads and processes, all its steps together: it returns within
+3 s, its own work included."""
 
 
 class Deadline:
-    """So many seconds from now, to be shared by all steps that have to end in them."""
+    """So many seconds from now, shared by all steps that must end within them."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -26,7 +26,7 @@ class Deadline:
 
 @contextmanager
 def held_within(lock: threading.Lock | threading.RLock, seconds: float) -> Iterator[bool]:
-    """Hold a lock for a block, or go on without it after so many seconds: then it gives False."""
+    """Hold a lock for a block; after so many seconds go on without it, and give False."""
     held = lock.acquire(timeout=seconds)
     try:
         yield held
@@ -36,10 +36,10 @@ def held_within(lock: threading.Lock | threading.RLock, seconds: float) -> Itera
 
 
 def ends_within(seconds: float, action: Callable[[], object], name: str) -> bool:
-    """Do something in a thread of its own, because it may block; False if it still runs then.
+    """Call ``action`` in a thread of its own, because it may block; False if it still runs then.
 
-    It goes on in its thread, which keeps no process alive. Where the system gives no thread it is
-    done in this one. What it raises is raised here, unless it comes too late.
+    It goes on in its thread, a daemon. Where the system gives no thread it is called in this one.
+    Its exception is raised here, unless it comes too late.
     """
     raised: list[BaseException] = []
 

@@ -1,7 +1,7 @@
-"""Telling what a folder is: a store or not, of which kind, with files of which lengths.
+"""Detecting what a folder is: a store or not, of which kind, with files of which lengths.
 
 A broker keeps the lengths of its files in its own settings, outside the store. rmqctl records them
-for its stores (``rmqctl/store.json``); for any other store they are read off the files.
+for its stores (``rmqctl/store.json``); for any other store they are determined from the files.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ _FOLDERS: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG})
 _LOG_FILE_SIZES: Final = range(1024, 1 << 31)
 
 _FEW: Final = 16
-"""Entries of a folder that are looked into for the store that was meant."""
+"""Entries of a folder that are searched for the intended store."""
 
 
 def detect_config(
     root: Path, config: StoreConfig | None = None, *, reading: bool = False
 ) -> StoreConfig:
-    """Give the settings of the store in ``root``, with the sizes that its files have.
+    """Give the settings of the store in ``root``, with the sizes of its files.
 
     ``config`` None takes those that were recorded for the store (configs/store_settings.py). With
-    ``reading`` a damaged record is left out, with a DamagedFileWarning: the files tell the sizes.
+    ``reading`` a damaged record is left out, with a DamagedFileWarning: the sizes come from the
+    files.
 
     Raises StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError, and CorruptFileError
     or StoreVersionError for rmqctl's own record.
@@ -99,7 +100,7 @@ def recorded_config(root: Path) -> StoreConfig:
 def _store_below(root: Path, names: set[str]) -> Path | None:
     """The store in a folder that is none itself, as ``store`` in RocketMQ's home; None if several.
 
-    Only what bears the usual name is taken where a folder holds more than a few others.
+    In a folder with more than a few entries only one with the usual name counts.
     """
     usual = [name for name in ("store",) if name in names]
     candidates = usual or (sorted(names) if len(names) <= _FEW else [])
@@ -144,7 +145,7 @@ def check_is_store(root: Path) -> None:
 
 
 def version_hint(root: Path) -> str:
-    """Guess who wrote the store: ``rmqctl``, ``5.x`` or ``4.9``; it decides nothing."""
+    """Guess the writer of the store: ``rmqctl``, ``5.x`` or ``4.9``; for display only."""
     if (root / OURS / STORE_FILE).exists():
         return "rmqctl"
     signs = ("abort.bak", "timerwheel", "compaction", "epochFileCheckpoint", BATCHCONSUMEQUEUE)
@@ -178,7 +179,7 @@ def not_covered(root: Path) -> list[str]:
 
 
 def _sizes_of_files(root: Path, base: StoreConfig) -> dict[str, int]:
-    from storage.index.sizes import find_index_sizes  # for stores that others have made
+    from storage.index.sizes import find_index_sizes  # for stores of other programs
 
     sizes = {}
     log = _log_file_size(root / COMMITLOG)
@@ -194,7 +195,7 @@ def _sizes_of_files(root: Path, base: StoreConfig) -> dict[str, int]:
 
 
 def _log_file_size(folder: Path) -> int | None:
-    """Length of the log's files: the step of their names, or what most of them have."""
+    """Length of the log's files: the step of their names, or the length of most of them."""
     lengths = _lengths(folder)
     usual = _most_common(length for length in lengths.values() if length in _LOG_FILE_SIZES)
     steps = [after - before for before, after in pairwise(sorted(lengths))]
@@ -250,7 +251,7 @@ def _index_files(folder: Path) -> Iterator[Path]:
 
 
 def _most_common(lengths: Iterator[int]) -> int | None:
-    """The commonest of some lengths, the longer one of two that are as common."""
+    """The most common length; of two that are equally common the longer one."""
     counts = Counter(lengths)
     return max(counts, key=lambda length: (counts[length], length)) if counts else None
 

@@ -12,14 +12,14 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     WriteLockTimeoutError            another rmqctl process holds the right to append for too long
     UnsupportedStoreError       files of a format that rmqctl names but does not read
     StoreVersionError           rmqctl's own files were written by a newer rmqctl
-    NotKnownError               what is asked about was deleted with its files
+    NotKnownError               the requested state was deleted with its files
     StoreChangedError           the store is not any more what a plan was made for
     CorruptFileError            bytes that the format does not allow
       DamagedSnapshotError      a snapshot is not what its manifest says
         SnapshotTooLargeError   ... or says that it holds more than there is room for
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
-IncompleteStoreWarning          what is read is not all (a warning of Python's, not an error)
+IncompleteStoreWarning          the read data is not complete (a Python warning, not an error)
 DamagedFileWarning              a file of rmqctl's own is damaged, and was not needed
 
 Each error says in one sentence what happened, to which thing, and what to do.
@@ -33,7 +33,8 @@ from typing import Final
 _OURS: Final = "rmqctl"
 """The folder of rmqctl's own files; ``storage.format.names`` may not be imported here."""
 _CHECKED: Final = "offsets.json"
-"""The file of rmqctl's own that a check tells of; without others it can not even begin."""
+"""The file of rmqctl's own without which a check cannot even begin; it reports the others
+itself."""
 
 
 class RocketMQError(Exception):
@@ -41,11 +42,11 @@ class RocketMQError(Exception):
 
 
 class StoreError(RocketMQError):
-    """Something about a store folder or its files."""
+    """An error of a store folder or its files."""
 
 
 _EMPTY: Final = frozenset({"no such folder", "it is empty"})
-"""Where a store can be made: 'store init' takes no folder that holds something else."""
+"""Reasons with which a store can be made there: 'store init' takes no folder with other content."""
 
 
 class StoreNotFoundError(StoreError):
@@ -54,7 +55,7 @@ class StoreNotFoundError(StoreError):
     def __init__(
         self, path: Path, reason: str = "no such folder", below: Path | None = None
     ) -> None:
-        """``below``: a store that lies in the folder, and was probably meant."""
+        """``below``: a store that lies in the folder, and was probably intended."""
         remedy = f"make one with 'rmqctl store init {path}' or name another with --store"
         if below is not None:
             remedy = f"a store lies below it: name {below} with --store"
@@ -65,7 +66,7 @@ class StoreNotFoundError(StoreError):
 
 
 class NoSnapshotError(StoreNotFoundError):
-    """What was named as a snapshot does not exist, or has no manifest."""
+    """The named snapshot does not exist, or has no manifest."""
 
     def __init__(self, path: Path, reason: str = "no such file or folder") -> None:
         StoreError.__init__(
@@ -88,18 +89,18 @@ class StoreInUseError(StoreError):
 
 
 class StoreNotWritableError(StoreError):
-    """The folder can not be written by this user or on this file system."""
+    """This user cannot write the folder, or the file system does not allow it."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path} can not be written: {reason}")
+        super().__init__(f"{path} cannot be written: {reason}")
         self.path = path
 
 
 class StoreNotReadableError(StoreNotWritableError):
-    """The folder, or a file in it, can not even be read by this user."""
+    """This user cannot even read the folder, or a file in it."""
 
     def __init__(self, path: Path) -> None:
-        StoreError.__init__(self, f"{path} can not be read: no permission")
+        StoreError.__init__(self, f"{path} cannot be read: no permission")
         self.path = path
 
 
@@ -108,17 +109,18 @@ class StoreClosedError(StoreError):
 
 
 class StoreBrokenError(StoreError):
-    """A write or a sync failed, so nobody knows what is on the device.
+    """A write or a sync failed, so the state of the device is unknown.
 
-    Nothing that was acknowledged is lost; what was being written is not acknowledged. All
-    processes refuse to write until every one of them has closed the store and it is opened anew.
+    Nothing that was acknowledged is lost; the data being written is not acknowledged. All processes
+    refuse to write until every one of them has closed the store and it is opened anew.
     """
 
 
 class StoreContradictionError(StoreBrokenError):
-    """Files of a store and what its writers share of it do not agree; nothing was written.
+    """Files of a store and the shared state of its writers do not agree; nothing was written.
 
-    The next writer that opens the store alone makes queues, index and page anew from the log.
+    The next writer that opens the store alone makes queues, index and shared state anew from the
+    log.
     """
 
 
@@ -160,7 +162,7 @@ class StoreVersionError(StoreError):
 
 
 class NotKnownError(StoreError):
-    """Nothing in the store tells any more what was there at a time."""
+    """The store holds no information any more about a time."""
 
     def __init__(self, path: Path, timestamp: int, oldest: int | None) -> None:
         since = "nothing is left" if oldest is None else f"the oldest left is from {oldest}"
@@ -184,8 +186,8 @@ class StoreChangedError(StoreError):
 class CorruptFileError(StoreError):
     """A file of the store holds bytes that the format does not allow.
 
-    Raised for places that were whole once, so it means damage after the fact, never a torn tail.
-    Of rmqctl's own files ``reason`` tells the remedy: a check of the store may need them itself.
+    Raised for data that was whole once, so it means damage after the fact, never a torn tail. For
+    rmqctl's own files ``reason`` names the remedy: a check of the store may need them itself.
     """
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
@@ -199,7 +201,7 @@ class CorruptFileError(StoreError):
 
 
 class RecoveryNeededError(CorruptFileError):
-    """A store was not closed cleanly, and so much has to be made up for that only recovery can."""
+    """A store was not closed cleanly, and lacks so much that only recovery can restore it."""
 
     def __init__(self, path: Path, messages: int, lost: str = "their places in the queues") -> None:
         StoreError.__init__(
@@ -214,15 +216,15 @@ class RecoveryNeededError(CorruptFileError):
 
 
 class IncompleteStoreWarning(UserWarning):
-    """What is read of a store is surely not all that it held. Shown once for each store."""
+    """The data read of a store is surely not complete. Shown once for each store."""
 
 
 class DamagedFileWarning(UserWarning):
-    """A file of rmqctl's own, or of settings, is damaged; what was asked for goes on without it."""
+    """A file of rmqctl's own, or of settings, is damaged; the command goes on without it."""
 
 
 def go_on_without(error: CorruptFileError, instead: str) -> None:
-    """Warn of a damaged file that a reader can do without, and of what it takes ``instead``."""
+    """Warn of a damaged file that a reader can do without, and of what it uses ``instead``."""
     import warnings
 
     warnings.warn(
@@ -233,7 +235,7 @@ def go_on_without(error: CorruptFileError, instead: str) -> None:
 
 
 class DamagedSnapshotError(CorruptFileError):
-    """A file of a snapshot is not the one that was taken, or is missing."""
+    """A file of a snapshot differs from the one that was taken, or is missing."""
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
         StoreError.__init__(self, f"{path} is not as the snapshot was taken: {reason}")
@@ -243,13 +245,13 @@ class DamagedSnapshotError(CorruptFileError):
 
 
 class SnapshotTooLargeError(DamagedSnapshotError):
-    """A snapshot says that it holds more than there is room for."""
+    """A snapshot claims to hold more than there is room for."""
 
     def __init__(self, path: Path, needed: int, folder: Path, free: int) -> None:
         reason = f"it says that its files have {needed} bytes"
         StoreError.__init__(
             self,
-            f"{path} can not be restored: {reason}, and {folder} has room for {free}; free some "
+            f"{path} cannot be restored: {reason}, and {folder} has room for {free}; free some "
             "space, or do not trust the snapshot",
         )
         self.path = path

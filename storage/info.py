@@ -1,4 +1,4 @@
-"""The facts about a store that a person asks first (``rmqctl store info``)."""
+"""The basic facts about a store (``rmqctl store info``)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoreInfo:
     """Facts about one store; times are ms, None = unknown or none.
 
     ``queues`` counts queues that ever had a message, ``messages`` those still readable.
-    ``version`` is who wrote the store, as far as can be told. ``writers`` are pids.
+    ``version`` is the writer of the store, as far as it is known. ``writers`` are pids.
     """
 
     path: str
@@ -62,7 +62,7 @@ class StoreInfo:
 
 
 def store_info(view: StoreView) -> StoreInfo:
-    """Look up the facts; reads the ends of every queue, not the messages."""
+    """Collect the facts; reads the ends of every queue, not the messages."""
     root = view.root
     log_min, log_max = view.log_min_offset(), view.log_max_offset()
     messages = queues = 0

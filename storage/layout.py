@@ -1,6 +1,6 @@
-"""Making a store, and the small files that say what rmqctl made.
+"""Making a store, and the small files that mark a store of rmqctl's.
 
-``rmqctl/created``      rmqctl made this store: retention and delayed delivery may run by the way
+``rmqctl/created``      rmqctl made this store: retention and delayed delivery may run
 ``rmqctl/store.json``   lengths of its files, for the next opener
 """
 
@@ -57,10 +57,10 @@ def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
 
     Files are made with the first message. Everything is on the device when this returns. Raises
     OSError, FileExistsError too for a folder that is not empty, and ValueError for a setting that
-    can not be recorded.
+    cannot be recorded.
     """
     changed = changed_settings(config, but=FIXED_FIELDS)
-    StoreConfig.from_record(changed)  # nothing is recorded that no opener would take
+    StoreConfig.from_record(changed)  # no setting is recorded that an opener would refuse
     fs.make_dirs(root)
     if any(root.iterdir()):
         raise FileExistsError(errno.EEXIST, "the folder is not empty")
@@ -91,8 +91,8 @@ def write_sizes(fs: FileSystem, root: Path, config: StoreConfig) -> None:
 def sizes_record(config: StoreConfig) -> bytes:
     """Give the content of the record. Its last member is the CRC-32 of the others.
 
-    Other settings that are no defaults stand in it as a second copy, for repair: settings.json is
-    what counts.
+    Other settings that differ from the defaults are in it as a second copy, for repair:
+    settings.json counts.
     """
     data: dict[str, Any] = {"version": STORE_FILE_VERSION}
     data |= {name: getattr(config, name) for name in FIXED_FIELDS}
@@ -103,8 +103,8 @@ def sizes_record(config: StoreConfig) -> bytes:
 
 
 def given_settings(root: Path) -> dict[str, Any]:
-    """Give the settings that the store was made with, as the record has them; nothing of one that
-    can not be read."""
+    """Give the settings that the store was made with, from the record; nothing if it cannot be
+    read."""
     try:
         read_sizes(root)
         given = loads_strict(read_bounded(root / OURS / STORE_FILE, _MAX_SIZE)).get(_GIVEN)
@@ -114,7 +114,7 @@ def given_settings(root: Path) -> dict[str, Any]:
 
 
 def _take_seal(data: dict[str, Any]) -> None:
-    """Take the check sum out of a record and see that it is right; early records have none."""
+    """Take the checksum out of a record and check it; early records have none."""
     seal = data.pop(_SEAL, None)
     if seal is not None and seal != _sum_of(data):
         raise ShapeError(_SEAL, "is not the check sum of the rest")

@@ -1,9 +1,9 @@
 """A store for reading only: no lock is taken, nothing is written, nothing is created.
 
-Works on a read-only mount, beside any number of rmqctl writers, beside a running Java broker and
-on what a dead one left. Where the store ends is asked of its shared page if it has one that can be
-trusted, else found in the files (``storage.read.bounds``); what is shown is what RocketMQ's
-recovery would serve, or more whole messages than that.
+Works on a read-only mount, beside any number of rmqctl writers, beside a running Java broker and on
+what a dead one left. The end of the store comes from its shared state if that can be trusted, else
+from the files (``storage.read.bounds``). A view shows what RocketMQ's recovery would serve, or more
+whole messages than that.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class StoreView:
     """
 
     def __init__(self, root: Path, config: StoreConfig, bounds: Bounds | None) -> None:
-        """Read with bounds of the caller's, which it closes itself; None: see :meth:`open`."""
+        """Read with the caller's bounds, which the caller closes; None: see :meth:`open`."""
         self.root = root
         self.config = config
-        self.files = StoreFiles(root, config)  # what is read, until it is closed
+        self.files = StoreFiles(root, config)  # the files, until it is closed
         self._own_bounds = False
         self._set_bounds(bounds)
         log = self.files.log
@@ -70,12 +70,12 @@ class StoreView:
         self._times = TimeSearch(self._records, log)
         self._generation = -1
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
-        self._wrong_page = 0  # when the page was made that contradicts the files
+        self._wrong_page = 0  # ``made`` of a shared state that contradicts the files
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
     def _set_bounds(self, bounds: Bounds | None, *, doubtful: bool = False) -> None:
         self._scan: ScanBounds | None = None
-        if bounds is None:  # what looks for them is loaded for stores that have no page, or no more
+        if bounds is None:  # ScanBounds is loaded only for stores without a usable shared state
             from storage.read.scan_bounds import ScanBounds
 
             apart = self.files.apart()
@@ -91,7 +91,7 @@ class StoreView:
 
         ``config`` None means RocketMQ's defaults; the lengths of files are always those that the
         store records or has. Raises StoreNotFoundError, UnsupportedStoreError,
-        StoreNotWritableError (the folder can not even be read), CorruptFileError and
+        StoreNotWritableError (the folder cannot be read), CorruptFileError and
         StoreVersionError (rmqctl's own record of the sizes).
         """
         root = Path(root).absolute()
@@ -105,8 +105,8 @@ class StoreView:
 
     @property
     def bounds(self) -> Bounds:
-        """Where the store ends. A page that a Java broker has made worthless is left behind, and
-        the page of writers that came later is found within half a second."""
+        """Where the store ends. A shared state that a Java broker has invalidated is dropped, and
+        that of later writers is found within half a second."""
         shared = self._shared
         if shared is None and self._own_bounds and time.monotonic() >= self._look_for_page_at:
             self.joins_writers()
@@ -118,7 +118,8 @@ class StoreView:
         return self._bounds
 
     def joins_writers(self) -> bool:
-        """Whether the store has a page now that it had not before; its bounds come from it then."""
+        """Whether the store has got a shared state since the last call; its bounds come from it
+        then."""
         with self._lock:
             self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
             if self._shared is not None or not self._own_bounds:
@@ -134,14 +135,14 @@ class StoreView:
             return shared is not None
 
     def _leave_wrong_page(self, wrong: SharedStateBounds, topic: str, queue_id: int) -> None:
-        """Read without the page from now on, which says of a queue what its files do not.
+        """Read without the shared state from now on, because it contradicts the files of a queue.
 
-        Either may be damaged, so the queues are held against the log. Raises
+        Either may be damaged, so the queues are compared with the log. Raises
         StoreContradictionError for a writer's view, which has no other bounds.
         """
         said = wrong.next_offset(topic, queue_id)
         if not self._own_bounds:
-            wrong.shared.words[Word.FAILED] = 1  # the next first-in makes all anew
+            wrong.shared.words[Word.FAILED] = 1  # the next first writer makes all anew
             raise StoreContradictionError(
                 f"{wrong.shared.path} says that queue {queue_id} of {topic} ends at {said}, its "
                 "files say something else; end all writers, the next one makes it right"
@@ -162,18 +163,19 @@ class StoreView:
             warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 
     def lost_end(self) -> str | None:
-        """Say how many messages at the log's end are lost, as far as this was seen by now."""
+        """Give a sentence about lost messages at the log's end, as far as they are known by now."""
         lost = 0 if self._scan is None else self._scan.lost_behind_end
         if not lost:
             return None
         return (
-            f"{self.root}: the queues know of {lost} messages behind the log's last whole record; "
+            f"{self.root}: the queues know of {lost} messages after the log's last whole record; "
             "they are not shown, 'rmqctl store fsck' says more"
         )
 
     @property
     def has_shared_state(self) -> bool:
-        """Whether the bounds come from the page of rmqctl's writers: cheap to ask again."""
+        """Whether the bounds come from the shared state of rmqctl's writers: cheap to call
+        again."""
         return self._shared is not None
 
     def log_min_offset(self) -> int:
@@ -183,7 +185,7 @@ class StoreView:
         return files[0] if files else 0
 
     def log_max_offset(self) -> int:
-        """Offset behind the last whole record."""
+        """Offset after the last whole record."""
         return self.bounds.log_end()
 
     def queues(self) -> list[tuple[str, int]]:
@@ -208,7 +210,7 @@ class StoreView:
         return self.queue_bounds(topic, queue_id).min_offset
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Queue offset that the next message will get."""
+        """Queue offset of the next message."""
         return self.queue_bounds(topic, queue_id).max_offset
 
     # -- messages -----------------------------------------------------------------------------
@@ -227,9 +229,9 @@ class StoreView:
 
         Gives at most ``max_transfer_count_in_memory`` (32) messages and
         ``max_transfer_bytes_in_memory`` bytes of records, but at least one message if there is
-        one; where to go on and why it stopped is in the result. The CRC of each body is checked; a
-        record that contradicts its unit is never handed out. ``pulls``: the answer may be that of
-        so many reads one behind the other, each but the last with all that it may hold.
+        one; the result says where to go on and why it stopped. The CRC of each body is checked; a
+        record that contradicts its unit is never returned. ``pulls``: the answer may be that of so
+        many consecutive reads, each but the last with all that it may hold.
         """
         queue = self._queues.get((topic, queue_id)) or self._queue(topic, queue_id)
         if queue is None:
@@ -282,7 +284,7 @@ class StoreView:
         return list(CQ_STORE_UNIT.iter_unpack(self.unit_bytes(topic, queue_id, offset, count)))
 
     def unit_bytes(self, topic: str, queue_id: int, offset: int, count: int) -> bytes:
-        """The same as they are stored (storage.format.cq_unit)."""
+        """The same as stored bytes (storage.format.cq_unit)."""
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
         if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
@@ -292,10 +294,10 @@ class StoreView:
     def places(
         self, topic: str, queue_id: int, offsets: Iterable[int]
     ) -> dict[int, tuple[int, int | None]]:
-        """Where some messages of a queue lie in the log, and their store times in ms.
+        """Log offsets of some messages of a queue, and their store times in ms.
 
-        Left out are offsets outside the bounds or in a missing file; the time is None if the
-        record can not be read.
+        Offsets outside the bounds or in a missing file are left out; the time is None if the
+        record cannot be read.
         """
         queue = self._queue(topic, queue_id)
         low, high = self.queue_bounds(topic, queue_id)
@@ -312,7 +314,7 @@ class StoreView:
         """The bytes of the units from ``offset`` on, before ``end``, 20 each, without copying.
 
         Fewer may come, none from the next file of the queue. None outside the bounds and where
-        the file is missing. Let go of it soon: it keeps a mapped file.
+        the file is missing. Release it soon: it keeps a mapped file.
         """
         queue = self._queue(topic, queue_id)
         bounds = self.queue_bounds(topic, queue_id)
@@ -332,7 +334,7 @@ class StoreView:
     def messages_of_units(
         self, topic: str, queue_id: int, offset: int, units: bytes
     ) -> list[MessageExt | None]:
-        """The same for units as ``unit_bytes`` gives them, from ``offset`` on."""
+        """The same for units in the form of ``unit_bytes``, from ``offset`` on."""
         queue = self._queue(topic, queue_id)
         if queue is None:
             return [None] * (len(units) // CQ_STORE_UNIT_SIZE)
@@ -341,8 +343,8 @@ class StoreView:
     def readdressed(
         self, topic: str, queue_id: int, offset: int, units: bytes, names: RecordNames
     ) -> tuple[PreparedRecords, int] | None:
-        """Records of the first so many of such messages, to be stored again where their own
-        properties say; None if the first is not as usual: then it is to be looked at."""
+        """Records of the first messages of these units, to be stored again where their own
+        properties say; None if the first one is uncommon: then it must be read by itself."""
         queue = self._queue(topic, queue_id)
         return None if queue is None else self._records.readdressed(units, queue.key, offset, names)
 
@@ -360,7 +362,7 @@ class StoreView:
         return self._times.offset(queue, queue_bounds, log_min, timestamp, boundary)
 
     def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """Store time of one message in ms; None outside the bounds or if it can not be read."""
+        """Store time of one message in ms; None outside the bounds or if it cannot be read."""
         unit = self.unit(topic, queue_id, offset)
         return None if unit is None else self._records.store_timestamp(*unit[:2])
 
@@ -374,7 +376,7 @@ class StoreView:
         return gather_store_timestamps(self.files.log, places, sizes)
 
     def reads_log_at_random(self) -> None:
-        """Have nothing of the log read ahead from now on: for who looks at few of its records."""
+        """Turn read-ahead of the log off from now on: for a reader of few of its records."""
         self.files.log.reads_at_random()
 
     def earliest_message_time(self, topic: str, queue_id: int) -> int | None:
@@ -397,7 +399,7 @@ class StoreView:
         """Commit log offsets where messages of a topic with a key's hash may lie, ascending.
 
         All of them, unlike a broker's answer, and unread: another key may have the hash. Times in
-        ms, compared with what the index has of them: whole seconds, rounded down.
+        ms, compared with those of the index: whole seconds, rounded down.
         """
         self._note_generation(self.bounds)
         found, _ = self._keys().offsets(topic, key, FOREVER, begin, end, capped=False)
@@ -437,7 +439,7 @@ class StoreView:
         return ProgressFile(self.root).read().known_offsets()
 
     def progress_doubt(self) -> str | None:
-        """Why committed offsets may not be what groups did last; None if nothing says so.
+        """Why committed offsets may not be the last ones of groups; None without a reason.
 
         Raises CorruptFileError and StoreVersionError.
         """
@@ -447,7 +449,7 @@ class StoreView:
 
     @property
     def version_hint(self) -> str:
-        """Who wrote the store, as far as can be told: ``rmqctl``, ``4.9`` or ``5.x``."""
+        """The writer of the store, as far as it is known: ``rmqctl``, ``4.9`` or ``5.x``."""
         return version_hint(self.root)
 
     def not_covered(self) -> list[str]:
@@ -455,7 +457,7 @@ class StoreView:
         return not_covered(self.root)
 
     def close(self) -> None:
-        """Let go of bounds and files; a map goes with the last reader of a message's bytes."""
+        """Release bounds and files; a map goes with the last reader of a message's bytes."""
         self.files.budget.drop()
         self._known_keys = None
         if self._own_bounds:
@@ -471,7 +473,8 @@ class StoreView:
     # -- inside -------------------------------------------------------------------------------
 
     def _keys(self) -> KeyReader:
-        """Looks for keys; loaded by who does so first, as most readers of a store ask for none."""
+        """The searcher for keys; loaded at the first search, as most readers of a store need
+        none."""
         from storage.read.by_key import KeyReader
 
         with self._lock:
@@ -504,7 +507,7 @@ class StoreView:
         return queue.bounds(log_min, generation), log_min
 
     def _note_generation(self, bounds: Bounds) -> int:
-        """Drop what is kept of files when files were deleted."""
+        """Drop cached state of files when files were deleted."""
         generation = bounds.files_generation()
         if generation != self._generation:
             with self._lock:

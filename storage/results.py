@@ -1,4 +1,4 @@
-"""Outcomes that RocketMQ has named, and the values that carry them.
+"""Outcomes with RocketMQ's names, and the values that carry them.
 
 The members are spelled as in org.apache.rocketmq.store.PutMessageStatus, AppendMessageStatus and
 GetMessageStatus: an expected outcome is a value, not an exception.
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
 
 class PutMessageStatus(StrEnum):
-    """What became of a put.
+    """The outcome of a put.
 
     The first four mean that the message *is* stored and readable at its offset.
     """
 
     PUT_OK = "PUT_OK"
-    """Stored as it was asked for."""
+    """Stored as requested."""
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    """Stored; with SYNC_FLUSH the device did not say in time that it has it."""
+    """Stored; with SYNC_FLUSH the device did not confirm in time that it has it."""
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    """Stored; a slave did not say in time that it has it. Not given here: there are no slaves."""
+    """Stored; a slave did not confirm in time that it has it. Not given here: there are no
+    slaves."""
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
     """Stored; no slave was there to copy it. Not given here: there are no slaves."""
     SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
@@ -42,7 +43,7 @@ class PutMessageStatus(StrEnum):
     UNKNOWN_ERROR = "UNKNOWN_ERROR"
     """Not stored: something broke while writing."""
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
-    """Not stored: too many light queues. A Java broker's answer."""
+    """Not stored: too many LMQs. A Java broker's answer."""
 
     @property
     def stored(self) -> bool:
@@ -61,18 +62,19 @@ _STORED = frozenset(
 
 
 class GetMessageStatus(StrEnum):
-    """What a read of a queue at an offset found (org.apache.rocketmq.store.GetMessageStatus)."""
+    """The finding of a read at an offset of a queue
+    (org.apache.rocketmq.store.GetMessageStatus)."""
 
     FOUND = "FOUND"
     """There are messages."""
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
-    """There are messages, but none that the subscription wants."""
+    """There are messages, but none that the subscription selects."""
     MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
     """The messages are just being deleted."""
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
     """The queue has no file for the offset."""
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
-    """The offset lies behind the end of the queue."""
+    """The offset lies after the end of the queue."""
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     """The offset is the end of the queue: nothing new yet."""
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
@@ -84,10 +86,10 @@ class GetMessageStatus(StrEnum):
 
 
 class PutMessageResult(NamedTuple):
-    """Where a run of records went.
+    """The offsets of a run of records.
 
     ``commitlog_offsets[i]`` is the byte position of record i in the commit log and
-    ``queue_offsets[i]`` its place in its queue (0 for a record that gets no unit).
+    ``queue_offsets[i]`` its offset in its queue (0 for a record that gets no unit).
     Both are empty when nothing was stored.
     """
 
@@ -99,13 +101,13 @@ class PutMessageResult(NamedTuple):
 
 
 MOST_BYTES_TOGETHER: Final = 1 << 20
-"""Bytes of records after which an answer for several reads ends."""
+"""Bytes of records at which an answer for several reads ends."""
 
 
 class GetMessageResult(NamedTuple):
     """One read of a queue: messages in queue order, and where to go on.
 
-    ``next_begin_offset`` is the queue offset to ask for next; ``min_offset`` and ``max_offset``
+    ``next_begin_offset`` is the queue offset of the next read; ``min_offset`` and ``max_offset``
     (exclusive) are the queue's bounds when it was read; ``buffer_total_size`` counts record bytes.
     """
 
@@ -118,7 +120,7 @@ class GetMessageResult(NamedTuple):
 
 
 class QueryMessageResult(NamedTuple):
-    """Messages that an index lookup found, oldest first, and the raw hits behind them.
+    """Messages that an index lookup found, oldest first, and the raw hits.
 
     ``index_offsets`` are the commit log offsets as the index gave them, newest first; hash
     collisions are not filtered (the broker compares no keys).

@@ -1,10 +1,10 @@
 """When files of the log may be deleted: the one rule of writers, forecasts and ``store clean``.
 
-The rule is DefaultMessageStore.CleanCommitLogService's: oldest files first, once they were not
-written for fileReservedTime, in the hours of deleteWhen, or at any hour while the disk is fuller
-than diskMaxUsedSpaceRatio; all at once while it is fuller than diskSpaceCleanForciblyRatio and
-that is enabled. The file that is written to stays, and one that was made ahead of it. Nothing
-asks whether a file was read. A store in which no broker and no long-lived process works deletes
+The rule is that of DefaultMessageStore.CleanCommitLogService: oldest files first, once they were
+not written for fileReservedTime, in the hours of deleteWhen, or at any hour while the disk is
+fuller than diskMaxUsedSpaceRatio; all at once while it is fuller than diskSpaceCleanForciblyRatio
+and that is enabled. The last file that is written stays, and one that was made ahead of it. Whether
+a file was read does not matter. A store without a broker and without a long-lived process deletes
 nothing.
 """
 
@@ -27,18 +27,19 @@ HOUR_MS: Final = 3_600_000
 
 
 class RetentionRules(NamedTuple):
-    """How a store deletes. ``reserved_ms`` after its last write a file may go."""
+    """The rules of deletion. A file may be deleted ``reserved_ms`` after its last write."""
 
     reserved_ms: int
     hours: frozenset[int]
     """Local hours in which files are deleted (deleteWhen); none: only ``any_hour`` deletes."""
     any_hour: bool = False
-    """The hour does not matter: the disk is full, or a command asks."""
+    """The hour does not matter: the disk is full, or a command requests the deletion."""
     at_once: bool = False
     """The disk is so full that the age does not matter either."""
 
     def due(self, modified_ms: int, now_ms: int) -> int | None:
-        """From when on (ms) a file that was last written at ``modified_ms`` may be deleted."""
+        """The time (ms) from which on a file that was last written at ``modified_ms`` may be
+        deleted."""
         if self.at_once:
             return now_ms
         due = max(modified_ms + self.reserved_ms, now_ms)
@@ -57,10 +58,10 @@ class RetentionRules(NamedTuple):
 
 
 def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) -> RetentionRules:
-    """RocketMQ's defaults, or what the store's settings say; the disk is the one it lies on.
+    """RocketMQ's defaults, or the store's settings; the disk is that of the store.
 
     A store that rmqctl did not make belongs to a broker that deletes by force on a full disk, as
-    RocketMQ does unless told otherwise; rmqctl itself refuses writes instead.
+    RocketMQ does by default; rmqctl itself refuses writes instead.
     """
     if reserved_ms is None:
         reserved_ms = config.file_reserved_time_hours * HOUR_MS
@@ -75,15 +76,15 @@ def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) ->
 
 
 def rules_by_hand(config: StoreConfig) -> RetentionRules:
-    """The rules where a command asks: age alone decides, whatever the hour and the disk."""
+    """The rules for a command: age alone decides, whatever the hour and the disk."""
     return RetentionRules(config.file_reserved_time_hours * HOUR_MS, frozenset(), any_hour=True)
 
 
 class LogFile(NamedTuple):
-    """A file of the commit log: its first byte, and from when on it may be deleted (ms).
+    """A file of the commit log: its first byte, and the time (ms) from which on it may be deleted.
 
     None for a file that is never deleted under these rules: the last one, the one that is being
-    written, and each behind such a file.
+    written, and each after such a file.
     """
 
     first: int
@@ -93,9 +94,9 @@ class LogFile(NamedTuple):
 def log_files(
     root: Path, config: StoreConfig, rules: RetentionRules, log_end: int, now_ms: int
 ) -> list[LogFile]:
-    """The files of a store's log, oldest first. ``log_end`` is where the next record goes.
+    """The files of a store's log, oldest first. ``log_end`` is the offset of the next record.
 
-    OSError if the folder can not be read.
+    OSError if the folder cannot be read.
     """
     folder = root / COMMITLOG
     size = config.mapped_file_size_commit_log
@@ -111,7 +112,7 @@ def log_files(
             modified_ms = (folder / file_name(first)).stat().st_mtime_ns // 1_000_000
         except FileNotFoundError:  # deleted meanwhile
             continue
-        # Deleting stops at the first file that may stay, so none goes before an older one.
+        # Deletion stops at the first file that may stay, so none is deleted before an older one.
         own = rules.due(modified_ms, now_ms) if first + size <= log_end else None
         due = None if due is None or own is None else max(due, own)
         files.append(LogFile(first, due))
@@ -126,7 +127,7 @@ def due_now(files: Sequence[LogFile], now_ms: int) -> list[LogFile]:
 
 
 def due_of(files: Sequence[LogFile], commitlog_offset: int) -> int | None:
-    """From when on the record at a place of the log may be deleted; None where it stays."""
+    """The time from which on the record at an offset may be deleted; None if it stays."""
     number = bisect_right(files, commitlog_offset, key=lambda file: file.first) - 1
     return files[number].due_timestamp if number >= 0 else None
 

@@ -1,8 +1,8 @@
-"""Opening and closing a store for writing: who is first in, who is last out.
+"""Opening and closing a store for writing: the first writer in, the last writer out.
 
-The sequences (docs/internals/concurrency.md) keep a Java broker out while any
-rmqctl process is in, let exactly the first one judge the page, and let exactly the last one
-remove ``abort``, whoever is killed at any instant.
+The sequences (docs/internals/concurrency.md) keep a Java broker out while any rmqctl process is in,
+let exactly the first one judge the shared state, and let exactly the last one remove ``abort``,
+whichever process is killed at any instant.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Session:
     def __init__(
         self, fs: FileSystem, root: Path, config: StoreConfig, *, gate_timeout_ms: int
     ) -> None:
-        """Come in. Blocks for the gate; runs recovery when it is first in and must.
+        """Join the writers. Blocks for the write lock; runs recovery when it is first in and must.
 
         Raises StoreInUseError, WriteLockTimeoutError, StoreNotWritableError, StoreVersionError and
         CorruptFileError; nothing is held then.
@@ -55,7 +55,7 @@ class Session:
         self._root = root
         self._has_left = self._is_copy = False
         self.report: RecoveryReport | None = None
-        """What recovery found, if this opening ran one."""
+        """The report of recovery, if this opening ran one."""
         _refuse_network_file_system(root)
         try:
             refuse_unwritable(root)
@@ -76,7 +76,7 @@ class Session:
         try:
             first = write_lock.try_alone()
             write_lock.share_again()
-            if first:  # all who wrote are gone, and what the killed left is no process's
+            if first:  # no other writer is in; killed ones may have left files
                 for folder in (OURS, CONFIG):
                     remove_left(root / folder)
             fs.make_dirs(root / OURS)
@@ -87,7 +87,8 @@ class Session:
                 self.shared.close()
                 raise
         except BaseException as error:
-            # While the gate is still held: the next one must not take itself for the second.
+            # While the write lock is still held: the next opener must not take itself for the
+            # second.
             write_lock.unshare()
             if isinstance(error, OSError):
                 raise not_writable(root, error) from error
@@ -102,11 +103,11 @@ class Session:
             if not first and shared.words[Word.MAGIC] != SHARED_STATE_MAGIC:
                 raise StoreBrokenError(f"{root} is open in another version of rmqctl; end that")
             if not first:
-                shared.queues()  # damaged names end this here, before anything is held or written
+                shared.queues()  # damaged names raise here, before anything is held or written
                 wrong = contradiction(shared, root, config.mapped_file_size_commit_log)
                 if wrong is not None:
                     raise StoreContradictionError(
-                        f"{shared.path} can not be right: {wrong}; end all writers of {root}, "
+                        f"{shared.path} cannot be right: {wrong}; end all writers of {root}, "
                         "the next one makes it anew"
                     )
             trusted = not first or not shared.distrust(
@@ -114,7 +115,9 @@ class Session:
             )
             trusted = trusted and (not first or self.appender.index.is_whole())
             if not (trusted and rivals.come_in(first=first) and self._resolve(first)) and first:
-                from storage.recovery.store import Recovery  # 8 ms that a plain start does not need
+                from storage.recovery.store import (
+                    Recovery,
+                )  # takes 8 ms, which a plain start does not need
 
                 rivals.forget()
                 self.report = Recovery(fs, root, config, shared, self.appender).run()
@@ -131,12 +134,12 @@ class Session:
     def _resolve(self, first: bool) -> bool:
         """Finish a dead writer's batch; False if its files are not as it left them.
 
-        Beside others that is an error: only a first-in may begin anew.
+        Beside others that is an error: only a first writer may begin anew.
         """
         try:
             self.appender.resolve()
             if first:
-                with suppress(OSError):  # a full disk is the next put's trouble
+                with suppress(OSError):  # the next put reports a full disk
                     self.appender.put_keys()
         except StoreBrokenError:
             if first:
@@ -151,12 +154,12 @@ class Session:
                 self.rivals.undo()
 
     def leave(self, sync_all: Callable[[], None], first: Sequence[Callable[[], None]] = ()) -> None:
-        """Do all that is to be done ``first``, and go out, whatever one of them raises; what a
-        signal broke off, a second call does. The last one out calls ``sync_all`` and marks the
-        store cleanly closed. If that fails, ``abort`` stays and the next opener recovers. A forked
-        copy does nothing: a thread that it has not may hold any lock.
+        """Call all of ``first``, and leave, even if one of them raises; a second call completes a
+        leave that a signal interrupted. The last one out calls ``sync_all`` and marks the store
+        cleanly closed. If that fails, ``abort`` stays and the next opener recovers. A forked copy
+        does nothing: a thread of the parent may hold any lock.
 
-        Raises what one of ``first`` raises, and StoreError.
+        Raises the error of one of ``first``, and StoreError.
         """
         if self._is_copy:
             return
@@ -172,7 +175,7 @@ class Session:
         leaving.close()
 
     def forsake(self) -> None:
-        """There is nothing to go out of: this is a forked copy."""
+        """Do not leave: this is a forked copy."""
         self._is_copy = True
 
     def _go_out(self, sync_all: Callable[[], None]) -> None:
@@ -194,7 +197,7 @@ class Session:
                         self.appender.put_keys()
                 finally:
                     write_lock.unshare()
-                    write_lock.shut()  # threads that come late must not put beside Java
+                    write_lock.shut()  # late threads must not put beside Java
         except OSError as error:
             raise not_writable(root, error) from error
 
@@ -205,11 +208,11 @@ class Session:
 
 
 def _refuse_network_file_system(root: Path) -> None:
-    """Locks and maps are not shared reliably over a network."""
+    """Raise for a network file system: locks and maps are not shared reliably over a network."""
     kind = file_system_of(root)
     if kind in _NETWORK_FILE_SYSTEMS:
         raise StoreNotWritableError(
-            root, f"it lies on a {kind} file system, where locks between hosts can not be trusted"
+            root, f"it lies on a {kind} file system, where locks between hosts cannot be trusted"
         )
 
 

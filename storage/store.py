@@ -1,7 +1,7 @@
-"""The store as its writers see it: open, put, read, wait, flush, close. Wiring only.
+"""The store for writers: open, put, read, wait, flush, close. Wiring only.
 
-Reading goes through a :class:`storage.readonly.StoreView` with maps of its own; writing through
-the gate and the :class:`storage.append.append.Appender`. Durability: FORMAT.md and flush.py.
+Reading uses a :class:`storage.readonly.StoreView` with maps of its own; writing uses the write lock
+and the :class:`storage.append.append.Appender`. Durability: FORMAT.md and flush.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .recovery.store import RecoveryReport
 
 LARGE_BODY: Final = 16 << 10
-"""Bytes from which a body's checksum takes longer than others should wait for the gate."""
+"""Bytes of a body from which its checksum takes too long to compute under the write lock."""
 # Names of this module are found faster than attributes of a class.
 _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
@@ -125,7 +125,7 @@ class MessageStore(ForkAware):
         if was_created_here(root):
             self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
-        # For put_message, where every look-up counts:
+        # For put_message, where every attribute look-up counts:
         self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
         self._anybody = self._ringer.anybody
@@ -159,10 +159,10 @@ class MessageStore(ForkAware):
         fs: FileSystem | None = None,
         gate_timeout_ms: int = 10_000,
     ) -> Self:
-        """Open an existing store for writing; runs recovery if nobody else has it open.
+        """Open an existing store for writing; runs recovery if no other process has it open.
 
         ``config`` None takes the sizes that the store records, or detects them from its files.
-        ``exclusive`` keeps the gate until close: no lock a message, no other writer. Raises
+        ``exclusive`` keeps the write lock until close: no lock a message, no other writer. Raises
         StoreNotFoundError, StoreInUseError (a Java broker), WriteLockTimeoutError,
         StoreNotWritableError, UnsupportedStoreError, StoreVersionError, CorruptFileError.
         """
@@ -186,8 +186,8 @@ class MessageStore(ForkAware):
     ) -> None:
         """Make an empty store in a folder that is missing or empty.
 
-        The settings of ``config`` that are no defaults are recorded: who opens the store without a
-        ``config`` has them, ``flush_disk_type`` too.
+        Settings of ``config`` that differ from the defaults are recorded: an opener without a
+        ``config`` gets them, ``flush_disk_type`` too.
 
         Raises StoreNotWritableError, also when the folder holds something.
         """
@@ -200,13 +200,13 @@ class MessageStore(ForkAware):
     # -- writing ------------------------------------------------------------------------------
 
     def put(self, records: PreparedRecords | LmqPut, *, whole: bool = False) -> PutMessageResult:
-        """Append records in order; ``whole`` places them in one file, as RocketMQ a batch. A
-        LmqPut is one message that goes to light queues too.
+        """Append records in order; ``whole`` places them in one file, as RocketMQ a batch. A LmqPut
+        is one message that goes to LMQs too.
 
         When it returns PUT_OK they are readable at their offsets after any kill of any process, and
         with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no trace.
         Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
-        it is opened anew. Blocks for the gate (WriteLockTimeoutError).
+        it is opened anew. Blocks for the write lock (WriteLockTimeoutError).
         """
         self._check_usable()
         now, put_batch = None, self._appender.one.put_batch
@@ -231,8 +231,8 @@ class MessageStore(ForkAware):
         return result
 
     def put_message(self, message: MessageInner) -> PutMessageResult:
-        """Append one message; what ``put(prepare((message,)))`` does, at half the price. Raises
-        InvalidMessageError for a topic or properties that their length fields can not hold."""
+        """Append one message; what ``put(prepare((message,)))`` does, in half the time. Raises
+        InvalidMessageError for a topic or properties that their length fields cannot hold."""
         if self._closed or self._broken is not None or len(message.body) > LARGE_BODY:
             return self.put(prepare((message,)))
         if self._group_put is not None:
@@ -245,7 +245,7 @@ class MessageStore(ForkAware):
         write_lock = self._write_lock
         if self._turns.locked():
             write_lock.wait_turn()
-        with self._turns:  # held() does the same in 2 us
+        with self._turns:  # held() takes 2 us for the same
             try:
                 if not write_lock.holding:
                     write_lock.take()
@@ -268,7 +268,7 @@ class MessageStore(ForkAware):
                 ):
                     try:
                         write_lock.give_back()
-                    except BaseException:  # a signal's, that came just now
+                    except BaseException:  # of a signal that came just now
                         write_lock.give_back()
                         raise
         if not self._flush_service.started:
@@ -278,15 +278,15 @@ class MessageStore(ForkAware):
         return result
 
     def put_sent(self, message: Message, queue_id: int, template: SendTemplate) -> Any:
-        """Append a plain message by a template, and give an answer of its ``result_type``; durable as
-        ``put_message``. None: nothing is done, and the message is to be put the other way."""
+        """Append a plain message by a template, and give an answer of its ``result_type``; durable
+        as ``put_message``. None: nothing is done, and the caller must use ``put_message``."""
         put_sent = self._appender.one.put_sent
         if put_sent is None or self._broken is not None or not self._flush_service.started:
             return None
         return put_sent(message, queue_id, template)
 
     def _join(self) -> GroupPut:
-        """Have threads put single messages together: each waits for the device."""
+        """Make threads put single messages together: each waits for the device."""
         return GroupPut(
             self._session,
             self._flusher,
@@ -299,7 +299,7 @@ class MessageStore(ForkAware):
         )
 
     def _see_to_sync(self, result: PutMessageResult, end: int) -> PutMessageResult:
-        """Sync now or have it done later, as flushDiskType says."""
+        """Sync now or request a later sync, as flushDiskType says."""
         if result.status is not PutMessageStatus.PUT_OK:
             return result
         if self._group_put is not None:
@@ -309,7 +309,8 @@ class MessageStore(ForkAware):
         return result
 
     def _recover_from(self, error: BaseException) -> None:
-        """After an error inside a batch: put the files in order while the gate is still held."""
+        """After an error inside a batch: put the files in order while the write lock is still
+        held."""
         try:
             self._appender.resolve()
         except (OSError, StoreBrokenError) as second:
@@ -330,7 +331,7 @@ class MessageStore(ForkAware):
             self._appender.index.noted()
 
     def flush(self) -> None:
-        """Have the device hold everything that was put so far, queues and index too. Blocks."""
+        """Sync everything that was put so far, queues and index too, to the device. Blocks."""
         self._check_usable()
         with self.write_lock():
             self._sync_all()
@@ -381,7 +382,7 @@ class MessageStore(ForkAware):
 
     @property
     def view(self) -> StoreView:
-        """The store for reading; sees everything that was put by any process."""
+        """The store for reading; shows everything that was put by any process."""
         if self._view is None or self._closed:
             self._check_open()
             from .readonly import StoreView
@@ -390,13 +391,13 @@ class MessageStore(ForkAware):
         return self._view
 
     def queues(self) -> list[tuple[str, int]]:
-        """As ``StoreView.queues``, without loading what reads messages."""
+        """As ``StoreView.queues``, without loading the readers of messages."""
         self._check_open()
         return sorted(SharedStateBounds(self._shared).queues())
 
     @property
     def log_end(self) -> int:
-        """Commit log offset behind the last whole record."""
+        """Commit log offset after the last whole record."""
         self._check_open()
         return int(self._shared.words[_LOG_END])
 
@@ -410,7 +411,7 @@ class MessageStore(ForkAware):
         return self._waiter.wait(known_log_end, timeout_ms, topics)
 
     def wake(self) -> None:
-        """Have the thread that waits come back, or the next one that does. From any thread."""
+        """Make the waiting thread return, or the next one that waits. From any thread."""
         self._waiter.wake()
 
     # -- life ---------------------------------------------------------------------------------
@@ -421,16 +422,16 @@ class MessageStore(ForkAware):
 
     @property
     def recovery(self) -> RecoveryReport | None:
-        """What recovery found when this opening ran one."""
+        """The report of recovery, if this opening ran one."""
         return self._session.report
 
     def close(self, within_s: float = MAX_CLOSE_S) -> None:
         """Leave the store; the last one out syncs everything and removes ``abort``.
 
-        Closing twice is fine, also where a signal broke it off. Raises StoreBrokenError if the last
-        sync fails (``abort`` stays), and WriteLockTimeoutError if another process holds the gate
-        and makes no progress for ``within_s``: then the store is left all the same, and what was
-        put is in the files. The device is waited for as long as it takes.
+        Closing twice is fine, also after an interrupted first time. Raises StoreBrokenError if the
+        last sync fails (``abort`` stays), and WriteLockTimeoutError if another process holds the
+        write lock and makes no progress for ``within_s``: then the store is left all the same, and
+        all puts are in the files. The wait for the device has no limit.
         """
         self._closed = True
         self._session.write_lock.hurry(within_s)

@@ -80,7 +80,7 @@ def test_bytes_behind_the_end_are_zeroed(root: Path) -> None:
     position = end_of_log(root) % TINY.mapped_file_size_commit_log
     overwrite(log_files(root)[-1], position, b"left over")
     lose_page(root)
-    assert any("behind the end zeroed" in note for note in notes_of_opening(root))
+    assert any("after the end zeroed" in note for note in notes_of_opening(root))
     assert not any(log_files(root)[-1].read_bytes()[position:])
     assert read_offsets(root) == list(range(COUNT))
 

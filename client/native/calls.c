@@ -1,6 +1,6 @@
 /* Calling a listener for message after message, as long as it only succeeds: what a push consumer
- * does with a backlog. The pure form is ListenerLoop._run of client/listener/listener_loop.py; a test
- * holds both against each other.
+ * does with a backlog. The pure form is ListenerLoop._run of client/listener/listener_loop.py; a
+ * test holds both against each other.
  */
 #include "pulled.h"
 #include <time.h>
@@ -61,7 +61,7 @@ static int is_over(PyObject *seconds, double until)
     return PyErr_Occurred() ? -1 : value >= until;
 }
 
-/* A context for the next call: the last one again (owned), if nobody has kept or changed it. */
+/* A context for the next call: the last one again (owned), if no process has kept or changed it. */
 static int renew(PyObject **context, PyObject *queue)
 {
     PyObject *last = *context;

@@ -1,13 +1,15 @@
-"""Appending under the gate: records, their units, their keys, and what a death in between leaves.
+"""Appending under the write lock: records, their units, their keys; and what a death in between
+leaves.
 
-Every batch goes through the same stages, noted in the shared page (ARCHITECTURE.md, "One folder,
-many processes" has the crash table):
+Every batch goes through the same stages, noted in the shared state (the crash table:
+docs/internals/append.md):
 
     FROM, TO -> stage 1 -> records -> stage 2 -> units -> next offsets, LOG_END -> stage 0
 
-Whoever holds the gate next resolves first: in stage 1 nothing of [FROM, TO) was acknowledged or
-has units, so it is zeroed; in stage 2 the records are whole, so units are written again. Index keys
-come after that, those of a batch at once, those of single records later (:mod:`.pending_keys`).
+The next holder of the write lock first finishes an interrupted append: in stage 1 nothing of [FROM,
+TO) was acknowledged or has units, so it is zeroed; in stage 2 the records are whole, so units are
+written again. Index keys come after that, those of a batch at once, those of single records later
+(:mod:`storage.index.pending_keys`).
 """
 
 from __future__ import annotations
@@ -58,11 +60,11 @@ Queue = tuple[str, int]
 """Topic and queue id."""
 
 _LEAST_AHEAD: Final = 4 * LOG_WINDOW
-"""Bytes from which on log files are made ahead."""
+"""Log files of at least this many bytes are made ahead."""
 
 
 class Appender:
-    """Writes the three kinds of files of a store. All methods need the gate.
+    """Writes the three kinds of files of a store. All methods need the write lock.
 
     ``store_timestamp`` never goes back within a log, whatever the clock does.
     """
@@ -93,7 +95,7 @@ class Appender:
         self.delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self.keys = PendingKeys(config, shared, root / COMMITLOG, self.index)
         self._known_slots: set[int] = set()
-        """Queues whose end has been held against their files."""
+        """Queues whose end was compared with their files."""
         self._windows = Preallocation(OF_LOG, makes_pages=has_pages_made(config))
         self.one = FastAppender(config, shared, self.log, self.queues, self.keys)
         self._batch = BatchAppender(
@@ -108,7 +110,7 @@ class Appender:
         """Append the records in order; ``whole`` keeps them in one file (a RocketMQ batch).
 
         The result says SERVICE_NOT_AVAILABLE, with nothing stored, when the disk is nearly full,
-        and MESSAGE_ILLEGAL when a record can not fit into a file. Raises OSError or
+        and MESSAGE_ILLEGAL when a record cannot fit into a file. Raises OSError or
         StoreBrokenError; the caller then calls :meth:`resolve`.
         """
         words = self._shared.words
@@ -157,11 +159,12 @@ class Appender:
         )
 
     def append_message(self, message: MessageInner, now_ms: int) -> PutMessageResult:
-        """What ``append(prepare((message,)), now_ms)`` does; nothing is half done (get_ready)."""
+        """What ``append(prepare((message,)), now_ms)`` does; a failure leaves nothing half done
+        (get_ready)."""
         return self.one.look_and_append(message, now_ms) or self.append(prepare((message,)), now_ms)
 
     def _append_lmq(self, put: LmqPut, now_ms: int) -> PutMessageResult:
-        """Append one record to its queue and to light queues, whose offsets it names."""
+        """Append one record to its queue and to LMQs; the record names its offset in each."""
         shared = self._shared
         words = shared.words
         message, light = put.message, put.queues[1:]
@@ -178,7 +181,7 @@ class Appender:
         return PutMessageResult(PutMessageStatus.PUT_OK, (end,), queue_offsets, timestamp)
 
     def get_ready(self) -> None:
-        """Resolve; StoreBrokenError if a sync has failed."""
+        """Finish an interrupted append; StoreBrokenError if a sync has failed."""
         if self._shared.words[Word.FAILED]:
             raise StoreBrokenError(
                 f"a sync of {self._root} failed earlier; end all its writers and open it anew"
@@ -186,12 +189,12 @@ class Appender:
         self.resolve()
 
     def _room(self, end: int) -> int:
-        """Bytes that records may still take in the file of ``end``."""
+        """Bytes that records may still take in the file that holds ``end``."""
         return self._file_size - end % self._file_size - BLANK_SIZE
 
     def _make_room(self, size: int) -> bool:
-        """Have blocks for so many bytes at the end of the file that the log ends in; False if they
-        do not fit into it, or are to be refused."""
+        """Reserve blocks for so many bytes at the end of the file that the log ends in; False if
+        they do not fit into it, or are to be refused."""
         end = self._shared.words[Word.LOG_END]
         if size > self._room(end) or self._refusal(size, size) is not None:
             return False
@@ -203,7 +206,7 @@ class Appender:
     def _append_part(
         self, part: PreparedRecords, end: int, timestamp: int, light: Sequence[Queue] = ()
     ) -> Ints:
-        """Append records that fit into the file of ``end``; gives their queue offsets.
+        """Append records that fit into the file that holds ``end``; gives their queue offsets.
 
         ``light`` are further queues that the only record of ``part`` goes to.
         """
@@ -222,7 +225,7 @@ class Appender:
         slots = self._slots(part.queues)
         lmq_slots = self._slots(light) if light else []
         following = [shared.slot_word(slot) for slot in slots]
-        words = shared.words  # which hold all slots now
+        words = shared.words  # all slots are mapped now
         next_offsets = [words[word] for word in following]
         own_offsets = part.place(end, next_offsets, timestamp)
         alone = part.message if type(part) is PreparedOne else None
@@ -233,7 +236,8 @@ class Appender:
         words[Word.TO] = end + size
         words[Word.STAGE] = STAGE_RECORDS
         if file is None:
-            # Not synced before the end of the previous file is: a power loss would leave a hole.
+            # Not synced before the end of the previous file is synced: a power loss would leave a
+            # hole.
             self.log.create(end, LOG_WINDOW, 0, part.buffer, sync_content=False)
         elif size <= self._copy_limit:
             file.map[position : position + size] = part.buffer
@@ -262,14 +266,12 @@ class Appender:
 
     def _slots(self, queues: Sequence[Queue]) -> list[int]:
         """The slots of queues whose files are open, or can be made: a queue that this user may not
-        write is not found out when a record of it is in the log. Raises StoreNotWritableError."""
+        write is found before a record of it is in the log. Raises StoreNotWritableError."""
         shared = self._shared
         known = [shared.slot(topic, queue_id) for topic, queue_id in queues]
         for slot, queue in zip(known, queues, strict=True):
             if slot is not None:
-                self._slot(
-                    *queue
-                )  # where the queue ends is looked at before a file is opened there
+                self._slot(*queue)  # the queue's end is checked before a file is opened there
         words = shared.words
         self.queues.get_ready(
             queues, [0 if slot is None else words[shared.slot_word(slot)] for slot in known]
@@ -289,7 +291,8 @@ class Appender:
         return slot
 
     def _check_end(self, topic: str, queue_id: int) -> None:
-        """Hold a queue's end against its files before it is appended to; the page may be wrong."""
+        """Compare a queue's end with its files before the first append; the shared state may be
+        wrong."""
         shared, maps = self._shared, MapBudget(2)
         folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
         row = ReadOnlyFiles(maps, str(folder), self._config.mapped_file_size_consume_queue)
@@ -302,10 +305,10 @@ class Appender:
                 return
         finally:
             maps.drop()
-        from .queue_end import mend_queue  # which loads all readers, and is hardly ever needed
+        from .queue_end import mend_queue  # loads all readers, and is hardly ever needed
 
         if not mend_queue(shared, topic, queue_id, self._config):
-            shared.words[Word.FAILED] = 1  # the next first-in makes all anew
+            shared.words[Word.FAILED] = 1  # the next first writer makes all anew
             raise StoreContradictionError(
                 f"queue {queue_id} of {topic} lacks places of messages that the log has; end all "
                 f"writers of {self._root}: the next one makes them again"
@@ -336,7 +339,7 @@ class Appender:
         self._check_log_end(end)
         remaining = self._file_size - end % self._file_size
         file = self._file_of(end)
-        assert file is not None  # a file that is still to be made has room
+        assert file is not None  # a file that is not made yet has room
         position = end - file.file_from_offset
         self._windows.reserve(file, position, BLANK_SIZE)
         words[Word.FROM] = end
@@ -348,7 +351,7 @@ class Appender:
         words[Word.STAGE] = STAGE_NONE
 
     def _file_of(self, end: int) -> MappedFile | None:
-        """The file that the log ends in, or None if it ends with the previous one.
+        """The file that the log ends in, or None if the log ends with the previous file.
 
         A log file is made with its first records in it: a Java broker that starts to load the
         store, before it fails on our lock, deletes files at the log's end that hold nothing.
@@ -368,9 +371,9 @@ class Appender:
         return file
 
     def _refusal(self, size: int, largest: int) -> PutMessageResult | None:
-        """Refuse what fits into no file, and everything on a nearly full disk.
+        """Refuse records that fit into no file, and all records on a nearly full disk.
 
-        The disk is asked once for each window of the log.
+        The disk is checked once for each window of the log.
         """
         if largest + BLANK_SIZE > self._file_size:
             return PutMessageResult(
@@ -393,7 +396,7 @@ class Appender:
         return None
 
     def _refusal_of_times(self, records: PreparedRecords) -> PutMessageResult | None:
-        """Refuse records that bring older times than the log has."""
+        """Refuse records whose store times are before those of the log."""
         newest = self._shared.words[Word.LAST_STORE_TIMESTAMP]
         times = records.store_timestamps
         if times is None or records.may_go_back or not len(times) or int(times[0]) >= newest:
@@ -406,9 +409,9 @@ class Appender:
     # -- resolving ----------------------------------------------------------------------------
 
     def resolve(self) -> None:
-        """Finish or undo what a dead writer, or an error in this one, left half done.
+        """Finish or undo an append that a dead writer, or an error in this one, left half done.
 
-        A death in here leaves the stage as it is, so the next one does the same again.
+        A death in here leaves the stage as it is, so the next caller does the same again.
         """
         if self._shared.words[Word.STAGE]:
             from .interrupted_append import Resolver
@@ -424,8 +427,8 @@ class Appender:
             self.keys.put()
 
     def make_next_file(self) -> None:
-        """Have the log's next file made before it is needed, by a thread that may wait for the
-        device; without the gate. Small files are full before the thread comes by."""
+        """Make the log's next file before it is needed, in a thread that may wait for the device;
+        without the write lock. Small files are full before the thread runs."""
         if self._file_size >= _LEAST_AHEAD and self.one.in_run:
             self._ahead.make()
 

@@ -1,6 +1,6 @@
 """The checkpoint file: up to which store time the log, the queues and the index are on the device.
 
-Written only after the syncs that it speaks of (org.apache.rocketmq.store.StoreCheckpoint).
+Written only after the syncs that it reports (org.apache.rocketmq.store.StoreCheckpoint).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class StoreCheckpoint:
-    """Reads and writes ``<store>/checkpoint``. Writing needs the gate."""
+    """Reads and writes ``<store>/checkpoint``. Writing needs the write lock."""
 
     def __init__(self, fs: FileSystem, root: Path) -> None:
         self._fs = fs
         self._path = root / CHECKPOINT
 
     def read(self) -> CheckpointData:
-        """What the file says; zeros if it is missing or short, as in RocketMQ.
+        """The fields of the file; zeros if it is missing or short, as in RocketMQ.
 
-        Raises CorruptFileError for what is no file: it could not be written either.
+        Raises CorruptFileError if it is not a file: it could not be written either.
         """
         try:
             data = read_first(self._path, CHECKPOINT_SIZE)
@@ -38,7 +38,7 @@ class StoreCheckpoint:
         return CheckpointData.unpack(data.ljust(CHECKPOINT_SIZE, b"\0"))
 
     def write(self, data: CheckpointData) -> None:
-        """Replace the fields; on the device when this returns. Bytes behind them are kept."""
+        """Replace the fields; on the device when this returns. Bytes after them are kept."""
         fd = self._fs.open(self._path, writable=True, create=True)
         try:
             if self._fs.size(fd) < CHECKPOINT_SIZE:

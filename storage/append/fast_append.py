@@ -1,11 +1,12 @@
-"""Appending one plain record, step by step as :mod:`.append` does it, with nothing between.
+"""Appending one plain record, step by step as :mod:`.append` does it, in one function.
 
-Only what is open, has room and is known goes this way; whatever else there may be (a new file, a
-new queue, a nearly full disk) is left to the general one. Both write the same bytes in the same
-order of stores. A message takes 3 us here, so what can be done once is not done for each.
+This path takes only records whose files are open, have room and are known; everything else (a new
+file, a new queue, a nearly full disk) is left to the general one. Both write the same bytes in the
+same order of stores. A message takes 3 us here, so work that can be done once is not done for each
+message.
 
-The compiled form (storage/native/writing/append.c) takes 0.6 us. It knows what is told it here, and
-leaves whatever it does not know to the form here: :attr:`FastAppender.quick`.
+The compiled form (storage/native/writing/append.c) takes 0.6 us. It uses only what was registered
+with it, and leaves everything else to the form here: :attr:`FastAppender.quick`.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ _pack_unit: Final = CQ_STORE_UNIT.pack
 _V6_BITS: Final = 0x30
 _TRANSACTION: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _TWO_IPV4: Final = 16
-"""Bytes of two hosts if none is an IPv6 one."""
+"""Bytes of two hosts if neither is an IPv6 one."""
 LARGEST_STORED: Final = 16 << 10
 """Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
-pages cost less than small ones that were got ready; not where they were made ahead."""
+pages cost less than small ones that were made ready; not where they were made ahead."""
 _MOST_CODES: Final = 4096
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
@@ -72,20 +73,20 @@ _LAST_STORE_TIMESTAMP: Final = Word.LAST_STORE_TIMESTAMP
 
 
 class _Tail:
-    """Where one queue's next unit goes, and the bytes of its topic."""
+    """The offset of one queue's next unit, and the bytes of its topic."""
 
     __slots__ = ("end", "first", "last", "map", "middles", "topic_field", "windows", "word")
 
     def __init__(self, word: int, topic: str, file: MappedFile, windows: Preallocation) -> None:
-        self.word = word  # of the page: the next offset, always the same one
+        self.word = word  # of the shared state: the next offset, always the same one
         self.windows = windows
         self.map: Any = file.map
         self.first = file.file_from_offset
-        self.last = file.reserved_to - CQ_STORE_UNIT_SIZE  # place of the last unit with blocks
+        self.last = file.reserved_to - CQ_STORE_UNIT_SIZE  # position of the last unit with blocks
         self.end = self.first + file.reserved_to
         self.topic_field = topic_field(topic)
         self.middles: dict[int, bytes] = {}
-        """By length of the properties: what stands between body and properties."""
+        """By length of the properties: the bytes between body and properties."""
 
     def middle(self, length: int) -> bytes:
         """Topic and length field, remembered for some lengths."""
@@ -96,7 +97,7 @@ class _Tail:
 
 
 class FastAppender:
-    """The short way for one record; needs the gate."""
+    """The fast path for one record; needs the write lock."""
 
     def __init__(
         self,
@@ -120,34 +121,34 @@ class FastAppender:
         self._syncs_each = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._makes_pages = has_pages_made(config)
         self.in_run = self._syncs_each
-        """More than some records came, and the next ones pay for more."""
-        self._map: Any = None  # of the log file that records go to
+        """Many records came, and the next ones make preparation worthwhile."""
+        self._map: Any = None  # of the log file that takes records
         self._file: MappedFile | None = None
         self._first = 0
         self._limit = -1
-        self._looked_ms = -1  # when the log file was last seen to have a name
+        self._looked_ms = -1  # when the log file last had a name
         self.checked_space_to = -1
         """Log offset up to which the disk is known to have room."""
         self.compiled: Any = None
-        """What the compiled forms know; None where nothing is compiled."""
+        """The state of the compiled forms; None where nothing is compiled."""
         if native.compiled is not None and type(shared.words) is memoryview:
             self.compiled = native.compiled.appending(
                 PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING
             )
             self.compiled.use_words(shared.words)
         self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
-        """What puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
+        """Puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
         self.put_sent: Any = None if self.compiled is None else self.compiled.put_sent
-        """What puts a plain message that a producer sends; see MessageStore.put_sent."""
+        """Puts a plain message that a producer sends; see MessageStore.put_sent."""
         self.quick: Callable[[MessageInner, int], PutMessageResult | None] = (
             self.append if self.compiled is None else self.compiled.append
         )
-        """The quicker form of :meth:`append`. What it leaves undone is for the other one to try."""
+        """The faster form of :meth:`append`. If it does nothing, the caller tries the other one."""
 
     def append(
         self, message: MessageInner, now_ms: int, body_crc: int | None = None
     ) -> PutMessageResult | None:
-        """Append the record if nothing stands in the way; None = nothing done.
+        """Append the record if nothing prevents it; None = nothing done.
 
         ``body_crc`` is the body's checksum if it is known. May put keys (see PendingKeys.put).
         """
@@ -262,9 +263,9 @@ class FastAppender:
     def look_and_append(self, message: MessageInner, now_ms: int) -> PutMessageResult | None:
         """Append the record where :attr:`quick` did nothing.
 
-        Next to always it has only not been looked at the log file in this millisecond: then the
-        quick form is asked once more. A message after a while finds all caches cold, and the form
-        here is what needs most of them.
+        Nearly always the only reason is that the log file was not checked in this millisecond: then
+        the quick form is tried once more. A message after a pause finds all caches cold, and the
+        form here needs most of them.
         """
         if self.compiled is not None and now_ms != self._looked_ms:
             end = self._words[_LOG_END]
@@ -283,13 +284,14 @@ class FastAppender:
         *,
         exclusive: bool,
     ) -> Callable[[MessageInner], PutMessageResult | None] | None:
-        """What puts a message and sees to the gate in one step that nothing of Python comes into,
-        while the gate is held on to, or nobody has used it for a while; None from it: nothing is
-        done. None itself where nothing is compiled. To be asked for once.
+        """The function that takes the write lock, puts a message and releases the lock in one step
+        without Python code in between, while the write lock is kept, or no process has used it for
+        a while. It returns None if nothing is done. None itself where nothing is compiled. To be
+        called once.
 
-        ``clock`` None: the system's. ``asked`` is called if somebody asks for a gate that is held
-        on to, ``notify`` with the topic if somebody waits for messages, unless each put is synced:
-        then that is the caller's, behind the sync, and an OSError may leave a part of a record.
+        ``clock`` None: the system's. ``asked`` is called if another process asks for a write lock
+        that is kept, ``notify`` with the topic if a process waits for messages. If each put is
+        synced, the caller does that after the sync, and an OSError may leave a part of a record.
         """
         if self.compiled is None:
             return None
@@ -313,7 +315,7 @@ class FastAppender:
         return code
 
     def begin_run(self) -> None:
-        """Have room only where pages are ready, from now on."""
+        """From now on, have room only where pages are ready."""
         self.in_run = True
         self._limit = -1
         if self.compiled is not None:
@@ -322,8 +324,8 @@ class FastAppender:
     def have_room(self, start: int, end: int, now_ms: int) -> bool:
         """Whether [start, end) lies in a log file that is open, still there and has room for it.
 
-        From then on up to ``_limit`` nothing more has to be asked within this millisecond; in a
-        run the compiled form looks by itself whether the file is still there in the next ones.
+        From then on, up to ``_limit``, no more checks are needed within this millisecond; in a run
+        the compiled form checks by itself whether the file is still there in the next ones.
         """
         self._limit = -1
         if self.compiled is not None:
@@ -362,7 +364,7 @@ class FastAppender:
         return True
 
     def learn(self, topic: str, queue_id: int, units: int = 1) -> bool:
-        """Remember where the queue is written, for its next ``units``; False if it can not be.
+        """Remember where the queue's next ``units`` are written; False if it cannot be remembered.
 
         Raises OSError if there are no blocks for them.
         """
@@ -386,7 +388,7 @@ class FastAppender:
         windows = known.windows if known else Preallocation(OF_QUEUE, makes_pages=self._makes_pages)
         windows.reserve(file, position, end - position)
         tail = tails[queue_id] = _Tail(word, topic, file, windows)
-        if known is not None and known.end < tail.end:  # it takes many
+        if known is not None and known.end < tail.end:  # it takes many units
             file.take_made_pages(position)
             file.get_ready(position, file.reserved_to)
         if self.compiled is not None and type(tail.map) is mmap:
@@ -397,7 +399,7 @@ class FastAppender:
         return True
 
     def close(self) -> None:
-        """Let go of the page and of all maps; nothing is appended any more."""
+        """Release the shared state and all maps; nothing is appended any more."""
         self._limit = -1
         self._words = self._map = self._file = None
         self._topics.clear()

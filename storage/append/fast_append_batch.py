@@ -1,8 +1,8 @@
 """Appending a batch that compiled code has encoded, in one compiled step.
 
-Only what is open, has room and is known goes this way: log, queues and index. Whatever else there
-may be is left to :mod:`.append`, whose stages and bytes are the same. It has no pure form of its
-own: where nothing is compiled there are no such batches.
+This path takes only batches whose log, queues and index are open, have room and are known.
+Everything else is left to :mod:`.append`, whose stages and bytes are the same. It has no pure form:
+where nothing is compiled there are no such batches.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 _NO_ROOM: Final = 2
 _NO_QUEUE: Final = 3
 _NO_INDEX: Final = 4
-"""What the compiled step says that it does not know (append_batch.c)."""
+"""What the compiled step reports as unknown (append_batch.c)."""
 _LOG_END: Final = Word.LOG_END
 _KEYS_FROM: Final = Word.KEYS_FROM
 
 
 class BatchAppender:
-    """The short way for a batch; needs the gate."""
+    """The fast path for a batch; needs the write lock."""
 
     def __init__(
         self,
@@ -44,7 +44,8 @@ class BatchAppender:
         keys: PendingKeys,
         make_room: Callable[[int], bool],
     ) -> None:
-        """``make_room`` has blocks for so many bytes at the end of the log, or says False."""
+        """``make_room`` reserves blocks for so many bytes at the end of the log, or returns
+        False."""
         self._config = config
         self._make_room = make_room
         self._shared = shared
@@ -57,7 +58,7 @@ class BatchAppender:
             self._compiled.use_index(None, 0, 0, 0, 0, 0)
 
     def append(self, records: PreparedTable, now_ms: int) -> PutMessageResult | None:
-        """Append the records if nothing stands in the way; None = nothing done.
+        """Append the records if nothing prevents it; None = nothing done.
 
         May put keys (see PendingKeys.put). Raises OSError.
         """
@@ -76,13 +77,13 @@ class BatchAppender:
             found = compiled.append_batch(*records.parts, now_ms)
             if type(found) is PutMessageResult:
                 return found
-            # In this order it asks, so each is told once.
+            # It asks in this order, so each is registered once.
             if found <= unknown or not self._learn(found, records, now_ms):
                 return None
             unknown = found
 
     def _learn(self, unknown: int, records: PreparedTable, now_ms: int) -> bool:
-        """Tell the compiled form what it does not know; False if that can not be."""
+        """Register what the compiled form does not know; False if that cannot be."""
         one = self._one
         if unknown == _NO_ROOM:
             start, size = self._shared.words[_LOG_END], len(records.buffer)

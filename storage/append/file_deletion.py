@@ -1,8 +1,8 @@
 """Deleting old files (DefaultMessageStore.CleanCommitLogService and CleanConsumeQueueService).
 
-The oldest commit log files go when their time is over; queue and index files follow when nothing
-in them points into the log any more. The last file of each kind always stays. Runs only on stores
-that rmqctl made, in one process at a time, or when a command asks for it.
+The oldest commit log files are deleted when their time is over. Queue and index files follow when
+nothing in them points into the log any more. The last file of each kind always stays. Runs only on
+stores that rmqctl made, in one process at a time, or when a command requests it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DeletedFiles:
 
 
 class Retention:
-    """Decides and deletes. Methods need the gate."""
+    """Decides and deletes. Methods need the write lock."""
 
     def __init__(
         self,

@@ -1,9 +1,10 @@
-"""Having the device hold what was written.
+"""Syncing what was written to the device.
 
 ASYNC_FLUSH: a background thread syncs the log every 500 ms, and queues and checkpoint every 60 s.
 SYNC_FLUSH: a put returns after a sync that covers it; one sync serves all threads that wait
 (org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never tried again and
-called good: the page says FAILED and every process refuses to write.
+(org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never repeated as if
+nothing was lost: the shared state says FAILED and every process refuses to write.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _MANY_FILES: Final = 64
 
 
 class Flusher:
-    """Syncs a store's files by name, with descriptors of its own, beside those who append."""
+    """Syncs a store's files by name, with descriptors of its own, beside the appenders."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Flusher:
         self._write_lock = write_lock
         self._checkpoint = StoreCheckpoint(fs, root)
         self.timeout = config.sync_flush_timeout_ms / 1000
-        """Seconds that somebody waits for the device (syncFlushTimeout)."""
+        """Seconds that a put waits for the device (syncFlushTimeout)."""
         self._syncing = threading.Lock()  # one sync at a time; guards the next field
         self._newest: tuple[int, int] | None = None  # of the newest log file: offset, descriptor
         self._commits = GroupCommit(lambda: shared.words[_FLUSHED_TO], self.sync_log)
@@ -75,8 +76,8 @@ class Flusher:
         """Return when the device has the log up to ``end``.
 
         FLUSH_DISK_TIMEOUT if that takes longer than syncFlushTimeout (the message is stored). The
-        thread that syncs itself answers when the device does, which may be later than that.
-        Raises StoreBrokenError when the sync fails: then nobody knows.
+        thread that syncs returns when the device does, which may be later than that. Raises
+        StoreBrokenError when the sync fails: then the state of the device is unknown.
         """
         start = time.monotonic()
         limit = self.timeout
@@ -85,7 +86,7 @@ class Flusher:
         return PutMessageStatus.PUT_OK
 
     def sync_log(self) -> None:
-        """Have the device hold the log as far as it goes now. Blocks."""
+        """Sync the log as far as it goes now. Blocks."""
         with self._syncing:
             if self._shared.words[_FLUSHED_TO] < self._shared.words[_LOG_END]:
                 self._sync_log()
@@ -97,13 +98,13 @@ class Flusher:
         if words[_FAILED] or newest is None or not newest[0] < start < end <= newest[0] + size:
             self._sync_files(start, end)
             return
-        self._sync_newest(newest[0])  # nearly always: it is open, and all that there is to sync
+        self._sync_newest(newest[0])  # nearly always: it is open, and holds all that is not synced
         if words[_FAILED]:
             self._refuse_after_failure()
         words[_FLUSHED_TO] = end
 
     def _sync_files(self, start: int, end: int) -> None:
-        """Have the device hold these bytes of the log, whatever files they are in."""
+        """Sync these bytes of the log, in all their files."""
         words, size = self._shared.words, self._log_size
         self._refuse_after_failure()
         files = range(start - start % size, end, size)
@@ -112,15 +113,15 @@ class Flusher:
         self._sync_newest(files[-1])
         if files[-1] >= start:  # made since: its maker may have died before syncing it
             self._sync_folders({self._root / COMMITLOG})
-        # The kernel tells of lost pages once: perhaps it was another process, while we synced.
+        # The kernel reports lost pages once: perhaps to another process, during our sync.
         self._refuse_after_failure()
         words[_FLUSHED_TO] = end
 
     def _sync_newest(self, first: int) -> None:
         """Sync the log file that begins at ``first``, and keep it open: it comes again and again.
 
-        Open all the time it hears of each page that the kernel lost. Nothing is asked about it:
-        whoever looks at a file's times has the next write change them, and the sync write them.
+        An open descriptor gets an error for each page that the kernel lost. The file's times are
+        not read: after a reader of the times the next write changes them, and the sync writes them.
         """
         if self._newest is None or self._newest[0] != first:
             self._close_newest()
@@ -150,10 +151,10 @@ class Flusher:
     # -- everything ---------------------------------------------------------------------------
 
     def sync_all(self) -> None:
-        """Have the device hold log, queues and index, then write the checkpoint. Needs the gate.
+        """Sync log, queues and index, then write the checkpoint. Needs the write lock.
 
-        Only queues that grew since their last sync are touched. The index must have all keys: what
-        the checkpoint vouches for is not dispatched again by a Java broker. Nothing is left open.
+        Only queues that grew since their last sync are touched. The index must have all keys: a
+        Java broker does not dispatch again what the checkpoint covers. Nothing is left open.
         """
         words = self._shared.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
@@ -176,10 +177,11 @@ class Flusher:
         )
 
     def note_full_index(self, path: Path) -> None:
-        """Sync an index file that has filled up and say so in the checkpoint. Needs the gate.
+        """Sync an index file that has filled up and note it in the checkpoint. Needs the write
+        lock.
 
-        The checkpoint then speaks for all older files too, and a writer may have died before it
-        synced one of them, so those that it did not speak for yet are synced first.
+        The checkpoint then covers all older files too. A writer may have died before it synced one
+        of them, so those that it did not cover yet are synced first.
         """
         before = self._checkpoint.read()
         with self._syncing:
@@ -188,7 +190,7 @@ class Flusher:
         self._write_checkpoint(before._replace(index_msg_timestamp=vouched))
 
     def _sync_index_files(self, newest: str, vouched_timestamp: int) -> int:
-        """Sync the files up to ``newest`` that the checkpoint does not speak for yet.
+        """Sync the files up to ``newest`` that the checkpoint does not cover yet.
 
         Gives the store time of the last key of ``newest``.
         """
@@ -224,7 +226,7 @@ class Flusher:
             end = following * CQ_STORE_UNIT_SIZE
             folder = self._root / CONSUMEQUEUE / topic / str(queue_id)
             files: Sequence[int] = range(start - start % size, end, size)
-            if len(files) > _MANY_FILES:  # or the page is wrong: look which there are
+            if len(files) > _MANY_FILES:  # or the shared state is wrong: list the files
                 files = [first for first in _first_offsets(folder) if first in files]
                 if not files:
                     continue
@@ -267,7 +269,7 @@ class Flusher:
                 raise self._failed(path, error) from error
 
     def _failed(self, path: Path, error: OSError) -> StoreBrokenError:
-        """Have all processes refuse to write, since nobody knows what is on the device."""
+        """Make all processes refuse to write, since the state of the device is unknown."""
         self._shared.words[Word.FAILED] = 1
         return StoreBrokenError(
             f"the device did not take {path} ({error.strerror}); what was acknowledged before "
@@ -284,7 +286,7 @@ class Flusher:
 class FlushService:
     """The background thread of a long-lived writer; ends when a sync fails.
 
-    It also gives the store's timed services their turn.
+    It also runs the store's timed services.
     """
 
     def __init__(
@@ -300,8 +302,8 @@ class FlushService:
         make_next_file: Callable[[], None],
         on_error: Callable[[], None],
     ) -> None:
-        """``sync_all`` and ``put_keys`` need the gate; ``pending_keys`` changes when keys are put,
-        and is 0 while none are pending."""
+        """``sync_all`` and ``put_keys`` need the write lock; ``pending_keys`` changes when keys are
+        put, and is 0 while none are pending."""
         self._flusher = flusher
         self._write_lock = write_lock
         self._interval = config.flush_interval_commit_log_ms / 1000
@@ -320,7 +322,8 @@ class FlushService:
         self._last_thorough = time.monotonic()
 
     def start(self) -> None:
-        """Begin, unless it has, or the system gives no thread: then the next call tries again."""
+        """Start the thread, unless it runs, or the system gives no thread: then the next call tries
+        again."""
         with self._starting:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="flush", daemon=True)
@@ -338,7 +341,8 @@ class FlushService:
             self._thread.join()
 
     def tick(self) -> None:
-        """One round: the timed services, a log file ahead, a sync of the log, each minute of all.
+        """One round: the timed services, a log file ahead, a sync of the log, each minute a sync of
+        all.
 
         Index keys that have been pending for a whole round are put.
         """
@@ -356,13 +360,13 @@ class FlushService:
             self._last_thorough = time.monotonic()
 
     def _run(self) -> None:
-        if not self._stop.wait(self._interval / 4):  # who puts at full speed soon needs it
+        if not self._stop.wait(self._interval / 4):  # a writer at full speed soon needs it
             self._make_file_ahead()
         while not self._stop.wait(self._interval):
             try:
                 self.tick()
             except WriteLockTimeoutError:
-                continue  # somebody is stopped or very busy; nothing is lost by waiting
+                continue  # another process is stopped or very busy; nothing is lost by waiting
             except (StoreError, OSError):
                 self._on_error()
                 return

@@ -1,8 +1,8 @@
 """One sync for all threads that wait for one (CommitLog.GroupCommitService).
 
-Whoever comes while nobody syncs does it himself. Who comes meanwhile waits, and when that sync is
-over, those that it covers go on at once, all of them; one of the others does the next. So nobody
-whom a sync has covered waits for another one.
+A thread that comes while no other thread syncs does the sync itself. A thread that comes during a
+sync waits. When that sync is over, all threads that it covers go on at once; one of the others does
+the next sync. So no thread waits for a second sync after one that covers it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class _Waiter:
 
     def __init__(self, end: int) -> None:
         self.end = end
-        self.woken: threading.Lock | None = None  # of who waits for another one's sync
+        self.woken: threading.Lock | None = None  # of a thread that waits for another thread's sync
 
     def get_ready(self) -> threading.Lock:
-        """Have something to sleep on, before others know of it."""
+        """Make the lock to sleep on, before other threads can see the waiter."""
         woken = self.woken = threading.Lock()
         woken.acquire()
         return woken
@@ -38,15 +38,15 @@ class GroupCommit:
     def __init__(self, flushed_to: Callable[[], int], sync: Callable[[], object]) -> None:
         self._flushed_to = flushed_to
         self._sync = sync
-        self._lock = threading.Lock()  # guards what follows; held for no time
+        self._lock = threading.Lock()  # guards what follows; held briefly
         self._leader: _Waiter | None = None
         self._waiting: list[_Waiter] = []
 
     def commit(self, end: int, timeout: float) -> bool:
         """Return when the device has the log up to ``end``; False after ``timeout`` seconds.
 
-        The thread that syncs returns when the device does. What ``sync`` raises is raised here, in
-        each thread that had to do it.
+        The thread that syncs returns when the device does. An exception of ``sync`` is raised here,
+        in each thread that had to call it.
         """
         own = _Waiter(end)
         woken = None
@@ -62,7 +62,7 @@ class GroupCommit:
                         self._waiting.append(own)
                 if woken is not None:
                     woken.acquire(timeout=timeout)
-                    if self._leader is not own:  # another's sync covered it, or none did in time
+                    if self._leader is not own:  # covered by another sync, or none in time
                         return self._flushed_to() >= end
                 self._sync()
                 return True
@@ -73,7 +73,7 @@ class GroupCommit:
             raise
 
     def _leave(self, own: _Waiter) -> None:
-        """Wait no longer, lead no longer: somebody else goes on for the others. Twice is fine."""
+        """Wait no longer, lead no longer: another thread leads the others. Twice is fine."""
         with self._lock:
             if self._leader is own and not self._waiting:  # nearly always
                 self._leader = None
@@ -86,7 +86,7 @@ class GroupCommit:
             woken = [waiter for waiter in self._waiting if waiter.end <= flushed_to]
             left = [waiter for waiter in self._waiting if waiter.end > flushed_to]
             following = left.pop(0) if left else None
-            # At once: should a signal come now, they wake by themselves when their time is over.
+            # At once: if a signal comes now, they wake by themselves when their time is over.
             self._waiting, self._leader = left, following
         if following is not None:
             woken.insert(0, following)

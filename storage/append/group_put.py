@@ -1,13 +1,14 @@
-"""Single messages of many threads that are to be on the device: appended and synced together.
+"""Single messages of many threads that must be on the device: appended and synced together.
 
-Whoever comes while nobody is at it takes the gate, appends his message, syncs, and answers. Who
-comes meanwhile leaves his message and sleeps. When that sync is over, one of those appends all that
-were left, under the gate once, has one sync for them, and wakes them. Threads that each went
-through the gate would hand the interpreter to each other some twenty times a message, which takes
-longer than the device does.
+A thread that comes while no group is being put becomes the leader: it takes the write lock, appends
+its message, syncs, and returns. A thread that comes meanwhile leaves its message and sleeps. When
+that sync is over, one of these threads appends all messages that were left, under the write lock
+once, does one sync for them, and wakes the others. If each thread took the write lock, the threads
+would pass the interpreter to each other some twenty times a message, which takes longer than the
+device does.
 
 A message is acknowledged after a sync that covers it, as if its own thread had done everything. If
-the one who was at it fails, each of the others goes on by himself from where his message is.
+the leader fails, each of the others goes on by itself from the state of its message.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .flush import Flusher
 
 _MOST_TOGETHER: Final = 64
-"""Messages that are appended in one go: other processes wait for the gate meanwhile."""
+"""Messages that are appended in one go: other processes wait for the write lock meanwhile."""
 _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
@@ -37,11 +38,11 @@ _PUT_OK: Final = PutMessageStatus.PUT_OK
 
 
 class _State(Enum):
-    """How far a message is."""
+    """The state of a message."""
 
     LEFT = auto()
     APPENDING = auto()
-    """Or somebody was, and did not come back."""
+    """Or a leader had it, and did not come back."""
     APPENDED = auto()
     ANSWERED = auto()
 
@@ -54,13 +55,13 @@ class _Put:
         self.state = _State.LEFT
         self.result: PutMessageResult | None = None
         self.error: InvalidMessageError | None = None
-        self.group: list[_Put] = []  # of who leads: those that it puts, too
-        self.by: _Put | None = None  # who leads, and has taken it into his group
+        self.group: list[_Put] = []  # of a leader: the other puts of its group
+        self.by: _Put | None = None  # the leader that has taken it into its group
         self.woken = threading.Lock()
         self.woken.acquire()
 
     def answer(self) -> PutMessageResult:
-        """Give what the put came to, or raise it."""
+        """Give the result of the put, or raise its error."""
         if self.error is not None:
             raise self.error
         assert self.result is not None
@@ -87,7 +88,7 @@ class GroupPut:
         alone: Callable[[MessageInner], PutMessageResult],
     ) -> None:
         self._write_lock = session.write_lock
-        self._write_lock.never_hold_on()  # others use it while we sync
+        self._write_lock.never_hold_on()  # other processes use it during our sync
         self._appender = session.appender
         self._append_one = session.appender.one.quick
         self._shared = session.shared
@@ -105,7 +106,7 @@ class GroupPut:
 
     @property
     def waiting(self) -> int:
-        """How many messages nobody has begun with."""
+        """Number of messages that no leader has taken."""
         return len(self._left)
 
     def put(self, message: MessageInner) -> PutMessageResult:
@@ -136,7 +137,7 @@ class GroupPut:
         return self._end_of(own, in_time=in_time)
 
     def _sleep(self, own: _Put) -> bool:
-        """Wait to be woken; False if that takes too long and nobody will begin with ``own``, or its
+        """Wait to be woken; False if that takes too long and no leader will take ``own``, or its
         sync takes too long."""
         while not own.woken.acquire(timeout=self._timeout):
             with self._lock:
@@ -146,13 +147,13 @@ class GroupPut:
                     self._left.remove(own)
                     return False
                 if self._leader is not own.by:
-                    return True  # a signal has taken who had taken it, before he woke it
+                    return True  # a signal ended its leader before the leader woke it
             if own.state is _State.APPENDED:
                 return False
         return True
 
     def _end_of(self, own: _Put, *, in_time: bool) -> PutMessageResult:
-        """Answer for a message that was left to others."""
+        """Give the answer for a message that was left to other threads."""
         match own.state:
             case _State.ANSWERED:
                 return own.answer()
@@ -171,7 +172,7 @@ class GroupPut:
                 )
 
     def _lead(self, own: _Put) -> PutMessageResult:
-        if not self._left and self._append_at_once(own):  # who comes now is for the next one
+        if not self._left and self._append_at_once(own):  # a later message is for the next leader
             result = _with_status(own.answer(), self._sync(self._shared.words[_LOG_END]))
             if result.status is _PUT_OK and self._ringer.anybody():
                 self._ringer.wake_for(own.message.topic)
@@ -188,9 +189,10 @@ class GroupPut:
         return own.answer()
 
     def _append_at_once(self, put: _Put) -> bool:
-        """Append a message that nobody else has to wait for; False: nothing is done.
+        """Append a message without a group; False: nothing is done.
 
-        After the device all caches are cold: the way through the gate takes several times as long.
+        After the device all caches are cold: the path through the write lock takes several times as
+        long.
         """
         if self._at_once is None:
             return False
@@ -203,7 +205,7 @@ class GroupPut:
         return put.result is not None
 
     def _append_all(self, group: list[_Put]) -> None:
-        """Append under the gate."""
+        """Append under the write lock."""
         for put in group:
             self._append(put)
         if self._appender.index.full:
@@ -223,7 +225,7 @@ class GroupPut:
             self._recover_from(error)
             if not isinstance(error, InvalidMessageError):
                 raise
-            put.error = error  # its own fault, and nothing is written
+            put.error = error  # its own error, and nothing is written
         put.state = _State.APPENDED
 
     def _acknowledge(self, group: list[_Put], status: PutMessageStatus) -> None:
@@ -239,8 +241,8 @@ class GroupPut:
             put.state = _State.ANSWERED
 
     def _leave(self, own: _Put) -> None:
-        """Wait no longer, lead no longer: wake who was waiting for ``own``; one of those who came
-        since does the next. Twice is fine."""
+        """Wait no longer, lead no longer: wake the threads that wait for ``own``; one of those that
+        came since leads next. Twice is fine."""
         with self._lock:
             if self._leader is own and not self._left and not own.group:
                 self._leader = None  # nearly always
@@ -251,7 +253,7 @@ class GroupPut:
                 return
             group = [*self._left[:1], *own.group]
             following = self._left[0] if self._left else None
-            # At once: should a signal come now, they wake by themselves when their time is over.
+            # At once: if a signal comes now, they wake by themselves when their time is over.
             self._left, self._leader = self._left[1:], following
         for put in group:
             put.woken.release()
@@ -259,7 +261,7 @@ class GroupPut:
 
 
 def _with_status(result: PutMessageResult, status: PutMessageStatus) -> PutMessageResult:
-    """Say how the sync went of what was stored."""
+    """Give the result with the status of its sync."""
     if status is _PUT_OK or result.status is not _PUT_OK:
         return result
     return result._replace(status=status)

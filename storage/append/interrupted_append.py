@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Resolver:
-    """Brings the files in order by the stage that the page names. Needs the gate."""
+    """Brings the files in order by the stage that the shared state names. Needs the write lock."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class Resolver:
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
 
     def run(self) -> None:
-        """Do it; a death in here leaves the stage as it is, for the next one."""
+        """Finish or undo the batch; a death in here leaves the stage as it is, for the next
+        process."""
         words = self._shared.words
         stage, start, end = words[Word.STAGE], words[Word.FROM], words[Word.TO]
         if stage == STAGE_RECORDS:

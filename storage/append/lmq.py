@@ -1,7 +1,7 @@
 """Putting one record into several queues (org.apache.rocketmq.store.MultiDispatch).
 
 INNER_MULTI_DISPATCH names further queues, INNER_MULTI_QUEUE_OFFSET the record's offset in each, so
-such a record is encoded when the offsets are known: under the gate.
+such a record is encoded when the offsets are known: under the write lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SEPARATOR = ","
 
 
 class LmqPut(NamedTuple):
-    """One message for its own queue and for the light queues ``names``, in the property's order."""
+    """One message for its own queue and for the LMQs ``names``, in the property's order."""
 
     message: MessageInner
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class LmqPut(NamedTuple):
 
 
 def record_for_lmq_queues(message: MessageInner, offsets: str) -> PreparedRecords:
-    """Encode the message with the property that tells its offsets in the light queues."""
+    """Encode the message with the property that holds its offsets in the LMQs."""
     from storage.format.encode import prepare
 
     properties = message.properties

@@ -1,4 +1,4 @@
-"""The end of a queue in the shared state, set right where files and log tell of another one."""
+"""Correcting the end of a queue in the shared state, where files and log have another one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def mend_queue(shared: SharedState, topic: str, queue_id: int, config: StoreConfig) -> bool:
-    """Make a queue end where files and log say; False if they lack units that the log has, which
-    is more than a wrong word. Needs the gate; nothing is half done."""
+    """Set a queue's end to that of files and log; False if they lack units that the log has, which
+    is more than a wrong word. Needs the write lock; nothing is half done."""
     slot = shared.slot(topic, queue_id)
     bounds = ScanBounds(StoreFiles(shared.path.parent.parent, config), config, doubtful=True)
     try:

@@ -2,5 +2,5 @@
 
 RocketMQ's files are read as its brokers read them and written byte for byte as a 4.9 broker writes
 them (storage.format.fastjson), with unknown members kept. What is rmqctl's own lies in
-``<store>/rmqctl/``. Nothing here asks a clock: times are handed in, in ms since the epoch.
+``<store>/rmqctl/``. Nothing here reads a clock: times are parameters, in ms since the epoch.
 """

@@ -1,12 +1,12 @@
-"""JSON of rmqctl's own with a check sum: one line, so that a torn or changed one is seen.
+"""JSON of rmqctl's own with a checksum: one line, so that a torn or changed one is noticed.
 
     {"crc":"9ae0daaf","entry":{...}}
 
 The CRC-32 (zlib, 8 hex digits) covers the bytes of the entry. Plain JSON for every other tool.
 
-A check sum tells that a line is as it was written, not that its writer was right: what is read is
-held against a shape (storage.format.shapes) as well, so that no reader meets a value of another
-type or out of its range. All that rmqctl keeps in files of its own is read by the functions here.
+A checksum proves that a line is as it was written, not that its writer was right: the line is also
+checked against a shape (storage.format.shapes), so that no reader meets a value of another type or
+out of its range. All of rmqctl's own files are read by the functions here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from storage.format.shapes import Shape, check, members, whole
 from storage.format.strict_json import loads_strict
 
 MAX_VERSION: Final = 1_000
-"""A larger version is no version of a later rmqctl, but damage."""
+"""A larger version is damage, and not the version of a later rmqctl."""
 _HEAD: Final = b'{"crc":"'
 _MIDDLE: Final = b'","entry":'
 _ENTRY_START: Final = len(_HEAD) + 8 + len(_MIDDLE)
@@ -31,7 +31,7 @@ _VERSIONED: Final = members({"version": whole(1, MAX_VERSION)})
 
 
 class SealError(FormatError):
-    """A line is not one that ``seal`` wrote, or says what its writer never says.
+    """A line that ``seal`` did not write, or that holds what its writer never writes.
 
     ``position`` counts bytes from the start of the line. ``torn`` if the line ends too early, as a
     death or a full disk leaves it.
@@ -83,8 +83,8 @@ def read_sealed(
 ) -> dict[str, Any] | None:
     """Read a file of one sealed entry of a shape; None if it is not there.
 
-    Raises CorruptFileError, which tells the ``remedy``, and StoreVersionError for an entry of a
-    later version than ``version``, the last one that the caller knows. OSError as it comes.
+    Raises CorruptFileError, which names the ``remedy``, and StoreVersionError for an entry of a
+    later version than ``version``, the last one that the caller supports. OSError as it comes.
     """
     try:
         data = read_bounded(path)
@@ -102,7 +102,7 @@ def entry_of(
     """
     try:
         entry = examine(data, _VERSIONED)
-        if entry["version"] > version:  # its shape is another one
+        if entry["version"] > version:  # its shape differs
             raise StoreVersionError(path, entry["version"], version)
         if shape is not None:
             check(entry, shape)

@@ -2,7 +2,8 @@
 
 RocketMQ's ConfigManager and MixAll.string2File. What differs: the broker of 4.9 deletes the file
 before it renames the new one into place and syncs nothing; here the file is there at every moment
-and on the device when ``save`` returns. The result is the same set of files with the same bytes.
+and its content is on the device when ``save`` returns. The result is the same set of files with the
+same bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class ConfigSource(StrEnum):
 
 
 class FileIdent(NamedTuple):
-    """What changes when a file is replaced; good for caching, not for deciding what to write."""
+    """The values that change when a file is replaced; good for caching, not for deciding what to
+    write."""
 
     mtime_ns: int
     size: int
@@ -55,8 +57,8 @@ class LoadedConfig(NamedTuple):
 class ConfigFile:
     """A JSON file that RocketMQ's ConfigManager owns. Holds no state but its path.
 
-    Replacing it needs a lock of the caller's (the gate, or the lock of progress): two writers at
-    once would lose one of their changes.
+    Replacing it needs a lock of the caller (the write lock, or the lock of progress): two writers
+    at once would lose one of their changes.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class ConfigFile:
     ) -> None:
         """Name the file; ``check`` raises ValueError for a document that Java could not read."""
         self.path = path
-        self._name = str(path)  # asked for once a message
+        self._name = str(path)  # used once a message
         self._check = check
         self._fs = fs or FileSystem()
 
@@ -101,11 +103,12 @@ class ConfigFile:
         return LoadedConfig({}, ConfigSource.NONE, ident)
 
     def save(self, document: JsonObject) -> bool:
-        """Replace the file, keeping what it held as ``.bak``; False if it holds just that already.
+        """Replace the file, keeping what it held as ``.bak``; False if it holds exactly that
+        already.
 
         Order: temporary file, sync; ``.bak`` likewise; rename; sync of the folder. A death in
         between leaves the old file. A main file that does not parse never becomes the ``.bak``.
-        Raises StoreNotWritableError, and nothing has changed then, unless it was only the sync of
+        Raises StoreNotWritableError, and nothing has changed then, unless only the sync of
         the folder that failed.
         """
         data = encoded(document)
@@ -129,7 +132,7 @@ class ConfigFile:
         return True
 
     def _parse(self, text: str) -> JsonObject | None:
-        """Parse what RocketMQ could parse; None for everything else."""
+        """Parse text that RocketMQ could parse; None for everything else."""
         if not text.strip():
             return None
         try:
@@ -155,7 +158,7 @@ def ident_of(path: Path | str) -> FileIdent | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno == errno.ELOOP:  # links in a circle: whoever reads it says so
+        if error.errno == errno.ELOOP:  # circular links: the reader reports it
             return None
         raise
     return FileIdent(status.st_mtime_ns, status.st_size, status.st_ino)
@@ -177,7 +180,7 @@ def write_synced(fs: FileSystem, target: Path, data: bytes) -> Path:
 
 
 def replace_file(fs: FileSystem, target: Path, data: bytes) -> None:
-    """Have ``target`` hold ``data``, in one step. The folder is still to be synced."""
+    """Set the content of ``target`` to ``data``, in one step. The folder must still be synced."""
     staged = write_synced(fs, target, data)
     try:
         fs.rename(staged, target)
@@ -187,7 +190,7 @@ def replace_file(fs: FileSystem, target: Path, data: bytes) -> None:
 
 
 def give_up(fs: FileSystem, staged: Path) -> None:
-    """Remove a file that does not get its name; what can not be removed is left for the next."""
+    """Remove a file that does not get its name; a file that cannot be removed is left."""
     with suppress(OSError):
         fs.unlink(staged)
 

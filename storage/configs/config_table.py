@@ -1,7 +1,7 @@
 """A table of named settings with a data version: what topics.json and subscriptionGroup.json hold.
 
-The parsed document is the truth: settings are read out of it and written into it, so that members
-which only other versions know survive a change.
+The parsed document is the source: settings are read from it and written into it, so that members of
+other versions survive a change.
 """
 
 from __future__ import annotations
@@ -81,18 +81,19 @@ class ConfigTable(ABC, Generic[T]):
         return True
 
     def document(self) -> JsonObject:
-        """Give the file's content: the members of a 4.9 broker, and those that were there."""
+        """Give the file's content: the members of a 4.9 broker, and other members that were
+        there."""
         rows = self._document.get(self.table_member)
         old: JsonObject = rows if isinstance(rows, dict) else {}
         table: JsonObject = {}
         for name, row in old.items():
-            # What is no object is unreadable to us, so not ours to drop.
+            # A member that is no object is unreadable here, so it is kept.
             if str(name) in self._items or not isinstance(row, dict):
                 table[name] = row
         for name, item in self._items.items():
             row = table.get(name)
             kept = row if isinstance(row, dict) else {}
-            # What the file says is written back as it stands, unless it means something else now.
+            # The file's text is written back unchanged, unless its meaning has changed.
             if not kept or self._read(name, kept) != item:
                 table[name] = {**kept, **self._write(item)}
         document = dict(self._document)
@@ -143,7 +144,7 @@ class ConfigTableFile(Generic[C]):
         return self._file.path
 
     def read(self, now_ms: int) -> C:
-        """Give the table as the file has it: one object while the file stays. Do not change it.
+        """Give the file's table: one object while the file is unchanged. Do not change it.
 
         Costs a stat when nothing changed. Raises CorruptFileError.
         """
@@ -154,17 +155,18 @@ class ConfigTableFile(Generic[C]):
         return cached[1]
 
     def read_for_change(self, now_ms: int) -> C:
-        """Read the file whatever the cache says; the table is the caller's. Hold the gate."""
+        """Read the file whatever the cache says; the caller may change the table. Hold the write
+        lock."""
         return self._table(self._file.load().document, now_ms)
 
     def save(self, table: C) -> bool:
-        """Replace the file; False if its bytes are so already. Hold the gate.
+        """Replace the file; False if its bytes are the same already. Hold the write lock.
 
-        Whoever remembers what it held is told so (CONFIGS of the store's page). Raises
-        StoreNotWritableError, and nothing has changed then, unless it was only the sync of the
-        folder that failed.
+        Processes that cache its content are notified (CONFIGS of the shared state). Raises
+        StoreNotWritableError, and nothing has changed then, unless only the sync of the folder
+        failed.
         """
-        changed = True  # for all that is known when it fails: the new file may have its name
+        changed = True  # also if it fails: the new file may have its name
         try:
             changed = self._file.save(table.document())
         finally:

@@ -2,8 +2,8 @@
 
     {"offsetTable":{"topic@group":{queueId: next offset to consume, ...}}}
 
-A broker with ``enableLmq`` keeps lmqConsumerOffset.json instead, where light groups
-(``%LMQ%...``) lie apart: ``"lmqOffsetTable":{"topic@group": offset}``.
+A broker with ``enableLmq`` keeps lmqConsumerOffset.json instead, with LMQ groups (``%LMQ%...``) in
+a member of their own: ``"lmqOffsetTable":{"topic@group": offset}``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def topic_at_group(topic: str, group: str) -> str:
 def split_topic_at_group(key: str) -> tuple[str, str] | None:
     """Take a key apart into topic and group; None if it is no such key.
 
-    A group has no ``@``, so the last one separates (a light topic may have one).
+    A group has no ``@``, so the last one separates (an LMQ topic may have one).
     """
     topic, separator, group = key.rpartition(TOPIC_GROUP_SEPARATOR)
     return (topic, group) if separator and topic and group else None
@@ -57,7 +57,7 @@ def load_consumer_offsets(root: Path) -> OffsetTable:
 
 
 def decode_offsets(document: JsonObject) -> OffsetTable:
-    """Take the offsets out of a document, light ones as queue 0.
+    """Take the offsets out of a document, those of LMQs as queue 0.
 
     Raises ValueError or TypeError for what Java could not read either.
     """
@@ -79,8 +79,8 @@ def decode_offsets(document: JsonObject) -> OffsetTable:
 def encode_offsets(document: JsonObject, table: OffsetTable) -> JsonObject:
     """Put offsets into a document as Java writes it; other members and the order of keys stay.
 
-    Queue ids ascend, as in Java's hash map of small ints. Light groups go to ``lmqOffsetTable``
-    if the document has one.
+    Queue ids ascend, as in Java's hash map of small ints. LMQ groups go to ``lmqOffsetTable`` if
+    the document has one.
     """
     light = document.get("lmqOffsetTable")
     lmq: JsonObject = {}

@@ -38,7 +38,7 @@ def load_delay_offsets(root: Path) -> dict[int, int]:
 def save_delay_offsets(
     root: Path, offsets: Mapping[int, int], fs: FileSystem | None = None
 ) -> bool:
-    """Replace the offsets in the file; False if it says so already. One writer at a time.
+    """Replace the offsets in the file; False if it holds them already. One writer at a time.
 
     On the device when this returns. Members that only other versions know stay. Raises
     CorruptFileError and StoreNotWritableError.
@@ -63,10 +63,10 @@ def _table_alone(table: Mapping[int, int]) -> bytes:
 
 
 class DelayOffsetFile:
-    """The file for its one writer, who writes it often. Safe for threads.
+    """The file for its one writer, which writes it often. Safe for threads.
 
     While a table takes as many bytes as the one before, it is written over that in one call, and
-    synced when ``sync`` is called: a process that reads it, or a power loss, meets the old numbers
+    synced when ``sync`` is called: a process that reads it, or a power loss, gets the old numbers
     or the new ones. Any other change replaces the file, and is on the device at once.
     """
 
@@ -98,7 +98,7 @@ class DelayOffsetFile:
             self._open()
 
     def sync(self) -> None:
-        """Have the device hold what was written, and a copy of it in the ``.bak``.
+        """Sync what was written to the device, and a copy of it in the ``.bak``.
 
         Raises StoreNotWritableError.
         """
@@ -118,7 +118,7 @@ class DelayOffsetFile:
             os.close(fd)
 
     def close(self) -> None:
-        """Let go of the file. Twice is fine; a later write opens it again."""
+        """Release the file. Twice is fine; a later write opens it again."""
         with self._lock:
             self._close()
 
@@ -126,7 +126,7 @@ class DelayOffsetFile:
         return ident is not None and (ident.inode, ident.size) == self._ident
 
     def _encoded(self, offsets: Mapping[int, int]) -> bytes:
-        """Give the file's bytes; at once where it has nothing but the offsets."""
+        """Give the file's bytes; quickly where it has only the offsets."""
         table = dict(sorted(offsets.items()))
         if len(self._document) == 1:
             return _table_alone(table)
@@ -141,7 +141,8 @@ class DelayOffsetFile:
         self._text, self._is_synced = text, False
 
     def _open(self) -> None:
-        """Keep what was just written open. Where that cannot be, each write replaces the file."""
+        """Keep the file that was just written open. Where that fails, each write replaces the
+        file."""
         with suppress(OSError):
             fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:

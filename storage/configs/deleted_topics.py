@@ -2,11 +2,11 @@
 
     {"version":1,"topics":{"Orders":1234567}}
 
-Their records stay in the log until its files go. Those before the noted log offset have no units
-any more, and neither recovery nor readers make new ones: the queues begin at 0 with the next
+Their records stay in the log until its files are deleted. Those before the noted log offset have no
+units any more, and neither recovery nor readers make new ones: the queues begin at 0 with the next
 message, as in RocketMQ. A real broker keeps no such record; its recovery after a crash may bring
-some of the messages back. One line with a check sum (sealed_json), replaced as a whole under the
-gate.
+some of the messages back. One line with a checksum (checksummed_json), replaced as a whole under
+the write lock.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def read_deleted_topics(root: Path) -> DeletedTopics:
 
 
 def deleted_topics_for_reading(root: Path) -> DeletedTopics:
-    """Give the topics as ``read_deleted_topics``; none, with a DamagedFileWarning, of a damaged
-    file: messages of topics that were deleted may be among the others then."""
+    """Give the topics as ``read_deleted_topics``; for a damaged file none, with a
+    DamagedFileWarning: messages of deleted topics may be among the others then."""
     try:
         return read_deleted_topics(root)
     except CorruptFileError as error:
@@ -66,9 +66,9 @@ def deleted_entry(topics: DeletedTopics) -> dict[str, Any]:
 def note_deleted_topic(
     root: Path, topic: str, log_end: int, log_min: int, fs: FileSystem | None = None
 ) -> None:
-    """Note that the topic's records before ``log_end`` belong to no queue; needs the gate.
+    """Note that the topic's records before ``log_end`` belong to no queue; needs the write lock.
 
-    Topics whose records are all gone from the log are left out. On the device when this returns.
+    Topics without records in the log are left out. On the device when this returns.
     Raises OSError, and nothing has changed then.
     """
     fs = fs or FileSystem()

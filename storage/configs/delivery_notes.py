@@ -1,14 +1,14 @@
 """What delayed delivery is about to do: ``<store>/rmqctl/deliveries``, a slot for each delay level.
 
-Before a level stores a batch of messages, the process that delivers notes the queue offset of the
-batch's first message and where the log ends. So after a kill the next process knows from which
-place of the log on the copies lie that delayOffset.json does not tell of yet. Nothing is synced: a
-note survives the process. One that a power loss takes away costs a longer look at the log.
+Before a level stores a batch of messages, the delivering process notes the queue offset of the
+batch's first message and the log's end. So after a kill the next process can find the copies that
+delayOffset.json does not cover yet: they lie from that log offset on. Nothing is synced: a note
+survives the process. After a power loss without the note more of the log is searched.
 
     zeros to 32, then a slot of 32 bytes for each level, the first at 32:
     queue offset (8), commit log offset (8), CRC-32 of these 16 bytes (4), little endian; zeros
 
-A slot whose check sum is wrong says nothing, and so does a file that is not there.
+A slot with a wrong checksum counts as no note, and so does a missing file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_LEVELS: Final = 1_024
 
 
 class DeliveryNote(NamedTuple):
-    """Copies of the messages from queue ``offset`` on lie at ``log_offset`` or behind it."""
+    """Copies of the messages from queue ``offset`` on lie at ``log_offset`` or after it."""
 
     offset: int
     log_offset: int
@@ -46,7 +46,7 @@ class DeliveryNotes:
         self._fd: int | None = None
 
     def read(self) -> dict[int, DeliveryNote]:
-        """Give the notes by level (1-based). Raises OSError for a file that can not be read."""
+        """Give the notes by level (1-based). Raises OSError for a file that cannot be read."""
         try:
             data = read_first(self.path, _SLOT_SIZE * (_MOST_LEVELS + 1))
         except (FileNotFoundError, NotADirectoryError):
@@ -70,7 +70,7 @@ class DeliveryNotes:
         os.pwrite(self._fd, content + _CRC.pack(crc32(content)), _SLOT_SIZE * level)
 
     def close(self) -> None:
-        """Let go of the file. Twice is fine; a later write opens it again."""
+        """Release the file. Twice is fine; a later write opens it again."""
         fd, self._fd = self._fd, None
         if fd is not None:
             with suppress(OSError):

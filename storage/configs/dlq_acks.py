@@ -1,15 +1,15 @@
 """Which dead letters have been dealt with: ``<store>/rmqctl/handled.json``.
 
-RocketMQ can not take a message out of a queue, so "handled" is a mark beside the queue and
-rmqctl's own: a broker knows nothing of it, and the dead letters stay where they are. For each queue
-of a topic the file has a cursor, before which everything is handled, and ranges beyond it:
+RocketMQ cannot take a message out of a queue, so "handled" is a mark beside the queue and rmqctl's
+own: a broker ignores it, and the dead letters stay where they are. For each queue of a topic the
+file has a cursor, before which everything is handled, and ranges after it:
 
     {"version":1,"topics":{"%DLQ%readers":{"0":
         {"cursor":17,"beyond":[[19,20],[25,31]],"witness":[30,81920]}}}}
 
 The witness is a marked message: queue offset and commit log offset. If another record lies there,
-or none is there yet, the queue was deleted and began anew; its marks are void then. The file is one
-line with a check sum (sealed_json), replaced as a whole under ``rmqctl/handled.lock``.
+or there is none yet, the queue was deleted and began anew; its marks are void then. The file is one
+line with a checksum (checksummed_json), replaced as a whole under ``rmqctl/handled.lock``.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _MARKS: Final = members(
 _SHAPE: Final = members({"topics": table(table(_MARKS, ids=True))})
 
 Range = tuple[int, int]
-"""Queue offsets from the first number on, up to but without the second."""
+"""Queue offsets from the first number up to the second, exclusive."""
 Marks = dict[int, list[Range]]
 """Ranges by queue id."""
 Change = tuple[bool, int, int]
-"""Whether a range was marked (or its mark taken back), and the range."""
+"""True if a range was marked, False if its mark was removed; and the range."""
 
 
 class AckedOffsets(NamedTuple):
@@ -81,7 +81,7 @@ class AckedOffsets(NamedTuple):
         return _of(_merged([*self.ranges(), *ranges]), self.witness)
 
     def without_marks(self, ranges: Iterable[Range]) -> AckedOffsets:
-        """Take marks away."""
+        """Remove marks."""
         left = self.ranges()
         for low, high in _merged(list(ranges)):
             left = [part for a, b in left for part in ((a, min(b, low)), (max(a, high), b))]
@@ -95,7 +95,7 @@ NOTHING_HANDLED: Final = AckedOffsets()
 class DlqAcksFile:
     """The file of one store. Safe for threads and processes; holds no descriptor open.
 
-    ``view`` reads the store, so that marks of a queue that is gone do not count; without it all do.
+    ``view`` reads the store, so that marks of deleted queues do not count; without it all do.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class DlqAcksFile:
         return self._of_this_queue(topic, self._load().get(topic, {}))
 
     def all(self) -> dict[str, dict[int, AckedOffsets]]:
-        """Give the marks of all topics, those of queues that are gone too. Raises as ``read``."""
+        """Give the marks of all topics, those of deleted queues too. Raises as ``read``."""
         return self._load()
 
     def mark(
@@ -120,7 +120,7 @@ class DlqAcksFile:
         marks: Mapping[int, Iterable[Range]],
         before_write: Callable[[Marks], None] | None = None,
     ) -> Marks:
-        """Mark ranges as handled; gives what was not yet. On the device when this returns.
+        """Mark ranges as handled; gives those that were not yet. On the device when this returns.
 
         ``before_write`` gets the same under the lock, to note it in the journal; it is not called
         where nothing changes. Raises what ``read`` raises, and StoreNotWritableError.
@@ -133,7 +133,7 @@ class DlqAcksFile:
         marks: Mapping[int, Iterable[Range]],
         before_write: Callable[[Marks], None] | None = None,
     ) -> Marks:
-        """Take marks away again; gives those that there were. As ``mark`` otherwise."""
+        """Remove marks; gives those that there were. As ``mark`` otherwise."""
         return self._change(topic, marks, before_write, handled=False)
 
     def _change(
@@ -183,7 +183,7 @@ class DlqAcksFile:
         return found
 
     def _witnessed(self, topic: str, queue_id: int, marks: AckedOffsets) -> AckedOffsets:
-        """Take the last marked message for a witness, if it is there."""
+        """Take the last marked message as the witness, if it is there."""
         last = marks.ranges()[-1][1] - 1 if marks.ranges() else None
         if self._view is None or last is None:
             return marks

@@ -1,14 +1,14 @@
 """Delayed messages that were sent before their time: ``<store>/rmqctl/delays-ended.json``.
 
-The delay queue is append-only, so what was taken out of turn still lies in it. rmqctl's delivery
-passes over what stands here; a Java broker knows nothing of it and delivers it, so it comes twice
-there. That is why an entry is written only when the message is on the device elsewhere.
+The delay queue is append-only, so a message that was sent early still lies in it. rmqctl's delivery
+skips the entries of this file; a Java broker ignores the file and delivers the message again. That
+is why an entry is written only when the message is on the device elsewhere.
 
     {"version":1,"queues":{"2":[[17,40960],[19,41472]]}}
 
-By queue of SCHEDULE_TOPIC_XXXX: queue offset and commit log offset. One line with a check sum
-(sealed_json), replaced as a whole under ``rmqctl/delays-ended.lock``; what has been passed over by
-the level's saved offset is dropped with the next change.
+By queue of SCHEDULE_TOPIC_XXXX: queue offset and commit log offset. One line with a checksum
+(checksummed_json), replaced as a whole under ``rmqctl/delays-ended.lock``; entries before the
+level's saved offset are dropped with the next change.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class EarlyDeliveries:
     def of(self, queue_id: int) -> Collection[Place]:
         """Give those of a queue. One ``stat`` while nothing changes.
 
-        A file that can not be read tells of nothing: better that a message comes twice.
+        A file that cannot be read counts as empty: a duplicate is better than a lost message.
         """
         with self._lock:
             ident = ident_of(self.path)
@@ -68,7 +68,7 @@ class EarlyDeliveries:
                 try:
                     self._known = self._load()
                 except (CorruptFileError, StoreVersionError) as error:
-                    import logging  # whoever only looks at a store logs nothing
+                    import logging  # a reader of the store does not load it
 
                     logging.getLogger("rmqctl.storage").warning(
                         "messages that were sent before their time may come: %s", error

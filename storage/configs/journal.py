@@ -1,8 +1,8 @@
-"""The change journal: who moved which offsets and changed which settings, in append-only files.
+"""The change journal: moves of offsets and changes of settings, in append-only files.
 
-``<store>/rmqctl/journal/00000001.jsonl`` and so on, each line an entry with a check sum
-(sealed_json). A line that a death or a full disk left torn is skipped by readers; the next writer
-begins a new line behind it. Entries are numbered from 1 without gaps by those who write them.
+``<store>/rmqctl/journal/00000001.jsonl`` and so on, each line an entry with a checksum
+(checksummed_json). Readers skip a line that a death or a full disk left torn; the next writer
+begins a new line after it. Its writers number the entries from 1 without gaps.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _entry_shape(value: Any, place: str) -> None:
 
 
 JOURNAL_ENTRY: Final[Shape] = _entry_shape
-"""What every line of the journal is; rmqctl.audit.journal_entry says what the members mean."""
+"""The shape of every line of the journal; rmqctl.audit.journal_entry explains the members."""
 
 
 class Journal:
@@ -151,7 +151,8 @@ class Journal:
             self._fs.sync_dir(self.path)
 
     def _last_id(self, files: list[Path]) -> int:
-        """Find the newest readable entry; entries are short against a file, so few are read."""
+        """Find the newest readable entry; entries are short compared with a file, so few are
+        read."""
         for path in reversed(files):
             for line in reversed(read_bounded(path).split(b"\n")):
                 entry = unseal(line, JOURNAL_ENTRY)

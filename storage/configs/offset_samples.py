@@ -1,10 +1,10 @@
-"""Samples of how far all groups are: what tells whether a group moves, and how fast.
+"""Samples of the progress of all groups: whether a group moves, and how fast.
 
-``<store>/rmqctl/samples/00000001.jsonl`` and so on, lines of JSON with a check sum (sealed_json).
-The first line of a file says where all groups and queues are; the others say what has changed
-since the line before. Each process that samples begins a file of its own, so within a file nothing
-happened between two lines that the second one does not tell. Written without a sync: what is lost
-is seen again in ten seconds. One process at a time writes.
+``<store>/rmqctl/samples/00000001.jsonl`` and so on, lines of JSON with a checksum
+(checksummed_json). The first line of a file holds the positions of all groups and queues; the
+others hold the changes since the line before. Each process that samples begins a file of its own,
+so within a file the second of two lines holds everything that happened between them. Written
+without a sync: a lost sample is taken again in ten seconds. One process at a time writes.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ FILE_BYTES: Final = 256 << 10
 
 _OFFSETS: Final = table(table(maybe(whole()), ids=True))
 SAMPLE: Final = members({"at": whole(0, MAX_TIME), "committed": _OFFSETS, "ends": _OFFSETS})
-"""What every line is."""
+"""The shape of every line."""
 
 Table = Mapping[str, Mapping[int, int]]
 """``topic@group``, or a topic, to queue id to offset."""
 
 
 Change = tuple[int, int | None]
-"""When an offset was first seen (ms), and the offset; None: there was none."""
+"""When an offset was first observed (ms), and the offset; None: there was none."""
 
 
 _NOTHING: Final[Mapping[int, list[Change]]] = {}
 
 
 class WatchedQueue(NamedTuple):
-    """A time (ms) in which a process has looked again and again."""
+    """A period (ms) in which a process has sampled again and again."""
 
     begin: int
     end: int
 
 
 class SampleHistory:
-    """What samples tell, by queue: each offset with the time when it was first seen."""
+    """The history in the samples, by queue: each offset with the time of its first observation."""
 
     def __init__(self) -> None:
         self.watched: list[WatchedQueue] = []
-        """In the order of time; between two of them nobody has looked."""
+        """In the order of time; between two of them no process has sampled."""
         self._committed: dict[str, dict[int, list[Change]]] = {}
         self._ends: dict[str, dict[int, list[Change]]] = {}
 
     def places(self) -> list[tuple[str, int]]:
-        """Wherever there was progress: ``topic@group`` and queue id."""
+        """All queues with progress: ``topic@group`` and queue id."""
         return [(key, queue_id) for key, row in self._committed.items() for queue_id in row]
 
     def committed(self, key: str, queue_id: int) -> list[Change]:
@@ -72,9 +72,10 @@ class SampleHistory:
         return self._committed.get(key, _NOTHING)
 
     def seen_at(self, key: str, queue_id: int, at_ms: int) -> int | None:
-        """Progress as it was last seen at or before a time in which somebody kept looking.
+        """The last observed progress at or before a time within a sampled period.
 
-        So it is some seconds old at most. None if nobody did, and without progress then.
+        So it is some seconds old at most. None if no process sampled then, and without progress
+        then.
         """
         if not any(time.begin <= at_ms <= time.end for time in self.watched):
             return None
@@ -86,7 +87,7 @@ class SampleHistory:
         return self._ends.get(topic, _NOTHING).get(queue_id, [])
 
     def add(self, entry: Mapping[str, Any], *, is_first: bool) -> None:
-        """Take in a line; the first of a file replaces what earlier files say of the end."""
+        """Take in a line; the first line of a file replaces the end of earlier files."""
         at = int(entry["at"])
         if is_first:
             self.watched.append(WatchedQueue(at, at))
@@ -105,7 +106,7 @@ class SampleHistory:
                         changes.append((at, offset))
 
     def forget_before(self, since_ms: int) -> None:
-        """Forget what is older, but for what held at that time."""
+        """Forget older samples, except the values at that time."""
         for known in (self._committed, self._ends):
             for row in known.values():
                 for changes in row.values():
@@ -114,7 +115,7 @@ class SampleHistory:
         self.watched = [time for time in self.watched if time.end >= since_ms]
 
     def forget_after(self, until_ms: int) -> None:
-        """Forget what came later."""
+        """Forget later samples."""
         for known in (self._committed, self._ends):
             for row in known.values():
                 for changes in row.values():
@@ -142,7 +143,7 @@ class OffsetSamples:
         return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdigit())
 
     def append(self, committed: Table, ends: Table, now_ms: int) -> bool:
-        """Write what has changed since the last call; False if nothing has. Raises OSError,
+        """Write the changes since the last call; False if there are none. Raises OSError,
         and the next call begins a new file then."""
         if self._file is None or self._size >= max(FILE_BYTES, 4 * self._first_size):
             self._begin(committed, ends, now_ms)
@@ -162,9 +163,9 @@ class OffsetSamples:
         return True
 
     def read(self, since_ms: int) -> SampleHistory:
-        """Read what is known from ``since_ms`` on, and where everything was then.
+        """Read the samples from ``since_ms`` on, and the positions at that time.
 
-        Nothing if there are no samples; what can not be read is left out.
+        Nothing if there are no samples; unreadable lines are left out.
         """
         files: list[list[dict[str, Any]]] = []
         for path in reversed(self.files()):
@@ -196,7 +197,7 @@ class OffsetSamples:
         self._tidy(files)
 
     def _tidy(self, older: list[Path]) -> None:
-        """Delete the oldest files: beyond a number of them, and of bytes."""
+        """Delete the oldest files: more than a number of them, or of bytes."""
         total = 0
         for number, path in enumerate(reversed(older), 1):
             total += path.stat().st_size
@@ -223,7 +224,7 @@ def _lines(data: bytes) -> Iterator[dict[str, Any]]:
 def _forget(
     known: Mapping[str, Mapping[int, list[Change]]], said: Mapping[str, Mapping[str, int]], at: int
 ) -> None:
-    """What a first line does not tell of was gone by then."""
+    """Queues that a first line does not contain were gone by then."""
     for key, row in known.items():
         for queue_id, changes in row.items():
             if changes[-1][1] is not None and str(queue_id) not in said.get(key, ()):
@@ -231,7 +232,7 @@ def _forget(
 
 
 def _changed(before: Table, after: Table) -> dict[str, dict[int, int | None]]:
-    """What is different after: offsets that are new or others, None for those that are gone."""
+    """The differences: offsets that are new or changed, None for those that are gone."""
     found: dict[str, dict[int, int | None]] = {}
     if before == after:
         return found

@@ -1,16 +1,17 @@
-"""Progress that a process has in memory, where the others see it: ``rmqctl/members/NAME.notes``.
+"""Progress in a process's memory, shown to other processes: ``rmqctl/members/NAME.notes``.
 
-What comes with a pull reaches ``offsets.json`` every 5 s. Until then it stands here, in a file of
-the process's own (of its station, storage.coordination.processes), written without a lock and
-without a sync: it survives the process, not the machine. So whoever takes a queue over goes on
-where the last owner really was.
+A commit with a pull reaches ``offsets.json`` within 5 s. Until then it is here, in a file of the
+process (of its process entry, storage.coordination.processes), written without a lock and without a
+sync: it survives the process, not the machine. So a process that takes a queue over goes on where
+the last owner really was.
 
     boot id (16 bytes), zeros to 1,024; then a slot of 1,024 bytes for each queue and generation:
     offset (8), generation (8), queue id (4), length of the key (4), the key ``topic@group`` (UTF-8)
 
-The file is mapped. A slot gets its offset last; later its offset alone, one aligned store of 8
-bytes, so that readers see the old one or the new one. 0 is no offset: offsets are stored + 1. A
-file of another boot says nothing: what it tells of may have been lost with the log's last bytes.
+The file is mapped. A new slot gets its offset last; later only its offset changes, by one aligned
+store of 8 bytes, so that readers see the old one or the new one. 0 is no offset: offsets are stored
++ 1. A file of another boot is ignored: its progress may be of messages that were lost at the log's
+end.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ProgressKey = tuple[str, int]
 
 
 class PendingCommits:
-    """The file of one process; made with the first note. Safe for threads."""
+    """The file of one process; made with the first commit. Safe for threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -84,7 +85,7 @@ class PendingCommits:
             os.close(fd)
         head = _head()
         mapped[: len(head)] = head
-        # Last, and at once: whoever breaks this off leaves what there was, and it is done anew.
+        # Last, and at once: an interrupted call leaves the old state, and is repeated.
         self._map, self._words = mapped, memoryview(mapped).cast("q")
         return mapped
 
@@ -99,7 +100,8 @@ class PendingCommits:
 def read_notes(
     path: Path, key: ProgressKey | None = None
 ) -> list[tuple[ProgressKey, QueueProgress]]:
-    """Give what a process shows, of one queue or all; nothing if the file is gone or too old."""
+    """Give the pending commits of a process, of one queue or all; nothing if the file is gone or
+    too old."""
     with suppress(FileNotFoundError, NotADirectoryError, CorruptFileError):
         data = read_bounded(path)
         if data[: len(_head())] == _head():
@@ -108,7 +110,7 @@ def read_notes(
 
 
 def notes_in(folder: Path) -> list[Path]:
-    """Name the files of all processes in a folder of stations, of the dead too."""
+    """List the files of all processes in a folder of process entries, of dead ones too."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return [path for path in folder.iterdir() if path.suffix == NOTES_SUFFIX]
     return []

@@ -1,4 +1,4 @@
-"""The truth about the progress of groups: ``<store>/rmqctl/offsets.json``.
+"""The authoritative progress of groups: ``<store>/rmqctl/offsets.json``.
 
 Many processes commit. Each change is one sequence under ``rmqctl/offsets.lock``:
 
@@ -6,11 +6,11 @@ Many processes commit. Each change is one sequence under ``rmqctl/offsets.lock``
 
 so a death leaves the state before or after, and a comparison never uses an old value. Java's
 consumerOffset.json is written *from* it, never the other way round, because a Java broker that
-fails to start beside us writes its old offsets back on exit. Only when Java really ran in between
-(it then touched ``<store>/lock``) what it changed is taken over, queue by queue.
+fails to start beside us writes its old offsets back on exit. Only if Java really ran in between (it
+then touched ``<store>/lock``) its changes are adopted, queue by queue.
 
-Writing needs the store's shared lock (byte 0 of ``lock``, see write_lock.py), so that Java is not
-running meanwhile. Reading needs nothing.
+Writing needs the store's shared lock (byte 0 of ``lock``, see write_lock.py), so that Java does not
+run meanwhile. Reading needs no lock.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ OFFSETS_FILE: Final = "offsets.json"
 OFFSETS_LOCK: Final = "offsets.lock"
 
 NEXT: Final = "next"
-"""Of our file's content: the table that holds if Java's file has the sum NEXT_JAVA (SHA-256)."""
+"""Member of our file's content: the table that counts if Java's file has the checksum NEXT_JAVA
+(SHA-256)."""
 NEXT_JAVA: Final = "next_java"
 _SHAPE: Final = members({}, {NEXT: table(anything), NEXT_JAVA: text})
 _REMEDY: Final = (
@@ -80,7 +81,7 @@ class ProgressFile:
         self._exported_at: _Idents | None = None
 
     def read(self) -> ProgressTable:
-        """Give the progress as the files have it now; the same object while they stay as they are.
+        """Give the progress in the files now; the same object while they are unchanged.
 
         Do not change it. Costs four stats when nothing changed. Raises CorruptFileError and
         StoreVersionError.
@@ -95,11 +96,11 @@ class ProgressFile:
     def commit(
         self, offered: Mapping[ProgressKey, QueueProgress]
     ) -> dict[ProgressKey, QueueProgress]:
-        """Merge consumed offsets and give what holds now; on the device when this returns.
+        """Merge consumed offsets and give the resulting progress; on the device when this returns.
 
-        A result of a newer generation than the one offered means that somebody moved the progress:
-        the offered offset was dropped, and the consumer must go on from the result's. Blocks for
-        other committers. Raises StoreNotWritableError, and nothing has changed then.
+        A result of a newer generation than the offered one means that the progress was moved: the
+        offered offset was dropped, and the consumer must go on from the result's. Blocks for other
+        committers. Raises StoreNotWritableError, and nothing has changed then.
         """
         with self._changing_files():
             table = self._load()
@@ -117,10 +118,10 @@ class ProgressFile:
     ) -> Moves:
         """Set progress deliberately, all queues in one step; None forgets it.
 
-        Each moved queue begins a new generation, so commits of consumers that do not know of the
+        Each moved queue begins a new generation, so commits of consumers that have not seen the
         move are dropped. ``before_write`` is called under the lock with the old and new values and
-        the change id of the last move that was done: to note them in the journal and give the new
-        change id, or to raise and leave everything as it was. On the device when this returns.
+        the change id of the last completed move. It notes them in the journal and gives the new
+        change id, or raises, which leaves everything unchanged. On the device when this returns.
         Raises StoreNotWritableError, and nothing has changed then.
         """
         with self._changing_files():
@@ -141,10 +142,10 @@ class ProgressFile:
         targets: Mapping[ProgressKey, int | None],
         before_write: Callable[[Moves, int | None], int | None],
     ) -> Moves:
-        """As ``move``, where a file can not be read: what is damaged counts as no content.
+        """As ``move``, where a file cannot be read: damaged content counts as no content.
 
-        Java's ``.bak`` counts as none either; whoever calls this has looked into it. The new truth
-        is there in one step, Java's file is written from it behind that.
+        Java's ``.bak`` counts as none either; the caller has checked it. The new table is there in
+        one step; Java's file is written from it after that.
         """
         with self._changing_files():
             table = self._load_readable()
@@ -166,15 +167,15 @@ class ProgressFile:
         (flushConsumerOffsetInterval) and for closing. Raises StoreNotWritableError.
         """
         if ident_of(self.path) is None:
-            return False  # Java's file itself is the truth
+            return False  # Java's file itself is authoritative
         with self._lock:
             if self._exported_at is not None and self._exported_at == self._idents():
                 return False
         with self._changing_files():
             table = self._load()
-            # Java's file first, what it was given second: after a death in between, its values
-            # differ from what is noted as given, so they would count as Java's own changes, and
-            # they are no older than the truth they were made from.
+            # Java's file first, the note of its content second: after a death in between, its
+            # values differ from the noted ones, so they would count as Java's own changes, and they
+            # are no older than the table they were made from.
             written = self._write_java(table)
             self._write(table)
             idents = self._idents()
@@ -189,7 +190,7 @@ class ProgressFile:
     # -- under the lock -----------------------------------------------------------------------
 
     def _changing_files(self) -> FileIO:
-        """Give what is to be held, as ``ProcessLock.held``. Raises StoreNotWritableError."""
+        """Give the lock to be held, as ``ProcessLock.held``. Raises StoreNotWritableError."""
         try:
             self._fs.make_dirs(self.path.parent)
             return self._changing.held()
@@ -208,10 +209,10 @@ class ProgressFile:
             table.doubt = self._doubt(loaded)
             return table
         table = self._table_of(entry)
-        table.changed = NEXT in entry  # settled by whoever writes next
+        table.changed = NEXT in entry  # settled by the next writer
         if table.lock_mtime_ns != lock_mtime_ns:
             loaded = self._load_java()
-            # A file that a crash emptied or tore says nothing: it did not delete all progress.
+            # A file that a crash emptied or tore is ignored: it did not delete all progress.
             if loaded.source is not ConfigSource.NONE:
                 table.adopt(decode_offsets(loaded.document))
             table.doubt = self._doubt(loaded)
@@ -220,11 +221,11 @@ class ProgressFile:
         return table
 
     def _doubt(self, loaded: LoadedConfig) -> str | None:
-        """Say why what Java's file gave may not be what groups did last."""
+        """Give the reason why Java's file may not hold the last progress of groups."""
         path = consumer_offset_file(self._root).path
         match loaded.source:
             case ConfigSource.BAK:
-                why = "is missing" if loaded.ident is None else "can not be read"
+                why = "is missing" if loaded.ident is None else "cannot be read"
                 return f"{path} {why}; these offsets are from its .bak"
             case ConfigSource.NONE if loaded.ident is not None:
                 return (
@@ -240,7 +241,7 @@ class ProgressFile:
             raise CorruptFileError(self.path, 0, f"{error} ({_REMEDY})") from None
 
     def _load_readable(self) -> ProgressTable:
-        """Read what can be read as ever, and nothing of files that are damaged."""
+        """Read the readable files as usual, and nothing of damaged ones."""
         try:
             self._table_of(self._entry())
         except (FileNotFoundError, NotADirectoryError):
@@ -254,7 +255,7 @@ class ProgressFile:
         return self._load()
 
     def _entry(self) -> dict[str, Any]:
-        """Read the content of our file: the table that holds, if a move is being done."""
+        """Read the content of our file: the table that counts, if a move is under way."""
         while True:
             data = read_bounded(self.path)
             entry = entry_of(data, self.path, VERSION, _SHAPE, remedy=_REMEDY)
@@ -262,11 +263,11 @@ class ProgressFile:
                 return entry
             if _sum_of(consumer_offset_file(self._root)) == entry.get(NEXT_JAVA):
                 return {**entry[NEXT], NEXT: None}
-            if read_bounded(self.path) == data:  # else both may have been written meanwhile
+            if read_bounded(self.path) == data:  # else both may have been replaced meanwhile
                 return entry
 
     def _write_both(self, table: ProgressTable, moved: ProgressTable) -> None:
-        """Go from one table to the next one, in our file and Java's, in one step."""
+        """Replace one table by the next one, in our file and Java's, in one step."""
         offsets = moved.offsets()
         file = consumer_offset_file(self._root, self._fs)
         document = encode_offsets(self._load_java().document, offsets)
@@ -304,7 +305,7 @@ class ProgressFile:
         return written
 
     def _load_java(self) -> LoadedConfig:
-        """Read Java's file where we have a truth of our own: damage counts as no content."""
+        """Read Java's file where we have a table of our own: damage counts as no content."""
         try:
             return consumer_offset_file(self._root, self._fs).load()
         except CorruptFileError:
@@ -324,12 +325,12 @@ def _sum_of(file: ConfigFile) -> str:
     try:
         return _sha256(read_bounded(file.path))
     except CorruptFileError:
-        return ""  # no sum that was ever noted
+        return ""  # never noted as a sum
     except (FileNotFoundError, NotADirectoryError):
         return ""
 
 
 def _sha256(data: bytes) -> str:
-    from hashlib import sha256  # which loads a library of 5 MB; a commit does not need it
+    from hashlib import sha256  # loads a library of 5 MB; a commit does not need it
 
     return sha256(data).hexdigest()

@@ -1,15 +1,15 @@
-"""What rmqctl knows about the progress of groups: offsets with generations. Pure.
+"""rmqctl's table of the progress of groups: offsets with generations. Pure.
 
-A generation counts the deliberate moves of a queue's progress (reset, deletion, a change that Java
-made). Whoever commits says which generation its offset belongs to:
+A generation counts the deliberate moves of a queue's progress (reset, deletion, a change by Java).
+A committer says which generation its offset belongs to:
 
     offered      in the table    result
-    older        newer           the table's value stays: somebody moved the progress meanwhile
+    older        newer           the table's value stays: the progress was moved meanwhile
     same         same            the larger offset: progress never goes back by itself
     newer        older           the offered value: the table was lost and began anew
 
-Generations are kept for ever, also those of deleted offsets, so a late commit can not bring one
-back. This is rmqctl's own rule; a Java broker takes whatever comes (ConsumerOffsetManager).
+Generations are kept for ever, also those of deleted offsets, so a late commit cannot bring one
+back. This is rmqctl's own rule; a Java broker accepts every commit (ConsumerOffsetManager).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ NO_PROGRESS = QueueProgress()
 class ProgressTable:
     """The content of offsets.json. Not safe for threads.
 
-    ``exported`` is what Java's file was given last; ``lock_mtime_ns`` the modification time of
-    Java's lock file then: Java writes that file whenever it starts, so another time means that
-    Java has run since. ``change_id`` is the journal's number of the move that was done last: what
-    the journal has beyond it was noted, but not done. ``changed`` says whether something differs
-    from what was read.
+    ``exported`` is the last content written to Java's file; ``lock_mtime_ns`` the modification time
+    of Java's lock file then: Java writes that file at each start, so another time means that Java
+    has run since. ``change_id`` is the journal's number of the last completed move: later entries
+    of the journal were noted, but not done. ``changed`` says whether the table differs from the
+    file.
     """
 
     def __init__(self, lock_mtime_ns: int | None = None) -> None:
@@ -53,14 +53,15 @@ class ProgressTable:
         self.change_id: int | None = None
         self.changed = False
         self.doubt: str | None = None
-        """Why this may not be what groups did last: Java's file is empty, or its .bak was read."""
+        """Why this may not be the last progress of groups: Java's file is empty, or its .bak was
+        read."""
 
     def get(self, key: str, queue_id: int) -> QueueProgress:
         """Read the progress of ``topic@group`` in a queue."""
         return self.queues.get(key, {}).get(queue_id, NO_PROGRESS)
 
     def commit(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
-        """Merge an offset that was consumed up to; gives what the table says now."""
+        """Merge an offset that was consumed up to; gives the result."""
         known = self.get(key, queue_id)
         if offered.offset is None or offered.generation < known.generation:
             return known
@@ -82,9 +83,9 @@ class ProgressTable:
     def adopt(self, java: OffsetTable) -> None:
         """Take over what Java changed since the last export, as moves.
 
-        Java went on from ``exported``. What still equals it Java has not touched, so ours stays,
-        which may be newer if we were killed before the export. What is missing was deleted there,
-        unless Java was never given it.
+        Java went on from ``exported``. Java has not touched an offset that still equals it, so ours
+        stays, which may be newer if we were killed before the export. A missing one was deleted by
+        Java, unless it was never exported.
         """
         for key, offsets in java.items():
             self.queues.setdefault(key, {})
@@ -103,13 +104,13 @@ class ProgressTable:
         self.set_exported(java)
 
     def set_exported(self, offsets: OffsetTable) -> None:
-        """Note what Java's file holds."""
+        """Note the content of Java's file."""
         if self.exported != offsets:
             self.exported = offsets
             self.changed = True
 
     def offsets(self) -> OffsetTable:
-        """Give the committed offsets, as Java's file should have them."""
+        """Give the committed offsets, for Java's file."""
         table: OffsetTable = {}
         for key, queues in self.queues.items():
             offsets = {q: known.offset for q, known in queues.items() if known.offset is not None}
@@ -118,9 +119,9 @@ class ProgressTable:
         return table
 
     def known_offsets(self) -> OffsetTable:
-        """Give the committed offsets that say something.
+        """Give the committed offsets that are progress.
 
-        What Java's file has below 0 is no progress: ConsumerOffsetManager writes what it was told.
+        Offsets below 0 in Java's file are none: ConsumerOffsetManager writes whatever it gets.
         """
         return {
             key: {queue_id: offset for queue_id, offset in queues.items() if offset >= 0}
@@ -141,7 +142,7 @@ class ProgressTable:
     def from_entry(cls, entry: dict[str, Any]) -> Self:
         """Read what ``entry`` wrote, after JSON made text of the queue ids.
 
-        Raises ShapeError for what it never writes.
+        Raises ShapeError for content that it never writes.
         """
         table = cls(_number_or_none(entry, "lock_mtime_ns", _MAX_FILE_TIME_NS))
         table.change_id = _number_or_none(entry, "change_id", MAX_LONG)
@@ -184,7 +185,7 @@ def _row(queues: Any, place: str) -> list[tuple[int, Any]]:
     if type(queues) is not dict:
         raise _wrong(place, queues, "an object")
     for name in queues:
-        if type(name) is not int and not is_id(name):  # one of a table that was not written yet
+        if type(name) is not int and not is_id(name):  # an int in a table that was not written yet
             raise _wrong(f"{place}: a name", name, "the number of a queue")
     return [(int(name), value) for name, value in queues.items()]
 

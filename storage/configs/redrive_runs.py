@@ -1,11 +1,12 @@
 """Runs that redrive dead letters: ``<store>/rmqctl/redrives/RUN.jsonl``.
 
-The first line says what the run is to do (which dead letters, to where, what is changed), each
-further one is a receipt, written when a message is stored. All are sealed (sealed_json); a line
-that a death left torn is skipped, and the next one begins behind it. Receipts are not synced one by
-one: what a power loss takes of them is found in the log, as each redriven message names its run.
+The first line holds the task of the run (which dead letters, to where, what is changed), each
+further one is a receipt, written when a message is stored. All are sealed (checksummed_json); a
+line that a death left torn is skipped, and the next one begins after it. Receipts are not synced
+one by one: those that a power loss takes are found in the log, as each redriven message names its
+run.
 
-``redrives/lock`` is held by whoever carries out a run: one a store at a time.
+The process that carries out a run holds ``redrives/lock``: one a store at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from .checksummed_json import seal, unseal
 
 REDRIVES_FOLDER: Final = "redrives"
 SETTLED: Final = {"settled": True}
-"""The last line of an attempt that was not broken off: all that it sent is marked as handled."""
+"""The last line of an attempt that was not interrupted: all that it sent is marked as handled."""
 
 
 def _base64(value: Any, place: str) -> None:
@@ -116,7 +117,7 @@ class RedriveRuns:
         return sorted(path.stem for path in self.path.glob(f"*{_SUFFIX}"))
 
     def read(self, run: str) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-        """Give what a run was to do, and its receipts; None if there is none of that name."""
+        """Give the task of a run, and its receipts; None if there is none of that name."""
         if run not in self.names():
             return None
         try:
@@ -129,13 +130,13 @@ class RedriveRuns:
         return task, [entry for line in lines[1:] if (entry := unseal(line, RECEIPT)) is not None]
 
     def is_settled(self, run: str) -> bool:
-        """Tell whether the last attempt at a run ended by itself; reads no more than its end."""
+        """Tell whether the last attempt at a run ended by itself; reads only its end."""
         with self._file(run).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_SETTLED_LINE)))
             return file.read() == _SETTLED_LINE
 
     def begin(self, run: str, task: dict[str, Any]) -> None:
-        """Note what a run is to do; on the device when this returns. StoreNotWritableError."""
+        """Note the task of a run; on the device when this returns. StoreNotWritableError."""
         path = self._file(run)
         try:
             self._fs.make_dirs(self.path)

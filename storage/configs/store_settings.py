@@ -1,10 +1,10 @@
-"""Settings of one store that somebody has changed: ``<store>/rmqctl/settings.json``.
+"""Changed settings of one store: ``<store>/rmqctl/settings.json``.
 
     {"version":1,"store":{"file_reserved_time_hours":24},"broker":{"broker_name":"broker-b"}}
 
-Names are those of StoreConfig and BrokerConfig; what is not there has its default. A Java broker
-knows nothing of it, it reads its own broker.conf. The lengths of files are elsewhere (layout.py).
-One line with a check sum (sealed_json), replaced as a whole under the gate.
+Names are those of StoreConfig and BrokerConfig; a missing one has its default. A Java broker
+ignores this file; it reads its own broker.conf. The lengths of files are elsewhere (layout.py). One
+line with a checksum (checksummed_json), replaced as a whole under the write lock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHAPE: Final = members({"store": table(anything), "broker": table(anything)})
 
 
 class StoreSettings(NamedTuple):
-    """What was changed, by name: of StoreConfig, and of BrokerConfig."""
+    """The changes, by name: of StoreConfig, and of BrokerConfig."""
 
     store: dict[str, Any]
     broker: dict[str, Any]
@@ -47,7 +47,7 @@ def read_store_settings(root: Path) -> StoreSettings:
 
 
 def settings_error(root: Path, error: ValueError) -> CorruptFileError:
-    """Make the error for a setting that is recorded with a value that it can not have."""
+    """Make the error for a setting that is recorded with a value that it cannot have."""
     return CorruptFileError(root / OURS / SETTINGS_FILE, 0, f"{error} ({_REMEDY})")
 
 
@@ -57,7 +57,7 @@ def settings_entry(settings: StoreSettings) -> dict[str, Any]:
 
 
 def write_store_settings(root: Path, settings: StoreSettings, fs: FileSystem | None = None) -> None:
-    """Replace the changed settings; needs the gate. On the device when this returns.
+    """Replace the changed settings; needs the write lock. On the device when this returns.
 
     Processes that have the store open keep what they have read. Raises StoreNotWritableError.
     """

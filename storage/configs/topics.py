@@ -106,8 +106,8 @@ def system_topics(
 ) -> dict[str, TopicConfig]:
     """Give the topics that a 4.9 broker makes in memory at its start (TopicConfigManager).
 
-    They reach the file with the first topic that is created or changed; what the file says about
-    one of them wins.
+    They reach the file with the first topic that is created or changed; the file's settings of one
+    of them take precedence.
     """
     everything = PERM_READ | PERM_WRITE | PERM_INHERIT
     topics = [TopicConfig(SELF_TEST_TOPIC, 1, 1)]

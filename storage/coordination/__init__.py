@@ -1,4 +1,4 @@
-"""Many processes on one folder: the write lock, the shared state, wakeups, who is in.
+"""Many processes on one folder: write lock, shared state, wakeups, process entries, leadership.
 
 See docs/internals/concurrency.md.
 """

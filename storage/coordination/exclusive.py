@@ -1,7 +1,8 @@
-"""Being the only process on a store: for whoever replaces files that others have mapped.
+"""Being the only process on a store, in order to replace files that others have mapped.
 
 No other rmqctl process has the store open for writing meanwhile, and no Java broker; readers may
-come and go. Who replaces or removes queue files calls :func:`distrust_page` first.
+come and go. A caller that replaces or removes queue files calls :func:`distrust_shared_state`
+first.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def alone(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
 
 
 def distrust_shared_state(fs: FileSystem, root: Path) -> None:
-    """Have readers look at the files themselves, and the next writer make the page anew."""
+    """Make readers read the files themselves, and the next writer make the shared state anew."""
     if (root / OURS / SHARED_STATE_NAME).exists():
         shared = SharedState(fs, root, writable=True)
         try:

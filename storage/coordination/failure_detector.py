@@ -1,14 +1,14 @@
-"""Noticing that a process has died: a released lock wakes only those who are blocked on it.
+"""Noticing that a process has died: a released lock wakes only threads that are blocked on it.
 
-Each station has a thread blocked on the life of the next one in the ring of names, so a death is
-noticed within a millisecond or so, and nobody wakes up while nothing happens. Whoever comes by the
-lock looks at *all* stations: if the one that should have noticed an earlier death has died as well,
-that is found too.
+Each process entry has a thread that is blocked on the liveness lock of the next entry in the ring
+of names. A death is noticed within a millisecond or so, and no process wakes up while nothing
+happens. The thread that gets the lock checks *all* process entries: if the process that should have
+noticed an earlier death has died as well, that death is found too.
 
-A thread that is blocked in the kernel can not be called back. When somebody joins in between, the
-watcher gets a second thread, and the first one ends with what it watches. Until then it serves all
-stations of its process that come to watch the same one, so a process that opens and closes a
-thousand stations has no more such threads than there are others that live.
+A thread that is blocked in the kernel cannot be called back. When an entry joins in between, the
+watcher gets a second thread, and the first one ends with the entry that it watches. Until then it
+serves all process entries of its process that come to watch the same entry. So a process that opens
+and closes a thousand process entries has no more such threads than there are other live entries.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .processes import ProcessEntries
 
 logger = logging.getLogger("rmqctl.storage")
 
-_Watched = tuple[int, Path]  # our pid, because a forked child has no threads; somebody's life
+_Watched = tuple[int, Path]  # our pid, because a forked child has no threads; the liveness file
 
 RETRY_S: Final = 1.0
-"""Seconds between two attempts to watch what can not be watched now, as without descriptors."""
+"""Seconds between two attempts to watch what cannot be watched now, as without descriptors."""
 
 _lock: Final = threading.Condition()  # guards the table, and ``_closed`` of all watches
-_watchers: Final[dict[_Watched, list[FailureDetector]]] = {}  # a blocked thread each
+_watchers: Final[dict[_Watched, list[FailureDetector]]] = {}  # one blocked thread each
 
 
 class FailureDetector:
-    """The watch of one station. ``on_death`` is called by a thread of its own, without arguments;
-    what it raises is logged."""
+    """The watch of one process entry. ``on_death`` is called by a thread of its own, without
+    arguments; its exceptions are logged."""
 
     def __init__(
         self, processes: ProcessEntries, own_name: str, on_death: Callable[[], None]
@@ -47,7 +47,7 @@ class FailureDetector:
         self._closed = False
 
     def follow(self, living: list[str]) -> None:
-        """Watch the next of these names behind our own, unless it is watched already."""
+        """Watch the next of these names after our own, unless it is watched already."""
         names = sorted(name for name in living if name != self._own_name)
         if not names:
             return
@@ -72,7 +72,7 @@ class FailureDetector:
                 raise
 
     def close(self) -> None:
-        """Call nobody any more."""
+        """Make no more calls."""
         with _lock:
             self._closed = True
             for watchers in _watchers.values():
@@ -81,7 +81,7 @@ class FailureDetector:
             _lock.notify_all()
 
     def notice(self) -> None:
-        """Tell of a death."""
+        """Report a death."""
         try:
             self._on_death()
         except Exception:
@@ -92,7 +92,7 @@ def _wait_for_death(watched: _Watched) -> None:
     try:
         failure = _wait_for_end(watched[1])
         if failure is not None:
-            logger.warning("a station can not be watched yet: path=%s: %s", watched[1], failure)
+            logger.warning("a station cannot be watched yet: path=%s: %s", watched[1], failure)
         while failure is not None:
             with _lock:
                 if _lock.wait_for(lambda: not _watchers.get(watched), RETRY_S):  # all have closed
@@ -106,7 +106,8 @@ def _wait_for_death(watched: _Watched) -> None:
 
 
 def _wait_for_end(path: Path) -> OSError | None:
-    """Wait for the end of a life; gives what is in the way of that, as a want of descriptors."""
+    """Wait until the liveness lock is free; gives the error that prevents it, such as too few
+    descriptors."""
     try:
         life = LockFile(path, create=False, writable=False)
         try:

@@ -1,7 +1,7 @@
-"""Waking who sleeps on a word of the shared page, where nothing is compiled.
+"""Waking threads that sleep on a word of the shared state, where nothing is compiled.
 
-Python has no call for it, so the C library's is looked up when the first one is to be woken: such a
-process meets one that has compiled forms only if both were installed differently.
+Python has no call for it, so the C library's is looked up at the first wake. A process without
+compiled forms meets one that has them only if the two were installed differently.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CALL: Final = {
     "i686": 240,
     "armv7l": 240,
 }
-"""The number of the system call. On other machines who sleeps looks again within a second."""
+"""The number of the system call. On other machines a sleeper checks again within a second."""
 
 
 def wake_word(mapped: mmap, at: int) -> None:
-    """Count one further in the word at a place, and wake whoever sleeps on it."""
+    """Increment the word at an offset, and wake all threads that sleep on it."""
     import ctypes
 
     low_half = at + 4 if sys.byteorder == "big" else at

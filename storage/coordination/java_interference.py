@@ -1,8 +1,8 @@
-"""Noticing, and undoing, what Java brokers did that failed to start beside us.
+"""Noticing and undoing what Java brokers did that failed to start beside this process.
 
-What they do and what is kept against it: ``storage.coordination.kept_links``. The deletion of our
-index file comes before everything else that such a broker does, so its missing name tells of an
-attempt; from then on, until the page is made anew, all files are looked at every now and then.
+What they do, and how files are protected: ``storage.coordination.kept_links``. Such a broker first
+deletes our index file, so the missing name shows an attempt. From then on, until the shared state
+is made anew, all files are checked every now and then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JavaInterference:
-    """One process's view of such attempts. All methods but ``seen`` need the gate."""
+    """One process's view of such attempts. All methods but ``seen`` need the write lock."""
 
     def __init__(self, fs: FileSystem, root: Path, shared: SharedState) -> None:
         self._fs = fs
@@ -32,15 +32,15 @@ class JavaInterference:
         fs.make_dirs(root / OURS / KEPT)
 
     def seen(self) -> bool:
-        """Whether there was an attempt since the page was made. One look at a file's name."""
+        """Whether there was an attempt since the shared state was made. Checks one file name."""
         words = self._shared.words
         newest = words[Word.INDEX_FILE]
         return bool(words[Word.RIVALS] or (newest and not exists(self._index_file(newest))))
 
     def come_in(self, *, first: bool) -> bool:
-        """Bring the files in order and keep the index file; False if that is beyond help.
+        """Put the files in order and keep the index file; False if they cannot be put in order.
 
-        Then the page must not be trusted.
+        Then the shared state must not be trusted.
         """
         words = self._shared.words
         newest = words[Word.INDEX_FILE]
@@ -69,7 +69,7 @@ class JavaInterference:
         self._names.let_go_all()
 
     def _remove_strange_index_files(self) -> bool:
-        """Delete index files that none of us made."""
+        """Delete index files that no rmqctl process made."""
         base = self._shared.words[Word.INDEX_BASE]
         removed = False
         for path in (self._root / INDEX).glob("[0-9]*"):

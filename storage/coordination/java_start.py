@@ -1,9 +1,10 @@
 """When a Java broker last started on a store: the time of its lock file, asked at every read.
 
-Java writes the file at each start. To look it up by its name takes as long as to read a message,
-so the file is kept by O_PATH (closing that lets go of no lock) and asked whether anything at all
-has happened to it: written, renamed, deleted, replaced. If not, what is known of it still holds.
-Only a folder above it can be exchanged unseen; so the name is looked up every tenth of a second.
+Java writes the file at each start. A look-up by name takes as long as reading a message, so the
+file is kept open by O_PATH (closing that releases no lock) and its change time is compared: a
+write, rename, deletion or replacement changes it. If it is unchanged, what is known of the file
+still holds. Only the replacement of a folder above it goes unnoticed; so the name is looked up
+every tenth of a second.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class JavaStart:
         self._clock = clock  # seconds
         self._lock = threading.Lock()  # guards _opened
         self._opened: list[int] = []
-        # descriptor (-1: none), its change time, the answer, until when the name is not asked again
+        # descriptor (-1: none), its change time, the answer, until when the name is not looked up
+        # again
         self._known = (-1, 0, 0, 0.0)
 
     def ns(self) -> int:
@@ -58,7 +60,7 @@ class JavaStart:
         return self._look()
 
     def close(self) -> None:
-        """Let go of the file; it can be asked again."""
+        """Release the file; :meth:`ns` opens it again."""
         with self._lock:
             self._known = (-1, 0, 0, 0.0)
             opened, self._opened = self._opened, []
@@ -66,7 +68,7 @@ class JavaStart:
             os.close(fd)
 
     def _look(self) -> int:
-        """Ask the file of that name, and keep it if it is another one than before."""
+        """Look the file up by name, and keep it if it is another one than before."""
         with self._lock:
             fd, until = self._known[0], self._clock() + _LOOK_SECONDS
             self._known = (-1, 0, 0, 0.0)

@@ -1,16 +1,18 @@
-"""Keeping what a Java broker deletes that is started beside us, before it fails on our lock.
+"""Keeping files that a Java broker deletes when it is started beside us, before it fails on our
+lock.
 
-RocketMQ takes its lock last. By then such a broker has loaded the store and recovered it as after
-a crash, while we went on writing:
+RocketMQ takes its lock last. By then such a broker has loaded the store and recovered it as after a
+crash, while rmqctl processes went on writing:
 
 * it deletes the index file that takes our keys (IndexService.load) and makes one of its own;
-* it deletes the last file of a queue if that begins with a record of a log file that we made after
-  it had listed them (CommitLog.recoverAbnormally, ConsumeQueue.truncateDirtyLogicFiles).
+* it deletes the last file of a queue if that begins with a record of a log file that was made after
+  the broker had listed them (CommitLog.recoverAbnormally, ConsumeQueue.truncateDirtyLogicFiles).
 
-So while a store is open these files have a second name in ``rmqctl/kept/``, from before they get
-their first one, and are given the first one back. Whoever has a file mapped notices nothing.
+So while a store is open these files have a second hard link in ``rmqctl/kept/``, made before the
+file gets its own name. The name is restored from it. A process that has the file mapped is not
+affected.
 
-Where hard links are impossible nothing is kept, and a lost index file is made anew by recovery.
+Where hard links are impossible nothing is kept, and recovery makes a lost index file anew.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _SEPARATOR: Final = "@"
 
 
 class KeptLinks:
-    """The files of a store that have a second name. All methods but ``__init__`` need the gate."""
+    """The files of a store that have a kept link. All methods but ``__init__`` need the write
+    lock."""
 
     def __init__(self, fs: FileSystem, root: Path) -> None:
         self._fs = fs
@@ -37,9 +40,9 @@ class KeptLinks:
         self._folder = root / OURS / KEPT
 
     def keep(self, file: Path, first_name: Path) -> bool:
-        """Give ``file`` a second name before it gets its first one, or has lost it.
+        """Give ``file`` a kept link, before it gets its own name or after it has lost it.
 
-        False where that is impossible: it only protects.
+        False where that is impossible; the link is only a protection.
         """
         second = self._folder / self._second(first_name)
         try:
@@ -50,7 +53,7 @@ class KeptLinks:
         return True
 
     def keeps(self, first_name: Path) -> bool:
-        """Whether the file has a second name."""
+        """Whether the file has a kept link."""
         return exists(self._folder / self._second(first_name))
 
     def let_go(self, first_name: Path) -> None:
@@ -58,12 +61,12 @@ class KeptLinks:
         self._fs.unlink(self._folder / self._second(first_name))
 
     def let_go_all(self) -> None:
-        """Forget all files: the store is closed, or nobody knows any more what they are."""
+        """Forget all files: the store is closed, or their state is unknown."""
         for name in self._names():
             self._fs.unlink(self._folder / name)
 
     def restore(self, folder: Path | None = None) -> list[Path]:
-        """Give deleted files their first name back, all of them or those of one folder."""
+        """Restore the names of deleted files, of all of them or of those of one folder."""
         restored = []
         for name in self._names():
             first_name = self._first(name)
@@ -88,7 +91,7 @@ class KeptLinks:
         return _SEPARATOR.join(parts[1:] if parts[0] == CONSUMEQUEUE else parts)
 
     def _first(self, second: str) -> Path | None:
-        """What ``_second`` made it of; a topic may contain the separator."""
+        """The name that ``_second`` encoded; a topic may contain the separator."""
         parts = second.rsplit(_SEPARATOR, 2)
         if len(parts) == 3 and parts[1].isdigit() and parse_file_name(parts[2]) is not None:
             return self._root.joinpath(CONSUMEQUEUE, *parts)

@@ -1,9 +1,9 @@
-"""Being the one process that does something, and becoming it when the former one dies.
+"""Electing the one process that does a kind of work, and its successor when it dies.
 
-Each kind of work has a byte of ``<store>/rmqctl/services.lock``. Whoever wants to do it waits in
-the kernel for the lock of that byte, so the next one takes over at once and nobody looks around.
+Each kind of work has a byte of ``<store>/rmqctl/services.lock``. A candidate waits in the kernel
+for the lock of that byte, so the next one takes over at once and no process polls.
 
-    byte 0    the store's own services (services.py), tried at each sync of whoever writes
+    byte 0    the store's own services (services.py), tried at each sync of a writer
     byte 1    the broker's delivery of delayed messages
     byte 2    the broker's questions about half messages
 """
@@ -42,8 +42,8 @@ class Leadership:
     def wait(self) -> bool:
         """Wait until this process is the one; False if :meth:`close` came first.
 
-        Can not be called back: after ``close`` it may stay in the kernel until the other one goes,
-        and then lets go at once.
+        Cannot be interrupted: after ``close`` it may stay in the kernel until the other process
+        releases the lock, and then releases it at once.
         """
         try:
             self._file.lock(self._place)

@@ -1,7 +1,8 @@
-"""Finding out which process holds a lock, to tell people; nothing is decided by it.
+"""Finding the process that holds a lock, for messages only; nothing is decided by it.
 
-The kernel does not say whose an OFD lock is (F_OFD_GETLK gives -1), but /proc shows the locks of
-each descriptor of the processes that we may look at: the same user's, in the same pid namespace.
+The kernel does not report the owner of an OFD lock (F_OFD_GETLK gives -1). But /proc shows the
+locks of each descriptor of the processes that this user may inspect: the same user's, in the same
+pid namespace.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 
 def find_holder(path: Path, byte: int) -> int | None:
-    """Pid of the process with an exclusive OFD lock on the byte, None if that can not be told.
+    """Pid of the process with an exclusive OFD lock on the byte, None if it cannot be determined.
 
     Takes about 10 ms on a machine with some hundred processes.
     """
@@ -36,7 +37,7 @@ def find_holder(path: Path, byte: int) -> int | None:
 
 
 def describe_holder(path: Path, byte: int, known: int = 0) -> str:
-    """Name the holder for people; ``known`` is its pid where that can not be found out."""
+    """Name the holder for people; ``known`` is its pid where it cannot be determined."""
     pid = find_holder(path, byte) or known
     if not pid:
         return "another rmqctl process"

@@ -15,7 +15,7 @@ _JAVA_BYTE: Final = 0
 
 class LockOwners(NamedTuple):
     """``writers`` are the pids of rmqctl processes that have the store open for writing, as far as
-    this user may see them; ``java_locked`` that a Java broker holds it."""
+    this user may see them; ``java_locked`` is true if a Java broker holds it."""
 
     writers: tuple[int, ...]
     java_locked: bool
@@ -28,10 +28,10 @@ class LockOwners(NamedTuple):
 
 
 def find_holders(root: Path) -> LockOwners:
-    """Look who holds byte 0 of the store's lock file. Takes some milliseconds where anybody does.
+    """Find the holders of byte 0 of the store's lock file. Takes some milliseconds if there is one.
 
     The kernel gives the pid of a POSIX lock (Java's) and none for rmqctl's locks, whose owners are
-    found by looking through ``/proc``.
+    found in ``/proc``.
     """
     holder = _holder(root)
     if holder is None:

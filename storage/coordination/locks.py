@@ -33,11 +33,12 @@ _BUSY: Final = (errno.EAGAIN, errno.EACCES)
 _FIRST_PAUSE: Final = 50e-6
 _LEAST_S: Final = 0.5
 _LONGEST_PAUSE: Final = 5e-3
-"""Seconds between two looks of one that has waited for a while."""
+"""Seconds between two attempts of a process that has waited for a while."""
 
 
 class LockOwner(NamedTuple):
-    """Who holds a conflicting lock. ``pid`` is None for an OFD lock (ours), 0 across namespaces."""
+    """The owner of a conflicting lock. ``pid`` is None for an OFD lock (ours), 0 across
+    namespaces."""
 
     pid: int | None
 
@@ -62,7 +63,8 @@ class LockFile:
         _open_locks.add(self)
 
     def try_lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> bool:
-        """Lock the bytes, or change the lock held on them; False if somebody else is in the way.
+        """Lock the bytes, or change the lock held on them; False if another process holds a
+        conflicting lock.
 
         A shared lock stays in place when making it exclusive fails. Never blocks.
         """
@@ -83,7 +85,7 @@ class LockFile:
         self._call(_SETLK, fcntl.F_UNLCK, start, length)
 
     def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> LockOwner | None:
-        """Who would be in the way of such a lock now, or None."""
+        """The owner of a lock that conflicts with this one now, or None."""
         wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
         request = _FLOCK.pack(wanted, os.SEEK_SET, start, length, 0)
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self.fd, _GETLK, request))
@@ -111,7 +113,7 @@ _fork_callbacks: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
 class ForkAware:
-    """Base of what must not be used in a forked child; :meth:`after_fork` runs there."""
+    """Base of objects that must not be used in a forked child; :meth:`after_fork` runs there."""
 
     __slots__ = ("__weakref__",)
 
@@ -135,8 +137,8 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 class ProcessLock:
-    """An exclusive lock on byte 0 of a file of its own, for threads and processes alike: whoever
-    holds it has a descriptor of its own. Meant for work of milliseconds."""
+    """An exclusive lock on byte 0 of a file of its own, for threads and processes alike: each
+    holder has its own descriptor. Meant for work of milliseconds."""
 
     def __init__(self, path: Path, limit_s: float = 10.0) -> None:
         self._path = path
@@ -146,8 +148,8 @@ class ProcessLock:
     def held(self) -> FileIO:
         """Open the lock file, for ``with``: the lock is held inside, and entering waits for it.
 
-        Raises OSError. Entering raises it too, and WriteLockTimeoutError if the lock is not to be
-        had within ``limit_s``: its holder may be stopped.
+        Raises OSError. Entering raises it too, and WriteLockTimeoutError if the lock is not
+        obtained within ``limit_s``: its holder may be stopped.
         """
         try:
             file = _HeldInside(self._path, "r+")
@@ -159,12 +161,12 @@ class ProcessLock:
         return file
 
     def hurry(self, seconds: float) -> None:
-        """Have all waits for the lock, begun or not, end so many seconds from now, or in half a
-        second if that is more: those that it belongs to are closed."""
+        """Make all waits for the lock, begun or not, end ``seconds`` from now, but not before half
+        a second: their owners are being closed."""
         self._ends = time.monotonic() + max(seconds, _LEAST_S)
 
     def wait(self, fd: int) -> None:
-        """Lock the file behind a descriptor. Raises WriteLockTimeoutError and OSError."""
+        """Lock the file of a descriptor. Raises WriteLockTimeoutError and OSError."""
         start = time.monotonic()
         pause = _FIRST_PAUSE
         while True:
@@ -188,8 +190,8 @@ class ProcessLock:
 class _HeldInside(FileIO):
     """A file whose byte 0 is locked inside ``with``.
 
-    Ctrl-C may raise at any call of Python code, which ``__exit__`` would be. That of a file is C,
-    so nothing comes in between, and a file that nobody refers to any more closes itself.
+    Ctrl-C may raise at any call of Python code, such as a Python ``__exit__``. That of a file is C,
+    so nothing comes in between, and a file without references closes itself.
     """
 
     process_lock: ProcessLock
@@ -198,6 +200,6 @@ class _HeldInside(FileIO):
         try:
             self.process_lock.wait(self.fileno())
         except BaseException:
-            self.close()  # it may be locked, and nobody leaves what was not entered
+            self.close()  # it may be locked, and __exit__ does not run if __enter__ failed
             raise
         return self

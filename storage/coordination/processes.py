@@ -1,19 +1,20 @@
-"""Stations: the processes on one store that others may write to, and the proof that they live.
+"""Process entries: the processes on one store that accept messages from others, and their liveness.
 
-``<store>/rmqctl/members/`` holds five things of each station, named after it:
+``<store>/rmqctl/members/`` holds five things of each process entry, named after it:
 
-    NAME.life   locked by the station as long as it lives (the kernel lets go when it dies)
-    NAME.json   what it says of itself, replaced as a whole
-    NAME.in/    its letters: JSON files, renamed into place, read and removed by the station alone
-    NAME.sock   a datagram socket: one byte says that there is a letter
-    NAME.notes  progress of its consumers that is in no other file yet (configs.progress_notes)
+    NAME.life   locked by the process entry while it lives (the kernel releases it at its death)
+    NAME.json   its information about itself, replaced as a whole
+    NAME.in/    its control messages: JSON files, renamed into place, read and removed by it alone
+    NAME.sock   a datagram socket: one byte announces a control message
+    NAME.notes  progress of its consumers that is in no other file yet (configs.pending_commits)
 
-``.life`` gets its name when it is locked, so one that is not locked is dead. The byte may get lost
-when the socket's queue is full, because then it has been rung; a letter is never lost while its
-station lives. Stopped stations keep their letters until they go on; of those that say the same
-over and over again there is one. What the dead leave, anybody removes.
+``.life`` gets its name when it is locked, so an entry whose file is not locked is dead. The byte
+may get lost when the socket's queue is full, because then the process has been woken. A control
+message is never lost while its process entry lives. Stopped processes keep their control messages
+until they go on; of control messages that repeat each other one is kept. Any process may remove
+what a dead process has left.
 
-Names are new for each station, so whoever has seen one dead may act on that for ever.
+Names are unique to each process entry, so an entry that was found dead stays dead.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ _CLIENT: Final = members(
         "consumers": table(anything),
     },
 )
-"""What a client's member must be, where it is there. What a consumer says of itself may be of a
-newer rmqctl, and is read by the broker's rules, one consumer at a time."""
+"""Required fields of a client's member. The information about a consumer may be of a newer rmqctl;
+the broker's rules read it, one consumer at a time."""
 _SAID: Final = members({}, {"pid": whole(0), "host": text, "clients": rows(anything)})
 _CONTROL_MESSAGE: Final = table(anything)
 
@@ -84,16 +85,17 @@ ControlMessage = dict[str, Any]
 
 
 class ProcessInfo(NamedTuple):
-    """A station and what it says of itself."""
+    """A process entry and its information about itself."""
 
     name: str
     content: dict[str, Any]
 
 
 class ProcessEntries:
-    """The stations of one store as anybody may see them. Looking takes no lock and makes nothing.
+    """The process entries of one store, as any process may see them. Reading takes no lock and
+    creates nothing.
 
-    Safe for threads; keeps nothing but one socket, from the first letter on.
+    Safe for threads; keeps nothing but one socket, from the first control message on.
     """
 
     def __init__(self, root: Path) -> None:
@@ -104,50 +106,51 @@ class ProcessEntries:
         self._closed = False
 
     def path(self, name: str, suffix: str) -> Path:
-        """Name one of a station's things."""
+        """The path of one file of a process entry."""
         return self.folder / (name + suffix)
 
     def life_path(self, name: str) -> Path:
-        """Name the file that a living station keeps locked."""
+        """The path of the file that a living process entry keeps locked."""
         return self.path(name, _LIFE)
 
     def living(self) -> list[ProcessInfo]:
-        """Give all stations that live, by name."""
+        """Give all living process entries, by name."""
         return [said for name in self._names() if self.lives(name) and (said := self._read(name))]
 
     def dead(self) -> list[ProcessInfo]:
-        """Give the dead that nobody has removed yet, with what they said last (perhaps nothing)."""
+        """Give the dead process entries that are not removed yet, with their last information
+        (perhaps none)."""
         dead = [name for name in self._names() if not self.lives(name)]
         return [self._read(name) or ProcessInfo(name, {}) for name in dead]
 
     def lives(self, name: str) -> bool:
-        """Tell whether a station lives."""
+        """Tell whether a process entry lives."""
         try:
             life = LockFile(self.life_path(name), create=False, writable=False)
         except FileNotFoundError:
             return False
         except OSError as error:
-            if error.errno == errno.ELOOP:  # a link in a circle is no station
+            if error.errno == errno.ELOOP:  # a circular link is no process entry
                 return False
             raise
         try:
-            # A watcher of the dead holds a shared lock for a moment: that is no life.
+            # A failure detector holds a shared lock for a moment: that is no sign of life.
             return life.holder(0, exclusive=False) is not None
         finally:
             life.close()
 
     def send(self, name: str, control_message: ControlMessage, *, once: bool = False) -> bool:
-        """Leave a letter with a station and ring it; False if it is not there.
+        """Leave a control message with a process entry and wake it; False if it is not there.
 
-        With ``once`` it takes the place of an equal one that was not read yet, and comes before
-        other letters: for news of what everybody can look at, so that a station that is stopped
-        for a day does not find thousands of them.
+        With ``once`` it replaces an equal one that was not read yet, and is read before other
+        control messages. That is for news that every process can read elsewhere, so that a process
+        that is stopped for a day does not find thousands of them.
         """
         control_messages = self.path(name, _CONTROL_MESSAGES)
         file = f"{time.monotonic_ns():020d}-{os.urandom(4).hex()}"
         content = json.dumps(control_message, separators=(",", ":")).encode()
         if once:
-            import hashlib  # 3 ms that a process alone on its store does not need
+            import hashlib  # takes 3 ms, which a process alone on its store does not need
 
             file = _ONCE + hashlib.sha256(content).hexdigest()
         try:
@@ -158,7 +161,7 @@ class ProcessEntries:
         return True
 
     def notify(self, name: str) -> None:
-        """Have a station look for letters; does nothing after :meth:`close`."""
+        """Wake a process entry to read its control messages; does nothing after :meth:`close`."""
         with self._lock:
             if self._closed:
                 return
@@ -172,14 +175,14 @@ class ProcessEntries:
                     raise
                 self._socket, self._folder_fd = made, folder_fd
             address = _address(self._folder_fd, name)
-            # Full: it has been rung. Refused, gone or shut: it is dead, or about to go.
+            # Full: it has been woken. Refused, gone or shut: it is dead, or closing.
             with suppress(
                 BlockingIOError, ConnectionRefusedError, FileNotFoundError, BrokenPipeError
             ):
                 self._socket.sendto(_RING, address)
 
     def remove(self, name: str) -> None:
-        """Remove what a station has left; fine if others do so at the same time."""
+        """Remove the files of a process entry; other processes may do so at the same time."""
         for path in (
             self.path(name, _SAYS),
             self.path(name, _SOCKET),
@@ -188,7 +191,7 @@ class ProcessEntries:
             path.unlink(missing_ok=True)
         remove_left(self.folder, name + _SAYS)
         control_messages = self.path(name, _CONTROL_MESSAGES)
-        for _ in range(_TRIES):  # a letter may come in between
+        for _ in range(_TRIES):  # a control message may come in between
             try:
                 for path in control_messages.iterdir():
                     path.unlink(missing_ok=True)
@@ -200,9 +203,9 @@ class ProcessEntries:
         self.life_path(name).unlink(missing_ok=True)
 
     def remove_unfinished(self) -> None:
-        """Remove what is left of stations whose process died before they had a name.
+        """Remove the files of process entries whose process died before they had a name.
 
-        That is a file a minute old or more; whoever is that slow in locking it opens no station.
+        Such a file is a minute old or more; a process that takes longer to lock it opens no entry.
         """
         for path in self.folder.glob(f"{_STAGED}*{_LIFE}"):
             with suppress(FileNotFoundError):
@@ -210,10 +213,10 @@ class ProcessEntries:
                     path.unlink()
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Release the socket."""
         with self._lock:
             self._closed = True
-            # Taken first: a number that is closed may be that of another file by the next call.
+            # First: after the close its number may belong to another file at the next call.
             known, folder_fd = self._socket, self._folder_fd
             self._socket, self._folder_fd = None, -1
             if known is not None:
@@ -245,12 +248,13 @@ class ProcessEntries:
 
 
 class ProcessEntry(ForkAware):
-    """A station of this process. :meth:`letters` belongs to one thread, the rest to any."""
+    """The process entry of this process. :meth:`control_messages` belongs to one thread, the rest
+    to any."""
 
     __slots__ = ("_inherited", "_life", "_socket", "name", "processes")
 
     def __init__(self, processes: ProcessEntries, content: Mapping[str, Any]) -> None:
-        """Open a station; it is there for others when this returns.
+        """Open a process entry; other processes see it when this returns.
 
         Raises StoreNotWritableError.
         """
@@ -273,7 +277,7 @@ class ProcessEntry(ForkAware):
             adopt(processes.path(self.name, _SOCKET))
             self.say(content)
         except BaseException as error:
-            with suppress(OSError):  # or it would live on with nobody in it
+            with suppress(OSError):  # or it would look alive without a process
                 self.close()
             if isinstance(error, OSError):
                 reason = error.strerror or str(error)
@@ -282,14 +286,15 @@ class ProcessEntry(ForkAware):
         at_fork(self)
 
     def say(self, content: Mapping[str, Any]) -> None:
-        """Replace what the station says of itself; OSError, and the old words stay."""
+        """Replace the process entry's information about itself; after an OSError the old one
+        stays."""
         if self._inherited:
             return
         data = json.dumps(content, separators=(",", ":")).encode()
         put_whole(self.processes.path(self.name, _SAYS), data)
 
     def sleep(self) -> None:
-        """Sleep until somebody rings."""
+        """Sleep until another thread or process wakes it."""
         import select
 
         poller = select.poll()
@@ -300,7 +305,7 @@ class ProcessEntry(ForkAware):
                 pass
 
     def end_sleep(self) -> None:
-        """Have :meth:`sleep` come back, now and ever after: nothing in the store's folder is asked,
+        """Make :meth:`sleep` return, now and from now on. Reads nothing in the store's folder,
         which may have been moved or deleted."""
         import socket
 
@@ -308,7 +313,7 @@ class ProcessEntry(ForkAware):
             self._socket.shutdown(socket.SHUT_RD)
 
     def control_messages(self) -> list[ControlMessage]:
-        """Take the letters that have come, oldest first.
+        """Take the control messages that have come, oldest first.
 
         None is removed before all are read: an OSError leaves them for the next time.
         """
@@ -320,16 +325,16 @@ class ProcessEntry(ForkAware):
                 for path in paths
                 if (control_message := _control_message(path)) is not None
             ]
-        except FileNotFoundError:  # somebody has removed the store's folder
+        except FileNotFoundError:  # the store's folder was removed
             return []
-        # An equal letter that comes between the two goes as well. What it tells of has happened
-        # before it came, so whoever follows the first one now sees it.
+        # An equal control message that comes between the two goes as well. Its event happened
+        # before it came, so a reader of the first one now observes it.
         for path in paths:
             path.unlink(missing_ok=True)
         return found
 
     def close(self) -> None:
-        """Go; others see that as a death with nothing left to do."""
+        """Close; others see that as a death with nothing left to do."""
         try:
             if not self._inherited:
                 self.processes.remove(self.name)
@@ -339,7 +344,7 @@ class ProcessEntry(ForkAware):
                 self._life.close()
 
     def after_fork(self) -> None:
-        """Leave the inherited station to the parent."""
+        """Leave the inherited process entry to the parent."""
         self._inherited = True
         self._socket.close()
 
@@ -353,7 +358,7 @@ def _is_client(value: Any) -> bool:
 
 
 def _control_message(path: Path) -> ControlMessage | None:
-    """Read a letter; None for what no station sends."""
+    """Read a control message; None for a file that no process entry sends."""
     try:
         control_message = loads_strict(read_bounded(path))
         check(control_message, _CONTROL_MESSAGE)
@@ -369,7 +374,7 @@ def _address(folder_fd: int, name: str) -> str:
 
 
 def _new_socket() -> socket.socket:
-    import socket  # 1 ms that looking at who lives does not need
+    import socket  # takes 1 ms, which a check of liveness does not need
 
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     made.setblocking(False)

@@ -1,7 +1,7 @@
-"""The file ``rmqctl/queues``: which queue each slot of the shared page belongs to.
+"""The file ``rmqctl/queues``: which queue each slot of the shared state belongs to.
 
-One line a slot, in the order of slots, each with a check sum (CRC-32, 8 hex digits) of the slot's
-number and the name, so that a byte that changed, and a line that moved, is seen:
+One line a slot, in the order of slots, each with a checksum (CRC-32, 8 hex digits) of the slot's
+number and the name, so that a changed byte and a moved line are noticed:
 
     Orders TAB 3 TAB 9ae0daaf
 

@@ -1,8 +1,8 @@
 """Timed services of a store: one process at a time runs them, another takes over when it dies.
 
-The proof of being the one is a lock on byte 0 of ``rmqctl/services.lock`` that the kernel releases;
-whoever writes for longer tries to get it with each of its regular syncs. RocketMQ runs the same
-work in threads of the broker (cleaning). The broker's own services: leadership.py.
+The elected process holds a lock on byte 0 of ``rmqctl/services.lock`` that the kernel releases. A
+long-lived writer tries to get it with each of its regular syncs. RocketMQ runs the same work in
+threads of the broker (cleaning). The broker's own services: leadership.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Service:
 
 
 class TimedServices:
-    """A set of services and the lock that says who runs them. Driven by one thread's ticks."""
+    """A set of services and the lock that elects their process. Driven by one thread's ticks."""
 
     def __init__(self, root: Path, *, monotonic: Clock = time.monotonic) -> None:
         self._path = root / OURS / SERVICES_LOCK
@@ -42,7 +42,7 @@ class TimedServices:
         """What the last failing rounds raised, newest last, at most 10: for status displays."""
 
     def add(self, run: Callable[[], object], *, interval_ms: int, first_ms: int) -> None:
-        """Have ``run`` called every ``interval_ms`` while this process is the elected one."""
+        """Call ``run`` every ``interval_ms`` while this process is the elected one."""
         due = self._monotonic() + first_ms / 1000
         self._services.append(_Service(run, interval_ms / 1000, due))
 
@@ -52,7 +52,7 @@ class TimedServices:
         return self._elected
 
     def tick(self) -> None:
-        """Try to become the one; run what is due. A failing service does not stop the others."""
+        """Try to be elected; run what is due. A failing service does not stop the others."""
         if not self._services:
             return
         if self._lock is None:

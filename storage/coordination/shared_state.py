@@ -1,4 +1,4 @@
-"""The shared page: what processes that write one store tell each other, in one small mapped file.
+"""The shared state: one small mapped file by which the writers of one store coordinate.
 
 ``<store>/rmqctl/shared`` is never replaced and never truncated; it grows when a store has more
 queues than fit. All words are 8 bytes, native order, aligned, so each is read and written whole.
@@ -11,8 +11,8 @@ slot k, with a check sum (queue_names.py).
     byte 10240                  256 words: what each waiter sleeps on
     byte 16384                  slots of 2 words: next offset of the queue, and how much is synced
 
-Only the holder of the gate writes words (GATE_WANTED and the waiters' apart); readers take no lock.
-What a word means at which moment, and what a death between two stores leaves behind:
+Only the holder of the write lock writes words (except LOCK_WANTED and the waiters' words); readers
+take no lock. What each word means at each moment, and what a death between two stores leaves:
 docs/internals/concurrency.md.
 """
 
@@ -57,7 +57,7 @@ STAGE_KEYS: Final = 3
 
 
 class Word:
-    """Numbers of the words of the page.
+    """Numbers of the words of the shared state.
 
     Plain ints: looking up a member of an enum costs more than storing a word, and one message
     stores twenty.
@@ -66,19 +66,19 @@ class Word:
     MAGIC = 0  # magic and version; written last, zeroed first
     BOOT_HIGH = 1
     BOOT_LOW = 2
-    DEVICE = 3  # a copied store carries a copied page: device and inode tell
+    DEVICE = 3  # a copied store carries a copied file: device and inode show it
     INODE = 4
     LOCK_MTIME = 5  # of Java's lock file, ns: Java writes it at each start
     STATE = 6
-    FROM = 7  # the batch being written: [FROM, TO) of the commit log
+    FROM = 7  # intent: the batch being written: [FROM, TO) of the commit log
     TO = 8
     STAGE = 9
     LOG_END = 10  # end of the last whole record
     FLUSHED_TO = 11  # the device has everything below
-    FAILED = 12  # a sync failed: everybody refuses to write
+    FAILED = 12  # a sync failed: all processes refuse to write
     HOLDER_PID = 13
     KEYS_FROM = 14  # the index files have all keys of records below, and none of later ones
-    FILES_GENERATION = 15  # counts deletions of files
+    FILES_GENERATION = 15  # number of deletions of files
     LOG_MIN = 16
     KEYS_TO = 17  # in stage 3 the keys of [KEYS_FROM, KEYS_TO) are being put into them
     NAMES_BYTES = 18  # how much of the names file counts: a line is a slot
@@ -86,11 +86,11 @@ class Word:
     INDEX_FILE = 20  # 17-digit name of the index file that is written now, 0 = none
     UNDO_INDEX_FILE = 21  # the index before stage 3: file, header fields, count
     UNDO_INDEX_HEADER = 22  # six words: 22..27
-    RIVALS = 29  # a Java broker tried to start beside us since the page was made
+    RIVALS = 29  # a Java broker tried to start beside us since the shared state was made
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
-    LOCK_WANTED = 32  # changes when somebody asks for the gate: the only word written without it
+    LOCK_WANTED = 32  # changes at each request for the write lock; written without it
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
-    MADE = 34  # when the page was made, ns: tells a page that was made anew from the one before
+    MADE = 34  # when the shared state was made, ns: differs after it was made anew
 
 
 _REMEDY: Final = (
@@ -110,7 +110,7 @@ WORD_NAMES: Final = {number: name for name, number in vars(Word).items() if name
 
 
 def boot_id() -> tuple[int, int] | None:
-    """The kernel's id of this boot as two signed words, or None where it can not be read."""
+    """The kernel's id of this boot as two signed words, or None where it cannot be read."""
     try:
         text = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
         raw = bytes.fromhex(text)
@@ -120,14 +120,15 @@ def boot_id() -> tuple[int, int] | None:
 
 
 class SharedState:
-    """The mapped page and the names of its slots.
+    """The mapped file and the names of its slots.
 
-    ``words`` is a view of native 8-byte words. Writers keep one each under the gate; readers may
-    share one between threads.
+    ``words`` is a view of native 8-byte words. Each writer has its own, used under the write lock;
+    threads may share that of a reader.
     """
 
     def __init__(self, fs: FileSystem, root: Path, *, writable: bool) -> None:
-        """Map the page; creates it when writable. OSError if it is not there or not readable."""
+        """Map the shared state; creates it when writable. OSError if it is not there or not
+        readable."""
         self._fs = fs
         self._root = root
         self.path = root / OURS / SHARED_STATE_NAME
@@ -137,7 +138,7 @@ class SharedState:
         self._names: list[tuple[str, int]] = []
         self._slots: dict[tuple[str, int], int] = {}
         self._names_read = 0, 0
-        """Bytes of the file of names, and how many names they are."""
+        """Bytes of the file of names that were read, and number of names in them."""
         self._names_fd = -1
         self.fd = fs.open(self.path, writable=writable, create=writable)
         try:
@@ -162,19 +163,19 @@ class SharedState:
     # -- validity -----------------------------------------------------------------------------
 
     def check_version(self) -> None:
-        """Raise StoreVersionError if a newer rmqctl made this page.
+        """Raise StoreVersionError if a newer rmqctl made this file.
 
-        That of an older one does not count: whoever is first in makes it anew.
+        That of an older one does not count: the next first writer makes it anew.
         """
         magic = self.words[Word.MAGIC]
         if magic >> 32 == SHARED_STATE_MAGIC >> 32 and magic > SHARED_STATE_MAGIC:
             raise StoreVersionError(self.path, magic & 0xFFFFFFFF, SHARED_STATE_VERSION)
 
     def distrust(self, *, log_file_size: int) -> str | None:
-        """Why a first-in must not trust this page, or None if it may.
+        """Why the first writer must not trust this shared state, or None if it may.
 
-        Trusted only if it is not stale, no sync failed, and the abort file is there if and only
-        if the state is open (sequences: docs/internals/concurrency.md).
+        It is trusted only if it is not stale, no sync failed, and the abort file is there if and
+        only if the state is open (sequences: docs/internals/concurrency.md).
         """
         words = self.words
         stale = self.stale(log_file_size=log_file_size)
@@ -197,7 +198,7 @@ class SharedState:
         return None
 
     def stale(self, *, log_file_size: int) -> str | None:
-        """Why the words can not be those of the store as it is, or None: what a reader asks.
+        """Why the words cannot be those of the store as it is, or None; used by readers.
 
         Magic, boot, device and inode, the time of Java's last start and the length of the last
         log file must all agree.
@@ -231,13 +232,13 @@ class SharedState:
             words[number] = 0
         for number in range(SLOTS // 8, (SLOTS + self._capacity * SLOT_SIZE) // 8):
             if words[number]:
-                words[number] = 0  # a slot without a name has nothing: contradiction() looks
+                words[number] = 0  # a slot without a name has nothing: contradiction() checks it
         with self._lock:
             self._fs.set_length(self._open_names(), 0)
             self._names, self._slots, self._names_read = [], {}, (0, 0)
 
     def validate(self) -> None:
-        """Say that all words are right; the magic is written last."""
+        """Mark all words as right; the magic is written last."""
         words = self.words
         high, low = boot_id() or (0, 0)
         info = os.fstat(self.fd)
@@ -258,10 +259,10 @@ class SharedState:
         return found
 
     def add_slot(self, topic: str, queue_id: int) -> int:
-        """Give the queue a slot; needs the gate.
+        """Give the queue a slot; needs the write lock.
 
-        The slot of a name is its line, and NAMES_BYTES alone says which lines count: with a count
-        of slots beside it, a death between the two stores would move all later names by one.
+        The slot of a name is its line, and NAMES_BYTES alone decides which lines count: with a
+        separate count of slots, a death between the two stores would move all later names by one.
         """
         self._read_names()
         with self._lock:
@@ -290,7 +291,7 @@ class SharedState:
         return list(self._names)
 
     def pending_keys(self) -> int:
-        """Which index keys are pending: 1 + where they begin in the log, 0 = none."""
+        """1 + the log offset from which index keys are pending, 0 = none."""
         start = int(self.words[Word.KEYS_FROM])
         return 1 + start if start < self.words[Word.LOG_END] else 0
 
@@ -300,7 +301,7 @@ class SharedState:
         return int(self.words[word])
 
     def queue_end(self, topic: str, queue_id: int) -> int:
-        """The same by name, 0 if it has no slot: a reader asks at every read."""
+        """The same by name, 0 if it has no slot: used at every read."""
         slot = self._slots.get((topic, queue_id))
         if slot is None or slot >= self._capacity:
             slot = self.slot(topic, queue_id)
@@ -309,11 +310,11 @@ class SharedState:
         return end
 
     def mapped_offset(self, slot: int) -> int:
-        """The same, 0 for a slot that is not mapped."""
+        """The same for a slot number, 0 for a slot that is not mapped."""
         return self.next_offset(slot) if slot < self._capacity else 0
 
     def set_next_offset(self, slot: int, value: int) -> None:
-        """Say so; needs the gate."""
+        """Store the queue's next offset; needs the write lock."""
         word = self.slot_word(slot)
         self.words[word] = value
 
@@ -323,14 +324,14 @@ class SharedState:
         return int(self.words[word])
 
     def set_synced_offset(self, slot: int, value: int) -> None:
-        """Say so."""
+        """Store the queue's synced offset."""
         word = self.slot_word(slot) + 1
         self.words[word] = value
 
     def close(self) -> None:
         """Unmap and close; what other processes see does not change.
 
-        What this one sees stays as it was left: a thread whose put comes back just now still asks
+        This process goes on seeing the last state: a thread whose put returns just now still reads
         whom to wake.
         """
         descriptors, self._names_fd, self.fd = (self._names_fd, self.fd), -1, -1
@@ -341,7 +342,7 @@ class SharedState:
         self.map, self.words = left, memoryview(left).cast("q")  # the mapping goes with its views
 
     def slot_word(self, slot: int) -> int:
-        """Number of the slot's first word, which is mapped then."""
+        """Index of the slot's first word; the word is mapped then."""
         if slot >= self._capacity:
             with self._lock:
                 self._grow(slot + 1)
@@ -354,7 +355,7 @@ class SharedState:
         if size < wanted and self._writable:
             self._fs.reserve(self.fd, 0, wanted)
             size = wanted
-        self._attach(size)  # views of the old map stay valid: both maps show the same page
+        self._attach(size)  # views of the old map stay valid: both maps show the same file
 
     def _open_names(self) -> int:
         if self._names_fd < 0:
@@ -364,20 +365,20 @@ class SharedState:
     def _read_names(self) -> None:
         with self._lock:
             end = self.words[Word.NAMES_BYTES]
-            if end < self._names_read[0]:  # a first-in began anew
+            if end < self._names_read[0]:  # a first writer began anew
                 self._names, self._slots, self._names_read = [], {}, (0, 0)
             read, count = self._names_read
             if end == read:
                 return
             names = self._names_between(read, end, count)
-            del self._names[count:]  # of a reading that a signal broke off: they come again
+            del self._names[count:]  # of a read that a signal interrupted: they are read again
             for name in names:
                 self._slots[name] = len(self._names)
                 self._names.append(name)
             self._names_read = end, len(self._names)
 
     def _names_between(self, read: int, end: int, count: int) -> list[tuple[str, int]]:
-        """Read the names in a part of their file, of which the first is that of slot ``count``."""
+        """Read the names in a part of their file; the first one is that of slot ``count``."""
         try:
             fd = self._fs.open(self._names_path, writable=False)
         except FileNotFoundError:
@@ -403,7 +404,8 @@ class SharedState:
 
 
 class SharedStateBounds:
-    """The bounds of a store that rmqctl processes write, read from their page without a lock.
+    """The bounds of a store that rmqctl processes write, read from their shared state without a
+    lock.
 
     Implements :class:`storage.read.bounds.Bounds`.
     """
@@ -414,7 +416,7 @@ class SharedStateBounds:
 
     @classmethod
     def open(cls, root: Path, *, log_file_size: int) -> Self | None:
-        """Bounds from the page of ``root``, or None if it has no page that can be trusted.
+        """Bounds from the shared state of ``root``, or None if it has none that can be trusted.
 
         Takes no lock and creates nothing.
         """
@@ -441,7 +443,8 @@ class SharedStateBounds:
         return end
 
     def finished_to(self) -> int:
-        """Where the log ends when the batch of a dead writer is finished (writing/resolve.py)."""
+        """Where the log ends when the batch of a dead writer is finished
+        (append/interrupted_append.py)."""
         words = self.shared.words
         end: int = words[Word.TO if words[Word.STAGE] == STAGE_DISPATCH else _LOG_END]
         return end
@@ -452,7 +455,7 @@ class SharedStateBounds:
         return start
 
     def index_is_whole(self) -> bool:
-        """Its writers have seen to it."""
+        """True: the writers see to it."""
         return True
 
     def next_offset(self, topic: str, queue_id: int) -> int:
@@ -460,7 +463,8 @@ class SharedStateBounds:
         return self.shared.queue_end(topic, queue_id)
 
     def agrees(self, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
-        """Whether a queue can end where the page says, by its files; for who reads it first."""
+        """Whether a queue can end where the shared state says, by its files; for a queue's first
+        read."""
         from .shared_state_check import queue_agrees
 
         for _ in range(_LOOKS):
@@ -470,7 +474,7 @@ class SharedStateBounds:
         return False
 
     def made(self) -> int:
-        """When the page was made; another one is made at another time."""
+        """When the shared state was made; it differs after it was made anew."""
         return int(self.shared.words[Word.MADE])
 
     def queues(self) -> list[tuple[str, int]]:
@@ -484,13 +488,13 @@ class SharedStateBounds:
         return generation
 
     def valid(self) -> bool:
-        """Whether the page still speaks for the store: no Java broker has run meanwhile."""
+        """Whether the shared state still describes the store: no Java broker has run meanwhile."""
         words = self.shared.words
         return bool(
             words[_MAGIC] == SHARED_STATE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns()
         )
 
     def close(self) -> None:
-        """Let go of the page."""
+        """Release the shared state."""
         self._lock_time.close()
         self.shared.close()

@@ -1,9 +1,9 @@
-"""Whether the words of the shared page can be true: they are held against the files.
+"""Whether the words of the shared state can be true: they are compared with the files.
 
-A word that is wrong (a stray write, a bad sector) would make a queue end where it does not, or have
-a writer append over messages. So whoever opens the store looks whether the words agree with each
-other and with the files, and at a queue's words when it is used for the first time. All of it takes
-some reads of a few bytes, however large the store is.
+A word that is wrong (a stray write, a bad sector) would move a queue's end, or make a writer append
+over messages. So each opener checks whether the words agree with each other and with the files, and
+checks a queue's words at its first use. All of it takes some reads of a few bytes, however large
+the store is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STAGES: Final = (STAGE_NONE, STAGE_RECORDS, STAGE_DISPATCH, STAGE_KEYS)
 _WORDS: Final = range(Word.STATE, Word.INDEX_BASE + 1)
 _FARTHEST: Final = 1 << 60
 _MOST_RECORDS: Final = 64
-"""Records of the last batch that are looked at."""
+"""Records of the last batch that are checked."""
 _LOOKS: Final = 50
 _DAY_MS: Final = 86_400_000
 _HEAD: Final = 128
@@ -50,19 +50,19 @@ class NewestRecord(NamedTuple):
 
     store_timestamp: int
     whole: bool
-    """All its records were looked at."""
+    """All its records were checked."""
 
 
 def contradiction(shared: SharedState, root: Path, log_file_size: int) -> str | None:
-    """Why the words can not be true, or None. Takes no lock: words that move are looked at again,
-    and count as true if they move on and on, because a writer lives then."""
+    """Why the words cannot be true, or None. Takes no lock: words that change are read again, and
+    count as true if they keep changing, because a writer lives then."""
     for _ in range(_LOOKS):
         before = _copy(shared)
         found = _judge(shared, before, root, log_file_size)
         if found is None:
             return None
         if _copy(shared) == before:
-            time.sleep(0.0005)  # a writer that is between two stores
+            time.sleep(0.0005)  # a writer may be between two stores
             if _copy(shared) == before:
                 return found
     return None
@@ -97,7 +97,7 @@ def _judge(shared: SharedState, words: list[int], root: Path, size: int) -> str 
 
 
 def _agrees(stage: int, start: int, to: int, end: int, size: int) -> bool:
-    """Whether the log's end fits to the batch that was written last."""
+    """Whether the log's end fits the batch that was written last."""
     if stage == STAGE_RECORDS:
         return start == end < to and start // size == (to - 1) // size
     rolled = to == start + BLANK_SIZE and end == start - start % size + size
@@ -105,7 +105,7 @@ def _agrees(stage: int, start: int, to: int, end: int, size: int) -> bool:
 
 
 def _judge_log(root: Path, words: list[int], size: int) -> str | None:
-    """Hold the end against the bytes of the log there."""
+    """Compare the end with the bytes of the log there."""
     stage, start, to = words[Word.STAGE], words[Word.FROM], words[Word.TO]
     end = words[Word.LOG_END]
     if end != words[Word.LOG_MIN] and not end % size and not _path(root, end - size).exists():
@@ -113,7 +113,7 @@ def _judge_log(root: Path, words: list[int], size: int) -> str | None:
     if stage in (STAGE_NONE, STAGE_KEYS):
         following = _read(root, end, size, 8)
         if _size_of(following, size):
-            return "the log goes on behind its end"
+            return "the log goes on after its end"
     if to == end and start < to and stage != STAGE_RECORDS:
         newest = _last_batch(root, start, to, size)
         if newest is None:
@@ -150,7 +150,7 @@ def _last_batch(root: Path, start: int, to: int, size: int) -> NewestRecord | No
 
 
 def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
-    """Keys are put for whole records, so the first one without begins somewhere."""
+    """Check the start of pending keys: keys are put for whole records, so a record begins there."""
     start = words[Word.KEYS_FROM]
     if start < words[Word.LOG_END] and words[Word.LOG_MIN] <= start:
         data = _read(root, start, size, 8)
@@ -168,7 +168,7 @@ def _judge_names(shared: SharedState, words: list[int], root: Path) -> str | Non
     except FileNotFoundError:
         text = b""
     except CorruptFileError:
-        return None  # a pipe or a folder in its place: a reader of the names tells of it
+        return None  # a pipe or a folder in its place: a reader of the names reports it
     names = text[:count] if 0 <= count <= len(text) else b""
     if len(names) != count or (names and not names.endswith(b"\n")):
         return "the names of its queues end elsewhere"
@@ -208,10 +208,11 @@ def _read(root: Path, offset: int, size: int, count: int) -> bytes:
 
 
 def queue_agrees(shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles) -> bool:
-    """Whether a queue can end where the page says, by its files.
+    """Whether a queue can end where the shared state says, by its files.
 
-    The unit before its end is there, and the one at it is not, or of a record behind the log's end.
-    Nothing is locked: the order of looks makes what a writer adds meanwhile no contradiction.
+    The unit before its end is there, and the one at it is not, or is of a record after the log's
+    end. Nothing is locked: the files are read in an order in which additions of a writer are no
+    contradiction.
     """
     files = row.relist()
     log_end = int(shared.words[Word.LOG_END])

@@ -1,4 +1,4 @@
-"""Waiting for the log to grow: one bell, taken when somebody waits first."""
+"""Waiting for the log to grow: one waker, made at the first wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WITHOUT_BELL_MS: Final = 20
 
 
 class Waiter:
-    """What the thread of one opening that waits does, and whoever wakes it."""
+    """What one opening uses for its waiting thread, and for threads that wake it."""
 
     def __init__(self, shared: SharedState, root: Path) -> None:
         self._shared = shared
@@ -28,7 +28,7 @@ class Waiter:
         self._woken = False
 
     def wait(self, known_log_end: int, timeout_ms: int, topics: Collection[str] | None) -> int:
-        """Wait as ``MessageStore.wait``; raises OSError if no bell can be made."""
+        """Wait as ``MessageStore.wait``; raises OSError if no waker can be made."""
         words = self._shared.words
         if words[Word.LOG_END] != known_log_end or timeout_ms <= 0:
             return int(words[Word.LOG_END])
@@ -48,12 +48,12 @@ class Waiter:
 
     def wake(self) -> None:
         """End the wait of another thread, or its next one."""
-        self._woken = True  # before the look at the bell: a waiter makes it, then looks here
+        self._woken = True  # before the waker is read: a waiter makes it, then reads this
         waker = self._waker
         if waker is not None:
             waker.wake()
 
     def close(self) -> None:
-        """Give the bell back. Closing twice is fine, also where the first time was broken off."""
+        """Give the waker back. Closing twice is fine, also after an interrupted first time."""
         if self._waker is not None:
             self._waker.close()

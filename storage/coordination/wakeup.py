@@ -1,20 +1,20 @@
-"""Waking: a waiting process is rung by whoever appends, in microseconds, without polling.
+"""Waking: an appender wakes waiting processes in microseconds, without polling.
 
-A waiter owns one flag byte of the shared page, a word that says which topics it waits for (a bit
-each, so that rings for others are rare), and a bell. The order of steps is what keeps bells from
-being lost:
+A waiter owns one flag byte of the shared state, a word with the topics that it waits for (a bit
+each, so that wakes for others are rare), and a waker. The order of steps ensures that no wake is
+lost:
 
-    waiter:   flag set, barrier -> look for data -> sleep
-    appender: LOG_END -> gate released (barrier) -> for each flag set: flag = 0, then ring
+        waiter:   flag set, barrier -> look for data -> sleep
+    appender: LOG_END -> write lock released (barrier) -> for each flag set: flag = 0, then wake
 
-A bell is one of two, and the flag says which:
+A waker is one of two kinds, and the flag says which:
 
-* a word of the page that counts rings, which the system can sleep on (a futex). What rings it and
-  sleeps is compiled (storage/native/writing/bells.c): one system call on either side.
+* a word of the shared state that counts wakes, on which the system can sleep (a futex). Waking it
+  and sleeping on it is compiled (storage/native/writing/bells.c): one system call on either side.
 * a datagram socket ``rmqctl/bells/<slot>``, where nothing is compiled.
 
 A slot is owned through a lock on its byte that the kernel releases; slots of the dead are reused.
-An appender killed between clearing and ringing loses one ring, so sleeps are bounded by a second.
+An appender killed between clearing and waking loses one wake, so sleeps are bounded by a second.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FLAGS_END: Final = WAITER_FLAGS + MAX_WAITERS
 
 
 def topics_word(topics: Iterable[str] | None) -> int:
-    """The word that stands for topics in the page; None = any topic."""
+    """The word that encodes topics in the shared state; None = any topic."""
     if topics is None:
         return ANY_TOPIC
     word = 0
@@ -70,7 +70,7 @@ def _word_of(topic: str) -> int:
 
 
 class Waker(ABC):
-    """One waiter's slot and what it is rung by. Not for several threads at once."""
+    """One waiter's slot and its way to be woken. Not for several threads at once."""
 
     def __init__(self, shared: SharedState, slot: int, lock: LockFile) -> None:
         self._shared = shared
@@ -81,7 +81,7 @@ class Waker(ABC):
     def take(cls, fs: FileSystem, shared: SharedState, root: Path) -> Waker | None:
         """Take a free slot, or None when 256 waiters are there already (then poll).
 
-        Raises OSError if the bell can not be made, and the slot is free again.
+        Raises OSError if the waker cannot be made, and the slot is free again.
         """
         lock = LockFile(shared.path)
         waker: Waker | None = None
@@ -103,58 +103,59 @@ class Waker(ABC):
 
     @abstractmethod
     def arm(self, topics: Collection[str] | None) -> None:
-        """Ask to be rung for messages of ``topics``, and forget what has rung before; data that is
-        there already must be looked for after this call, because it rings no more."""
+        """Ask to be woken for messages of ``topics``, and forget earlier wakes. The caller must
+        look for data after this call: data that is there already causes no wake."""
 
     @abstractmethod
     def sleep(self, timeout_ms: int) -> bool:
-        """Sleep until rung or ``timeout_ms`` is over, LONGEST_SLEEP_MS at most; whether it was
-        rung. May come back early, and say so."""
+        """Sleep until woken or until ``timeout_ms`` is over, LONGEST_SLEEP_MS at most; whether it
+        was woken. May return early, and report a wake then."""
 
     @abstractmethod
     def wake(self) -> None:
         """End the sleep of another thread, or its next one."""
 
     def disarm(self) -> None:
-        """Stop being rung."""
+        """Stop being woken."""
         at = WAITER_FLAGS + self._slot
         self._shared.map[at : at + 1] = _CLEAR
 
     def close(self) -> None:
-        """Give the slot back. Closing twice is fine, also where the first time was broken off."""
+        """Give the slot back. Closing twice is fine, also after an interrupted first time."""
         if self._lock.fd >= 0:  # else the slot is another's by now
             self.disarm()
             self._lock.close()
 
 
 class FutexWaker(Waker):
-    """A bell that is a word of the page."""
+    """A waker that is a word of the shared state."""
 
     _seen = 0
 
     def arm(self, topics: Collection[str] | None) -> None:
-        """See Bell.arm."""
+        """See Waker.arm."""
         assert native.compiled is not None
         self._seen = native.compiled.arm(self._shared.map, self._slot, topics_word(topics))
 
     def sleep(self, timeout_ms: int) -> bool:
-        """See Bell.sleep."""
+        """See Waker.sleep."""
         assert native.compiled is not None
         limit = max(0, min(timeout_ms, LONGEST_SLEEP_MS))
         woken: bool = native.compiled.woken(self._shared.map, self._slot, self._seen, limit)
         return woken
 
     def wake(self) -> None:
-        """See Bell.wake."""
+        """See Waker.wake."""
         assert native.compiled is not None
         native.compiled.wake(self._shared.map, self._slot)
 
 
 class SocketWaker(Waker, ForkAware):
-    """A bell that is a datagram socket.
+    """A waker that is a datagram socket.
 
-    Who rings stays connected to the sockets that it has rung: finding one by its path takes as long
-    as the rest of a ring. One whose owner has closed it, or died, refuses: it is looked for anew.
+    A notifier stays connected to the sockets that it has woken: finding one by its path takes as
+    long as the rest of a wake. A socket whose owner has closed it, or died, refuses; its path is
+    looked up again.
     """
 
     def __init__(self, shared: SharedState, slot: int, lock: LockFile, directory: Path) -> None:
@@ -178,7 +179,7 @@ class SocketWaker(Waker, ForkAware):
             raise
 
     def arm(self, topics: Collection[str] | None) -> None:
-        """See Bell.arm: drain first."""
+        """See Waker.arm: drain first."""
         with suppress(BlockingIOError):
             while self._socket.recv(16):
                 pass
@@ -189,20 +190,20 @@ class SocketWaker(Waker, ForkAware):
         self._lock.holder(WAITER_FLAGS + self._slot)  # a system call: full barrier
 
     def sleep(self, timeout_ms: int) -> bool:
-        """See Bell.sleep."""
+        """See Waker.sleep."""
         return bool(self._poll(max(0, min(timeout_ms, LONGEST_SLEEP_MS))))
 
     def wake(self) -> None:
-        """See Bell.wake."""
-        with suppress(BlockingIOError):  # full: it has been rung
+        """See Waker.wake."""
+        with suppress(BlockingIOError):  # full: it has been woken
             self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{self._slot}")
 
     def after_fork(self) -> None:
-        """Have the socket die with the process whose slot it is."""
+        """Close the socket in a forked child: the slot is the parent's."""
         self._socket.close()
 
     def close(self) -> None:
-        """See Bell.close."""
+        """See Waker.close."""
         try:
             self._socket.close()
             if self._lock.fd >= 0:  # else the slot is another's by now, or the parent's
@@ -216,25 +217,26 @@ class SocketWaker(Waker, ForkAware):
 
 
 class Notifier:
-    """What an appender rings with."""
+    """How an appender wakes waiters."""
 
     def __init__(self, shared: SharedState, root: Path) -> None:
         self._shared = shared
         self._directory = root / OURS / WAKERS
-        self._lock = threading.Lock()  # guards the sockets: one is closed in no other's send
-        self._sockets: dict[int, socket.socket] = {}  # by slot, each connected to its bell
+        self._lock = threading.Lock()  # guards the sockets: none is closed in another's send
+        self._sockets: dict[int, socket.socket] = {}  # by slot, each connected to its waker
 
     def anybody(self) -> bool:
-        """Whether somebody waits; to be asked after the gate is released. Costs 0.2 us."""
+        """Whether any process waits; to be called after the write lock is released. Costs 0.2
+        us."""
         return self._shared.map[WAITER_FLAGS:_FLAGS_END] != _NOBODY
 
     def notify(self, topics: set[str] | None) -> None:
-        """Ring everybody who waits for one of ``topics`` (None = all), after the gate is
+        """Wake each process that waits for one of ``topics`` (None = all), after the write lock is
         released."""
         self._notify(topics_word(topics))
 
     def wake_for(self, topic: str) -> None:
-        """Ring everybody who waits for ``topic``, after the gate is released."""
+        """Wake each process that waits for ``topic``, after the write lock is released."""
         self._notify(_word_of(topic))
 
     def _notify(self, wanted: int) -> None:
@@ -251,8 +253,9 @@ class Notifier:
                     wake_word(mapped, WAITER_WAKERS + WORD * slot)
 
     def _send(self, slot: int) -> None:
-        # Full: it has rung already. Refused or gone: it is dead, its slot will be taken over.
-        # Another user's: it looks once a second. A put that is stored does not fail for a bell.
+        # Full: it was woken already. Refused or gone: it is dead, its slot will be taken over.
+        # Another user's: that process polls once a second. A put that is stored does not fail for a
+        # waker.
         with self._lock:
             known = self._sockets.get(slot)
             try:

@@ -1,35 +1,38 @@
-"""The gate: the right to append, open, close and replace configs, held by one process at a time.
+"""The write lock: the right to append, open, close and replace configs, held by one process at a
+time.
 
-Java's ``lock`` file carries both locks of a store on one descriptor, because two files would lose
-theirs one after the other when a process dies:
+Java's ``lock`` file carries both locks of a store on one descriptor, because locks of two files
+would be released one after the other when a process dies:
 
 * byte 0: Java's exclusive lock, or the shared lock of every rmqctl process that may write;
-* byte 1: the gate.
+* byte 1: the write lock.
 
-Two system calls a put are a fifth of a put, and handing the gate over after each of them leaves it
-unused until the next one wakes up. So a process that puts one after the other *holds on* to the
-gate between puts:
+Two system calls a put are a fifth of a put, and passing the write lock on after each put leaves it
+unused until the next process wakes up. So a process that puts repeatedly *keeps* the write lock
+between puts (a biased lock):
 
-* while nobody asks for it (see write_lock_idle.py), if puts are short, and from then on not for a
-  while;
-* when it had to wait for it, for one turn of some milliseconds, though others ask.
+* while no process asks for it (see write_lock_idle.py), if puts are short; after a request it is
+  not kept for a while;
+* after the process had to wait for it: for some milliseconds, though others ask.
 
-Some milliseconds without a put end both. Waiting is polling: nothing is fair, nobody steals a lock
-of a living process, and who took the gate again and again while others asked pauses for them.
+Some milliseconds without a put end both. Waiting is polling: it is not fair, no process steals a
+lock of a living process, and a process that took the write lock again and again while others asked
+pauses for them.
 
-Signals (Ctrl-C) may raise at any call of Python code, and must not leave the gate taken for ever:
+Signals (Ctrl-C) may raise at any call of Python code, and must not leave the write lock taken for
+ever:
 
-    gate.wait_turn()
-    with gate.turns:                    # in C: nothing comes between taking it and the block
+    write_lock.wait_turn()
+    with write_lock.thread_mutex:       # in C: nothing comes between taking it and the block
         try:
-            if not gate.holding:
-                gate.take()
+            if not write_lock.holding:
+                write_lock.take()
             ...
         finally:
             try:
-                gate.give_back()
+                write_lock.give_back()
             except BaseException:       # it came just now
-                gate.give_back()
+                write_lock.give_back()
                 raise
 """
 
@@ -63,37 +66,38 @@ JAVA_BYTE: Final = 0
 WRITE_LOCK_BYTE: Final = 1
 _FIRST_PAUSE: Final = 50e-6
 LONGEST_PAUSE: Final = 2e-3
-"""Seconds between two looks of one who has been waiting for a while."""
+"""Seconds between two attempts of a process that has been waiting for a while."""
 _QUICK_GAP: Final = 1e-3
-"""Between two puts of a busy process lies at most this, and at most about twice the time of a put:
+"""The longest time between two puts of a busy process, and at most about twice the time of a put:
 otherwise others could use the time in between."""
 _MAKING_A_BATCH: Final = 200e-6
-"""... but for so much, which is not worth the two system calls of a put."""
+"""... but at least this, which is not worth the two system calls of a put."""
 _QUICK_FOR_BIAS: Final = 16
 _SHORT_PUT: Final = 100e-6
-"""The two system calls are next to nothing beside a longer one, and looking for idleness costs."""
+"""A longer put does not notice the two system calls, and checking for idleness costs more."""
 _QUICK_FOR_TURN: Final = 4
 _TURN: Final = 10e-3
 _MOST_CONTENDED_TIME: Final = 20e-3
-"""Who has had the gate so long while others asked leaves it free until they have looked."""
+"""A process that had the write lock so long while others asked leaves it free until they have
+tried."""
 _LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
 _QUIET: Final = 0.2
-"""Seconds after somebody asked in which nobody holds on without having waited."""
+"""Seconds after a request in which no process keeps the lock without having waited."""
 _OPENERS_HURRY: Final = 0.1
 _OPENER_PAUSE: Final = 20e-3
-"""Seconds between two looks of a process that opens the store and has waited for a while."""
+"""Seconds between two attempts of a process that opens the store and has waited for a while."""
 _LOOKS_A_LIMIT: Final = 4
-"""How often a waiter looks, within its time limit, whether the holders make progress."""
+"""How often a waiter checks, within its time limit, whether the holders make progress."""
 _MOST_LIMITS: Final = 30
 """A waiter gives up after so many time limits, whatever progress the holders make."""
 _LAST_LOOK: Final = 0.5
-"""Seconds that one who closes the store waits for the gate at least."""
+"""Seconds that a process waits for the write lock at least, when it closes the store."""
 _ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
 """Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
 
 
 class WriteLock:
-    """Both locks of one store through one descriptor, and a lock for the threads that share it."""
+    """Both locks of one store through one descriptor, and a mutex for the threads that share it."""
 
     def __init__(self, root: Path, lock_path: Path, *, timeout_ms: int) -> None:
         """Open the lock file. Raises StoreNotWritableError for a snapshot, and OSError."""
@@ -104,9 +108,9 @@ class WriteLock:
         self._root = root
         self._timeout_ms = timeout_ms
         self.lock_file = LockFile(lock_path)
-        """The descriptor, which is the gate's to close."""
+        """The descriptor; the write lock closes it."""
         self.thread_mutex = threading.Lock()
-        """What the threads of this process take turns with: held whenever the gate is used."""
+        """The mutex of the threads of this process: held whenever the write lock is used."""
         self._pid = os.getpid()
         self._shared: SharedState | None = None
         self._words: Any = None
@@ -114,33 +118,33 @@ class WriteLock:
         self.may_hold_on = _ORDERED
         """Whether byte 1 may stay locked between puts."""
         self._lone_after = _QUICK_GAP
-        # Guarded by the turn:
+        # Guarded by thread_mutex:
         self.holding = False
-        """Byte 1 stays locked from one turn to the next."""
+        """Byte 1 stays locked from one use to the next."""
         self.heard = 0
-        """The page's GATE_WANTED when it was last looked at."""
+        """The shared state's LOCK_WANTED when it was last read."""
         self._kept = False
         self.uncontended_after = float("inf")
-        """A put from this time on (monotonic, in seconds) may take the gate, if nobody asks for it,
-        and give it back without anything being noted here but this: it is no run of puts."""
+        """A put from this time on (monotonic, in seconds) may take the write lock, if no process
+        asks for it, and give it back. Only this field is updated then: such a put is no run of
+        puts."""
         self._closing = False
         self._taken = False  # byte 1 is surely locked
         self._ends = float("inf")
         self._turn_end = 0.0
         self._asked_at = float("-inf")
-        self._quick = 0  # how many times in a row the gate was taken again at once
+        self._quick = 0  # how many times in a row the write lock was taken again at once
         self._taken_at = 0.0
         self._let_go_at = float("-inf")
         self._held_for = 0.0
-        self._contended_time = (
-            0.0  # for how long it was had while others asked, without ever waiting
-        )
+        self._contended_time = 0.0  # how long it was held while others asked, without ever waiting
         self._seen_end = -1
 
     @property
     def shared(self) -> SharedState | None:
-        """Where holders and those who wait tell of themselves. Set while the gate is held, once
-        the page is mapped; set back to None before the page is closed, and after :meth:`shut`."""
+        """Where holders and waiters communicate. Set while the write lock is held, once the shared
+        state is mapped; set back to None before the shared state is closed, and after
+        :meth:`shut`."""
         return self._shared
 
     @shared.setter
@@ -154,8 +158,8 @@ class WriteLock:
     # -- byte 1 -------------------------------------------------------------------------------
 
     def wait_turn(self, timeout_ms: int | None = None) -> None:
-        """Wait while other threads of this process use the gate; ``thread_mutex`` is free then, or
-        nearly.
+        """Wait while other threads of this process use the write lock; ``thread_mutex`` is free
+        then, or nearly.
 
         Raises WriteLockTimeoutError after ``timeout_ms`` (default: the store's).
         """
@@ -166,10 +170,10 @@ class WriteLock:
             self.thread_mutex.release()
 
     def take(self, timeout_ms: int | None = None) -> None:
-        """Lock byte 1 if it is not :attr:`holding`; needs the turn.
+        """Lock byte 1 if it is not :attr:`holding`; needs ``thread_mutex``.
 
         Raises StoreClosedError, and WriteLockTimeoutError after ``timeout_ms`` (default: the
-        store's) in which the gate made no progress: one process held it and stored nothing.
+        store's) in which the write lock made no progress: one process held it and stored nothing.
         """
         if self._closing:
             raise StoreClosedError(f"{self._root} has been closed")
@@ -177,17 +181,18 @@ class WriteLock:
             self._take(self._timeout_ms if timeout_ms is None else timeout_ms)
 
     def give_back(self) -> None:
-        """Let the next one in, unless nobody asks; also a full memory barrier if it does.
+        """Release the write lock, unless it is kept and no process asks; also a full memory barrier
+        if it is released.
 
-        Needs the turn; fine if :meth:`take` failed, and twice.
+        Needs ``thread_mutex``; fine if :meth:`take` failed, and twice.
         """
         if not self._taken:
-            self._unlock()  # who was interrupted in between does not know whether it is locked
+            self._unlock()  # after an interrupt it is unknown whether it is locked
         elif not self.holding or self._words[Word.LOCK_WANTED] != self.heard:
             self._let_go_or_hold_on()
 
     def keep(self) -> None:
-        """Take the gate until :meth:`close`: from now on only threads of this process take turns.
+        """Take the write lock until :meth:`close`: from now on only threads of this process use it.
 
         Raises WriteLockTimeoutError.
         """
@@ -195,20 +200,22 @@ class WriteLock:
             self._kept = self.holding = True
 
     def never_hold_on(self) -> None:
-        """Have each put be a lone one: while a store syncs it, others use the gate."""
+        """Make each put take and release the lock: while a store syncs the put, others use the
+        lock."""
         self.may_hold_on = False
         self._lone_after = 0.0
 
     def hurry(self, seconds: float) -> None:
-        """Have all waits for the gate, begun or not, end soon if its holder makes no progress:
-        ``seconds`` from now, and not before they have looked for half a second. It is closed."""
+        """Make all waits for the write lock, begun or not, end soon if its holder makes no
+        progress: ``seconds`` from now, and not before they have checked for half a second. It is
+        being closed."""
         seconds = max(seconds, _LAST_LOOK)
         self._ends = time.monotonic() + seconds
         self._timeout_ms = min(self._timeout_ms, round(seconds * 1000))
 
     def shut(self) -> None:
-        """Have all later turns fail with StoreClosedError. Whoever has the turn now, the last one,
-        gives the gate back as ever."""
+        """Make all later uses fail with StoreClosedError. The thread that uses it now, the last
+        one, gives the write lock back as usual."""
         self._closing = True
         self.may_hold_on = self._kept = self.holding = False
         self.uncontended_after = float("inf")
@@ -216,12 +223,12 @@ class WriteLock:
 
     @property
     def biased(self) -> bool:
-        """Whether byte 1 stays locked between two puts now, if it is not kept anyway."""
+        """Whether byte 1 stays locked between two puts now, apart from :meth:`keep`."""
         return self.holding and not self._kept
 
     @contextmanager
     def held(self, timeout_ms: int | None = None) -> Iterator[None]:
-        """Hold the gate for a block. Raises WriteLockTimeoutError and StoreClosedError."""
+        """Hold the write lock for a block. Raises WriteLockTimeoutError and StoreClosedError."""
         self.wait_turn(timeout_ms)
         with self.thread_mutex:
             try:
@@ -235,9 +242,10 @@ class WriteLock:
                     raise
 
     def give_up(self) -> None:
-        """Give it back after a put that held on to it, as somebody asks for it.
+        """Give the lock back after a put that kept it, because another process asks for it.
 
-        Stored is stored: who has the turn for so long, or has shut the gate, gives it back.
+        Raises nothing of a failed turn: the put is stored. A thread that uses the lock for so long,
+        or that has shut it, gives it back.
         """
         with suppress(WriteLockTimeoutError, StoreClosedError), self.held():
             pass
@@ -266,7 +274,8 @@ class WriteLock:
             self._words[Word.HOLDER_PID] = self._pid
 
     def _wait(self, start: float, limit_ms: int) -> None:
-        """Wait for the gate. The limit counts from the last sign of progress of other holders."""
+        """Wait for the write lock. The limit counts from the last sign of progress of other
+        holders."""
         limit = limit_ms / 1000
         deadline, last = start + limit, start + _MOST_LIMITS * limit
         next_look = start + limit / _LOOKS_A_LIMIT
@@ -291,14 +300,14 @@ class WriteLock:
                     progress = WriteLockProgress(self._root, self.lock_file.path, WRITE_LOCK_BYTE)
                 made = progress.is_made()
                 looked = time.monotonic()
-                # The time of the look itself does not count: it grows with the processes.
+                # The time of the check itself does not count: it grows with the processes.
                 deadline = min(looked + limit if made else deadline + looked - now, last)
                 next_look = looked + limit / _LOOKS_A_LIMIT
             if now >= deadline:
                 waited_ms = round((now - start) * 1000)
                 raise WriteLockTimeoutError(self._root, waited_ms, self._describe_holder())
             # A process that opens a store may come a little later. A hundred of them that look each
-            # 2 ms would take the processor from the one that holds the gate.
+            # 2 ms would take the processor from the one that holds the write lock.
             opens = self._words is None and now - start > _OPENERS_HURRY
             longest = _OPENER_PAUSE * (0.5 + now % 1) if opens else LONGEST_PAUSE
             pause = min(pause * 1.5, longest)
@@ -353,7 +362,7 @@ class WriteLock:
             self.lock_file.unlock(WRITE_LOCK_BYTE)
 
     def _look(self) -> bool:
-        """Let go if nothing was put since the last look; whether the gate is still held on to."""
+        """Release the lock if nothing was put since the last check; whether it is still kept."""
         if not self.thread_mutex.acquire(False):
             return True  # it is being used
         try:
@@ -375,7 +384,8 @@ class WriteLock:
     def _describe_holder(self) -> str:
         from .lock_owner import describe_holder
 
-        # The page's word is stale when its writer died and another process is opening the store.
+        # The shared state's word is stale when its writer died and another process is opening the
+        # store.
         known = 0 if self._words is None else int(self._words[Word.HOLDER_PID])
         return describe_holder(self.lock_file.path, WRITE_LOCK_BYTE, known)
 
@@ -383,7 +393,7 @@ class WriteLock:
 
     def share(self) -> None:
         """Take the shared lock that keeps Java out. Raises StoreInUseError if Java is in, and
-        StoreNotWritableError if the store was replaced (restored) while this waited."""
+        StoreNotWritableError if the store was replaced (restored) during the wait."""
         if not self._is_in_place():
             raise StoreNotWritableError(self._root, "it was replaced just now; try again")
         while not self.lock_file.try_lock(JAVA_BYTE, exclusive=False):
@@ -394,7 +404,8 @@ class WriteLock:
             # An OFD lock (a closer's, about to go) or nothing any more: try again.
 
     def _is_in_place(self) -> bool:
-        """Whether what is locked is the store's lock file, and not that of one moved aside."""
+        """Whether the locked file is the store's lock file, and not that of a folder moved
+        aside."""
         try:
             return os.path.samestat(os.fstat(self.lock_file.fd), self.lock_file.path.stat())
         except FileNotFoundError:
@@ -405,18 +416,18 @@ class WriteLock:
         return self.lock_file.try_lock(JAVA_BYTE, exclusive=True)
 
     def share_again(self) -> None:
-        """Turn the exclusive lock back into the shared one; can not fail."""
+        """Turn the exclusive lock back into the shared one; cannot fail."""
         self.lock_file.try_lock(JAVA_BYTE, exclusive=False)
 
     def unshare(self) -> None:
-        """Let go of byte 0."""
+        """Release byte 0."""
         self.lock_file.unlock(JAVA_BYTE)
 
     def close(self) -> None:
         """Close the descriptor: all locks go, in one step.
 
-        Waits for the thread that has the turn, as long as for the gate: it may be about to unlock,
-        and the descriptor's number that of another file by then.
+        Waits for the thread that uses the lock, as long as for the write lock: it may be about to
+        unlock, and the descriptor's number may belong to another file by then.
         """
         self.shut()
         has_turn = False

@@ -1,8 +1,8 @@
-"""What goes with a gate that its holder does not let go of after each put: asking, and noticing.
+"""Requests for a write lock that its holder keeps between puts, and noticing that it is idle.
 
-Whoever fails to take the gate stores a new value in the page's word GATE_WANTED; the holder
-compares it with the last one that it saw. A value that only changes needs nobody to clear it, so
-askers lose nothing by storing at the same time.
+A process that fails to take the write lock stores a new value in the shared state's word
+LOCK_WANTED; the holder compares it with the last value that it read. A word that only changes needs
+no clearing, so processes that ask at the same time lose nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MAGIC: Final = SHARED_STATE_MAGIC.to_bytes(8, sys.byteorder)
 
 
 def change_unmapped(root: Path, word: int) -> None:
-    """Give GATE_WANTED or CONFIGS another value without having the page mapped, as openers and
-    changers of settings do.
+    """Give LOCK_WANTED or CONFIGS another value without mapping the shared state; used by openers
+    and by changes of settings.
 
-    A store without a page of this version has nobody who looks there.
+    A store without a shared state of this version has no process that reads them.
     """
     try:
         fd = os.open(root / OURS / SHARED_STATE_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -42,10 +42,10 @@ def change_unmapped(root: Path, word: int) -> None:
 
 
 class IdleWatch:
-    """A daemon thread that notices that a gate is held on to and not used any more.
+    """A daemon thread that notices that a write lock is kept and not used any more.
 
-    It sleeps without waking up while nothing is held on to, and is started with the first time.
-    ``look`` is called about each millisecond until it says False: nothing is held on to any more.
+    It is started at the first use, and sleeps without waking up while no lock is kept. ``look`` is
+    called about each millisecond until it returns False: no lock is kept any more.
     """
 
     def __init__(self, look: Callable[[], bool]) -> None:
@@ -55,9 +55,9 @@ class IdleWatch:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> bool:
-        """Look from now on; False if the system gives no thread, as when the interpreter ends.
+        """Check from now on; False if the system gives no thread, as when the interpreter ends.
 
-        Needs the gate's turn.
+        Needs the write lock's ``thread_mutex``.
         """
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="gate-idle", daemon=True)

@@ -1,12 +1,12 @@
-"""Whether the holders of a gate make progress, for a process that has waited for some time.
+"""Whether the holders of a write lock make progress, for a process that has waited for some time.
 
 Sixty processes that open a store at once take turns, and the last one waits longer than any of them
-holds the gate. That is no reason to give up. A holder that is stopped, or stuck, is one. The signs
-of progress:
+holds the write lock. That is no reason to give up. A holder that is stopped, or stuck, is one. The
+signs of progress:
 
-* another process holds the gate than at the last look;
-* the shared page says that records were stored, or that a record was begun;
-* the page is being rebuilt (a recovery), and its process uses the processor.
+* another process holds the write lock than at the last check;
+* the shared state says that records were stored, or that a record was begun;
+* the shared state is being rebuilt (a recovery), and its process uses the processor.
 
 Nothing is written, and no lock is taken.
 """
@@ -30,7 +30,7 @@ _SHARED_STATE_BYTES: Final = _WORD_SIZE * (max(_WORDS) + 1)
 
 
 class WriteLockProgress:
-    """Compares what can be seen of the holders with what was seen at the last look."""
+    """Compares the observable state of the holders with that of the last check."""
 
     def __init__(self, root: Path, lock_path: Path, byte: int) -> None:
         self._page_path = root / OURS / SHARED_STATE_NAME
@@ -42,8 +42,8 @@ class WriteLockProgress:
     def is_made(self) -> bool:
         """Whether anything changed since the last call; False at the first one.
 
-        Takes some 10 ms where the words of the page are unchanged: the locks of all processes are
-        looked at then.
+        Takes some 10 ms where the words of the shared state are unchanged: the locks of all
+        processes are read then.
         """
         before, self._words = self._words, self._read_words()
         if before is not None and self._words is not None and self._words != before:
@@ -55,7 +55,7 @@ class WriteLockProgress:
         return seen is not None and seen != self._holder
 
     def _read_words(self) -> tuple[int, ...] | None:
-        """The words that change with progress; None while the page is not valid."""
+        """The words that change with progress; None while the shared state is not valid."""
         try:
             data = read_first(self._page_path, _SHARED_STATE_BYTES)
         except OSError:
@@ -70,7 +70,7 @@ def _word(data: bytes, number: int) -> int:
 
 
 def _processor_time(pid: int | None) -> int | None:
-    """Clock ticks that the process has used; None where that can not be read."""
+    """Clock ticks that the process has used; None where that cannot be read."""
     if pid is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Whether this user may write what a writer of a store has to write, asked before it writes.
+"""Whether this user may write the files that a writer of a store has to write; checked first.
 
-A writer that finds out in the middle leaves half of its work behind: a record in the log that no
-queue names, say. So it is asked first: it costs some microseconds once an opening.
+A writer that finds out in the middle leaves half of its work: a record in the log that no queue
+names, say. The check takes some microseconds once an opening.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def refuse_unwritable(root: Path) -> None:
 
 
 def refuse_unwritable_folders(*folders: Path) -> None:
-    """Raise StoreNotWritableError if no file can be made in one of the folders; what is not there
-    is looked at by the folder above it."""
+    """Raise StoreNotWritableError if no file can be made in one of the folders; for a missing
+    folder the one above it is checked."""
     for folder in folders:
         while not folder.exists() and folder.parent != folder:
             folder = folder.parent
@@ -71,7 +71,7 @@ def _names(folder: str) -> list[str]:
 
 
 def not_writable(root: Path, error: OSError) -> StoreError:
-    """The error for a folder that the system does not let us write."""
+    """The error for a folder that the system does not let this process write."""
     reasons = {
         errno.EROFS: "the file system is mounted read-only",
         errno.EACCES: "no permission",

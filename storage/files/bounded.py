@@ -1,7 +1,8 @@
 """Reading a whole file into memory: only a file, and only up to a size.
 
-What is no file (a folder, a pipe that nobody writes to, a device without an end) and what is larger
-than any such file can be is damage, said at once; nothing waits and no memory is taken for it.
+A path that is not a file (a folder, a pipe that no process writes to, a device without an end), and
+a file that is larger than any such file can be, count as damage at once; nothing waits, and no
+memory is taken for it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _PIECE: Final = 1 << 20
 def read_bounded(path: Path, max_size: int = MAX_OWN_SIZE) -> bytes:
     """Read all of a file.
 
-    Raises CorruptFileError for what is no file or larger than ``max_size`` bytes; FileNotFoundError
-    and every other OSError as they come.
+    Raises CorruptFileError for a path that is not a file or a file of more than ``max_size`` bytes;
+    FileNotFoundError and every other OSError as they come.
     """
     return read_with_status(path, max_size)[0]
 
 
 def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, os.stat_result]:
-    """Read all of a file, with the status of the very file that was read.
+    """Read all of a file, with the status of the file that was read.
 
     Raises CorruptFileError and OSError as ``read_bounded`` does.
     """
@@ -37,7 +38,7 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle; a socket
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # circular links; a socket
             raise CorruptFileError(path, 0, "it is no file") from error
         raise
     try:
@@ -60,8 +61,8 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
 
 
 def read_first(path: Path, size: int) -> bytes:
-    """Read the first bytes of a file of which no more count. Raises OSError, FileNotFoundError too
-    for what is no file."""
+    """Read the first bytes of a file whose other bytes do not count. Raises OSError;
+    FileNotFoundError also for a path that is not a file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -1,8 +1,8 @@
 """Creating files: never through a symbolic link, never half there, and as the store's owner needs.
 
-A file that replaces another is written under a name that nobody can guess, in the same folder,
-synced, and renamed. Who writes it keeps it locked (flock), so what a killed process has left is
-known by that, and is removed by whoever comes in as the only one (:func:`remove_left`).
+A file that replaces another is written under an unpredictable name, in the same folder, synced, and
+renamed. Its writer keeps it locked (flock), so an unlocked one was left by a killed process. The
+next first writer removes it (:func:`remove_left`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def open_to_write(path: Path) -> int:
 
 
 def open_or_create(path: Path) -> int:
-    """Open a file for reading and writing; an empty one is made if there is none, and it is there
-    for others once it is the store owner's. Raises OSError."""
+    """Open a file for reading and writing; an empty one is made if there is none, which others see
+    once it is the store owner's. Raises OSError."""
     while True:
         try:
             return open_to_write(path)
@@ -55,14 +55,14 @@ def open_or_create(path: Path) -> int:
             with suppress(FileExistsError):  # made by another process meanwhile
                 _give_name(made, path)
         finally:
-            os.close(fd)  # it is opened anew, by the name that it is known by
+            os.close(fd)  # it is opened again, by its name
             with suppress(FileNotFoundError):
                 made.unlink()
 
 
 def create(path: Path, like: Path | None = None) -> int:
-    """Make a file that must not be there, for reading and writing; its owner, group and mode are
-    those of ``like``, if that is a file that is there, else follow the store. Raises OSError."""
+    """Create a file that must not exist, for reading and writing; its owner, group and mode are
+    those of ``like``, if that is an existing file, else follow the store. Raises OSError."""
     folder_owner = ownership.owner_of(path.parent)
     before = None if like is None else _file_before(like, folder_owner)
     wanted = folder_owner
@@ -77,7 +77,7 @@ def create(path: Path, like: Path | None = None) -> int:
                     ownership.give(
                         fd, folder_owner, folder_owner.file_mode, str(path), str(path.parent)
                     )
-                else:  # who may replace it is who owns it now
+                else:  # the process that may replace it owns it now
                     os.fchmod(fd, mode)
         elif wanted is not None:
             ownership.give(fd, wanted, wanted.file_mode, str(path), str(path.parent))
@@ -91,8 +91,8 @@ def create(path: Path, like: Path | None = None) -> int:
 def create_beside(
     path: Path, folder: Path | None = None, *, replaces: bool = False
 ) -> tuple[int, Path]:
-    """Make a file that is to become ``path``, under a name that nobody can guess, in the same
-    folder or in ``folder``; gives its descriptor, and where it is. With ``replaces`` it is like
+    """Make a file that is to become ``path``, under an unpredictable name, in the same folder or in
+    ``folder``; gives its descriptor and its path. With ``replaces`` its owner and mode are those of
     the file that ``path`` is now.
 
     Raises OSError.
@@ -103,7 +103,7 @@ def create_beside(
         fd = create(made, path if replaces else None)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
-            if os.fstat(fd).st_nlink:  # else it was taken for one that was left
+            if os.fstat(fd).st_nlink:  # else another process removed it as left over
                 return fd, made
         except BaseException:
             os.close(fd)
@@ -114,7 +114,8 @@ def create_beside(
 
 
 def put_whole(path: Path, data: bytes) -> None:
-    """Have ``path`` hold ``data`` in one step, not synced: for what a power loss ends anyway."""
+    """Write ``data`` to ``path`` in one step, not synced: for content that a power loss
+    invalidates."""
     fd, made = create_beside(path, replaces=True)
     try:
         try:
@@ -131,7 +132,7 @@ def put_whole(path: Path, data: bytes) -> None:
 
 
 def remove_left(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes have left in a folder, of the file ``name`` or of all."""
+    """Remove files that killed processes have left in a folder, of the file ``name`` or of all."""
     try:
         found = [entry for entry in os.scandir(folder) if is_temporary(entry.name)]
     except OSError:
@@ -170,7 +171,7 @@ def adopt(path: Path) -> None:
     if wanted is None:
         return
     info = path.lstat()
-    with suppress(OSError):  # who can not ring looks once a second
+    with suppress(OSError):  # a process that cannot be woken checks once a second
         if (info.st_uid, info.st_gid) != (wanted.uid, wanted.gid):
             os.chown(path, wanted.uid, wanted.gid, follow_symlinks=False)
     with suppress(OSError):
@@ -179,12 +180,12 @@ def adopt(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path, *, follow_folder: bool = False) -> Iterator[BinaryIO]:
-    """A file that takes the place of ``path``, on the device, once the block is left without an
-    error; not before. What was there gives it owner, group and mode.
+    """A file that takes the place of ``path``, on the device, once the block ends without an error;
+    not before. The file that was there gives it owner, group and mode.
 
     A new one is the store owner's in a store. Elsewhere it belongs to the user who runs this, and
-    with ``follow_folder`` to the folder's owner if that user is root, by sudo say. Raises OSError;
-    of ``path`` nothing has changed then.
+    with ``follow_folder`` to the folder's owner if that user is root, by sudo say. After an OSError
+    ``path`` is unchanged.
     """
     remove_left(path.parent, path.name)
     fd, made = create_beside(path, replaces=True)
@@ -204,7 +205,7 @@ def replacing(path: Path, *, follow_folder: bool = False) -> Iterator[BinaryIO]:
 
 
 def sync_folder(path: Path) -> None:
-    """Have the device hold the folder's entries."""
+    """Sync the folder's entries to the device."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -213,7 +214,7 @@ def sync_folder(path: Path) -> None:
 
 
 def _file_before(path: Path, store: ownership.Owner | None) -> ownership.Owner | None:
-    """Whose the file is that is to be replaced; None if it shuts the store's owner out."""
+    """The owner of the file that is to be replaced; None if it shuts the store's owner out."""
     try:
         info = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -230,7 +231,7 @@ def _give_name(made: Path, path: Path) -> None:
         os.link(made, path, follow_symlinks=False)
     except FileExistsError:
         raise
-    except OSError:  # a file system without second names
+    except OSError:  # a file system without kept links
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         made.rename(path)

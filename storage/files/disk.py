@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def used_ratio(path: Path) -> float:
-    """Share of the disk that is used, of what ordinary users may use; whole per cents, rounded up.
+    """Share of the disk that is used, of the space for ordinary users; whole per cents, rounded up.
 
     Blocks reserved for root belong to neither, as with ``df``
     (UtilAll.getDiskPartitionSpaceUsedPercent). Raises OSError.

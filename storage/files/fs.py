@@ -1,9 +1,9 @@
 """The seam to the operating system: every call of the writing store that touches files.
 
-It exists for one reason: a test can make the disk fail, be full, or forget what was not synced,
-and can stop a writer at any write. Mapped files are written by slice assignment only
-(``map[a:b] = bytes``), and words of the shared page by item assignment, so that a wrapper handed
-out by :meth:`FileSystem.map` sees each store.
+It exists for one reason: a test can make the disk fail, be full, or forget data that was not
+synced, and can stop a writer at any write. Mapped files are written by slice assignment only
+(``map[a:b] = bytes``), and words of the shared state by item assignment, so that a wrapper that
+:meth:`FileSystem.map` returns sees each store.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Final
 from . import creating, ownership
 
 WORD: Final = 8
-"""Bytes of a word of the shared page."""
+"""Bytes of a word of the shared state."""
 
 
 class FileSystem:
-    """The real thing; tests derive from it. All paths are absolute; errors are OSError."""
+    """The real file system; tests derive from it. All paths are absolute; errors are OSError."""
 
     def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
         """Open a file and give its descriptor (close-on-exec); with ``create`` it is made if there
@@ -30,14 +30,14 @@ class FileSystem:
             return creating.open_or_create(path)
         if writable:
             return creating.open_to_write(path)
-        # A pipe in the place of a file has nobody wait; files do not care.
+        # A pipe in the place of a file does not block; for files it makes no difference.
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def create_beside(self, path: Path, folder: Path | None = None) -> tuple[int, Path]:
-        """Make a file that is to be renamed to ``path``, under a name that nobody can guess, there
-        or in ``folder``; owner, group and mode are those of the file that is there, else follow
-        the store. Who gives up removes it (:meth:`unlink`); what a killed process leaves is
-        removed by the next one."""
+        """Make a file that is to be renamed to ``path``, under an unpredictable name, there or in
+        ``folder``; owner, group and mode are those of the file that is there, else follow the
+        store. A caller that gives up removes it (:meth:`unlink`); the next process removes what a
+        killed one leaves."""
         return creating.create_beside(path, folder, replaces=True)
 
     def open_nameless(self, folder: Path) -> int:
@@ -70,7 +70,7 @@ class FileSystem:
         return os.fstat(fd).st_size
 
     def links(self, fd: int) -> int:
-        """Names that the open file still has: 0 means that somebody deleted it."""
+        """Names that the open file still has: 0 means that it was deleted."""
         return os.fstat(fd).st_nlink
 
     def set_length(self, fd: int, length: int) -> None:
@@ -121,11 +121,11 @@ class FileSystem:
         return memoryview(mapped).cast("q")
 
     def sync(self, fd: int) -> None:
-        """Have the device hold the file's bytes and length. Blocks; other threads run on."""
+        """Sync the file's bytes and length to the device. Blocks; other threads run on."""
         os.fdatasync(fd)
 
     def sync_dir(self, path: Path) -> None:
-        """Have the device hold the folder's entries."""
+        """Sync the folder's entries to the device."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -133,9 +133,9 @@ class FileSystem:
             os.close(fd)
 
     def sync_all(self, path: Path) -> None:
-        """Have the device hold all that was written to the file system of ``path``, in one call:
-        for thousands of new files. Blocks."""
-        import ctypes  # which a store that only appends does not need
+        """Sync all that was written to the file system of ``path``, in one call: for thousands of
+        new files. Blocks."""
+        import ctypes  # a store that only appends does not need it
 
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -167,8 +167,8 @@ class FileSystem:
         os.close(creating.open_or_create(path))
 
     def set_modified(self, path: Path, timestamp_ms: int) -> None:
-        """Set the file's modification time, which Java's time search reads. Who may write a file
-        that is another user's can only set the present time."""
+        """Set the file's modification time, which Java's time search reads. A user who may write
+        another user's file can only set the present time."""
         try:
             os.utime(path, ns=(timestamp_ms * 1_000_000, timestamp_ms * 1_000_000))
         except PermissionError:

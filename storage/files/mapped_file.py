@@ -28,9 +28,9 @@ _ZEROS: Final = memoryview(bytes(LARGE))
 class MappedFile:
     """A mapped file of fixed length.
 
-    Not thread-safe by itself: writers hold the gate, readers only read. Views of the map never
-    leave this class: :meth:`read` copies. ``file_from_offset`` is the offset of the first byte in
-    the queue of files that this one belongs to.
+    Not thread-safe by itself: writers hold the write lock, readers only read. Views of the map
+    never leave this class: :meth:`read` copies. ``file_from_offset`` is the offset of the first
+    byte in the queue of files that this one belongs to.
     """
 
     __slots__ = (
@@ -56,15 +56,15 @@ class MappedFile:
         self.file_from_offset = file_from_offset
         self.writable = writable
         self.reserved_to = 0
-        """End of the bytes that are known to have blocks, from the first that was asked for."""
+        """End of the bytes that are known to have blocks, from the first reserved one on."""
         self.ready_to = 0
-        """End of the bytes that :meth:`get_ready` was asked for."""
+        """End of the bytes that :meth:`get_ready` was called for."""
         self.pages: PagesAhead | None = None
-        """What makes pages, from the first :meth:`make_pages` on."""
+        """The maker of pages, from the first :meth:`make_pages` on."""
         self.fd = fs.open(path, writable=writable)
         try:
             self.map: mmap.mmap = fs.map(self.fd, size, writable=writable)
-        except ValueError:  # what Python says of a file that is shorter
+        except ValueError:  # Python's error for a file that is shorter
             fs.close(self.fd)
             raise CorruptFileError(
                 path, 0, f"it is shorter than {size} bytes; 'rmqctl store repair' makes it right"
@@ -75,7 +75,7 @@ class MappedFile:
 
     @property
     def deleted(self) -> bool:
-        """Whether the file has no name any more (somebody removed it behind our back)."""
+        """Whether the file has no name any more (it was removed while it was open)."""
         return self._fs.links(self.fd) == 0
 
     def read(self, position: int, length: int) -> bytes:
@@ -83,26 +83,26 @@ class MappedFile:
         return self.map[position : position + length]
 
     def reserve(self, begin: int, end: int, window: int) -> None:
-        """Have blocks for all bytes in [begin, end), asked for in steps of ``window`` bytes; who
-        stores goes on where it ended.
+        """Reserve blocks for all bytes in [begin, end), in steps of ``window`` bytes; the next call
+        begins where this one ended.
 
         Raises OSError (ENOSPC) on a full disk; nothing is changed then.
         """
         if end > self.reserved_to:
-            # What others have reserved may end anywhere, and a copy may have holes.
+            # Reservations of other processes may end anywhere, and a copy may have holes.
             start = self.reserved_to or begin - begin % mmap.PAGESIZE
             target = min(self.size, end + window - end % window)
             self._fs.reserve(self.fd, start, target - start)
             self.reserved_to = target
 
     def reserve_range(self, start: int, end: int) -> None:
-        """Have blocks for exactly these bytes (for the parts of an index file)."""
+        """Reserve blocks for exactly these bytes (for the parts of an index file)."""
         self._fs.reserve(self.fd, start, end - start)
 
     def get_ready(self, start: int, end: int, *, syncs_each: bool = False) -> None:
-        """Have the pages of [start, end) in memory, where all is zero, before they are stored to;
-        those below ``ready_to`` are. Where each store is synced pages are small, since a sync looks
-        through all of a page that it writes a part of.
+        """Bring the pages of [start, end) into memory, where all is zero, before they are stored
+        to; those below ``ready_to`` are there. Where each store is synced pages are small, since a
+        sync scans all of a page that was partly written.
 
         A store to a page that was never written waits for the file system to make that one page;
         writing zeros over the zeros makes larger pages, at a fraction of the price for each byte.
@@ -122,13 +122,13 @@ class MappedFile:
     def make_pages(
         self, position: int, end: int, piece: int = LARGE, lead: int = LARGE, first: int = 0
     ) -> None:
-        """Have a thread make blocks and pages up to ``end`` while stores go on at ``position``.
+        """Make blocks and pages up to ``end`` in a thread, while stores go on at ``position``.
 
-        Does not wait; where nothing is compiled, nothing is done. Pages hold what they held: needs
-        no gate. It makes ``piece`` bytes at once, begins ``lead`` behind ``position`` (a file's
-        first request decides on both), and lets it be for a while when stores come sooner than it,
-        or where there are no blocks. With the first request it makes the ``first`` bytes of the
-        file, too, which have blocks.
+        Does not wait; where nothing is compiled, nothing is done. The bytes of pages do not change:
+        needs no write lock. The thread makes ``piece`` bytes at once and begins ``lead`` after
+        ``position`` (a file's first request decides on both). It pauses for a while when stores
+        overtake it, or where there are no blocks. With the first request it also makes the
+        ``first`` bytes of the file, which have blocks.
         """
         if self.pages is None:
             if native.compiled is None or type(self.map) is not mmap.mmap:
@@ -139,7 +139,7 @@ class MappedFile:
         self.pages.want(position, end)
 
     def take_made_pages(self, position: int) -> None:
-        """Have what was made from ``position`` on, where stores are, be ready."""
+        """Note as ready the pages that were made from ``position`` on, where stores are."""
         if self.pages is not None:
             self.pages.stores_at(position)
             self.ready_to = max(self.ready_to, self.pages.made_to(position))
@@ -147,8 +147,8 @@ class MappedFile:
     def expect_nothing_to_read(self) -> None:
         """Have the kernel make pages of this new file one by one, as they are stored to.
 
-        It would read ahead, and fill megabytes of memory with the zeros of a file that has
-        nothing in it yet: milliseconds for the first store.
+        Otherwise it would read ahead, and fill megabytes of memory with the zeros of an empty file:
+        milliseconds for the first store.
         """
         self.map.madvise(mmap.MADV_RANDOM)
 
@@ -158,11 +158,11 @@ class MappedFile:
 
     @property
     def by_descriptor(self) -> StoresByDescriptor:
-        """What stands for the map where each store is followed by a sync."""
+        """A replacement for the map where each store is followed by a sync."""
         return StoresByDescriptor(self)
 
     def sync(self) -> None:
-        """Have the device hold the file. Blocks."""
+        """Sync the file to the device. Blocks."""
         self._fs.sync(self.fd)
 
     def close(self) -> None:
@@ -176,8 +176,8 @@ class MappedFile:
 class StoresByDescriptor:
     """Takes stores as a map does, and writes them through the descriptor.
 
-    The kernel keeps pages in blocks of up to 2 MiB. A store to a map makes the whole block one that
-    a sync has to write; this way it is the pages of the store.
+    The kernel keeps pages in blocks of up to 2 MiB. After a store to a map a sync has to write the
+    whole block; this way it writes only the pages of the store.
     """
 
     __slots__ = ("_file",)
@@ -187,7 +187,7 @@ class StoresByDescriptor:
 
     @property
     def closed(self) -> bool:
-        """Whether the file is."""
+        """Whether the file is closed."""
         return self._file.map.closed
 
     def __setitem__(self, place: slice, data: bytes) -> None:

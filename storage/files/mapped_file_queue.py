@@ -1,4 +1,4 @@
-"""A row of equally long files that together are one long array of bytes.
+"""A series of equally long files that together are one long array of bytes.
 
 File names are the 20-digit offset of their first byte (org.apache.rocketmq.store.MappedFileQueue),
 so the file of an offset is found by arithmetic. Files are opened when they are first needed.
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 class MappedFileQueue:
     """The files of one folder: ``commitlog`` or ``consumequeue/<topic>/<queue>``.
 
-    ``max_open`` files stay mapped, the one used longest ago is closed first. Callers hold the
-    store's lock; returned files must not be kept beyond it. With ``second_names`` new files are
-    kept against deletion by others; with ``ahead`` they are made before they are needed.
+    ``max_open`` files stay mapped, the least recently used is closed first. Callers hold the
+    store's lock; returned files must not be used after it is released. With ``second_names`` new
+    files are protected against deletion by others; with ``ahead`` they are made before they are
+    needed.
     """
 
     __slots__ = (
@@ -114,9 +115,9 @@ class MappedFileQueue:
         It gets blocks for its first ``first_window`` bytes and for the content. It is built under
         another name and renamed into place, because a Java broker refuses to load a folder with a
         file of another length. Its name and length are on the device on return, and with
-        ``sync_content`` the content. Without, it may be one that was made ahead: then its length
-        is there, and its name is with the next sync of the folder. Raises CorruptFileError if
-        there is a file of that name: one that is too short to be the store's.
+        ``sync_content`` the content. Without ``sync_content`` it may be one that was made ahead:
+        then its length is on the device, and its name is after the next sync of the folder. Raises
+        CorruptFileError if a file of that name exists: it is too short to be the store's.
         """
         if self._staging is None:
             raise RuntimeError("a queue of files opened for reading creates nothing")
@@ -159,7 +160,7 @@ class MappedFileQueue:
         *,
         sync_content: bool,
     ) -> None:
-        assert self._staging is not None  # looked at by create
+        assert self._staging is not None  # checked by create
         fd, temporary = self._fs.create_beside(self._staging / f"new-{path.name}")
         try:
             try:

@@ -1,8 +1,9 @@
-"""Whose a file is that is made in a store: owner, group and mode follow the store folder.
+"""The owner, group and mode of a file that is made in a store: they follow the store folder.
 
-As SQLite does for the files beside a database: whatever user writes, and whatever the umask, the
-store's owner can go on. Root gives the files away; a member of the folder's group shares them by
-the mode. Where a file can not be given away and would shut the owner out, it is not made.
+As SQLite does for the files beside a database: whatever user writes, and whatever the umask is, the
+store's owner can go on. Root changes the owner of its files; a member of the folder's group shares
+them by the mode. Where the owner cannot be changed and the file would shut the owner out, it is not
+made.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NOT_PERMITTED: Final = frozenset({errno.EPERM, errno.EACCES, errno.EINVAL, errn
 
 
 class Owner(NamedTuple):
-    """Owner, group and permission bits of a folder or a file, as the system tells them."""
+    """Owner, group and permission bits of a folder or a file, as the system reports them."""
 
     uid: int
     gid: int
@@ -41,13 +42,13 @@ class Owner(NamedTuple):
 
 
 _stores: dict[str, str] = {}
-"""By folder: the store that it lies in."""
+"""By folder: the store that contains it."""
 _said: dict[str, Owner] = {}
 """By store: what its files follow, where that is not the folder as it is."""
 
 
 class OwnerLockedOutError(PermissionError):
-    """A file that this process makes could not be written by the store's owner."""
+    """The store's owner could not write a file that this process makes."""
 
     def __init__(self, owner: Owner, path: str, what: str) -> None:
         super().__init__(
@@ -60,8 +61,8 @@ class OwnerLockedOutError(PermissionError):
 
 
 def note_store(root: Path, wanted: Owner | None = None) -> None:
-    """Say that a folder is a store, before anything in it tells so; and what its files follow,
-    until :func:`forget_store`, where that is not the folder as it is."""
+    """Register a folder as a store, before its files show it; and what its files follow, until
+    :func:`forget_store`, where that is not the folder as it is."""
     name = str(root)
     _stores[name] = name
     if wanted is not None:
@@ -69,7 +70,7 @@ def note_store(root: Path, wanted: Owner | None = None) -> None:
 
 
 def forget_store(root: Path) -> None:
-    """Forget what is known of a folder."""
+    """Forget the registration of a folder."""
     gone = str(root)
     _said.pop(gone, None)
     for name in [name for name, store in _stores.items() if store == gone]:
@@ -77,7 +78,7 @@ def forget_store(root: Path) -> None:
 
 
 def owner_of(folder: Path) -> Owner | None:
-    """What files in ``folder`` follow: the folder of the store that it lies in; None outside of
+    """What files in ``folder`` follow: the folder of the store that contains it; None outside of
     stores. Raises OSError."""
     name = str(folder)
     store = _stores.get(name)
@@ -99,15 +100,15 @@ def owner_of(folder: Path) -> Owner | None:
 
 
 def owner(info: os.stat_result) -> Owner:
-    """Owner, group and mode of a file that was looked at."""
+    """Owner, group and mode in the status of a file."""
     return Owner(info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode))
 
 
 def give(fd: int, wanted: Owner, mode: int, path: str, what: str) -> None:
-    """Make an open file, or folder, that this process has just made, the ``wanted`` owner's.
+    """Give an open file, or folder, that this process has just made to the ``wanted`` owner.
 
-    ``what`` is what the owner owns, for the sentence. Raises OwnerLockedOutError where that is not
-    permitted and the owner could not write it, and OSError.
+    ``what`` is what the owner owns, for the error sentence. Raises OwnerLockedOutError where that
+    is not permitted and the owner could not write it, and OSError.
     """
     info = os.fstat(fd)
     uid, gid = info.st_uid, info.st_gid
@@ -123,7 +124,7 @@ def give(fd: int, wanted: Owner, mode: int, path: str, what: str) -> None:
 
 def refuse_to_shut_out(root: Path) -> None:
     """Raise OwnerLockedOutError if files that this process makes in a store would shut its owner
-    out; nothing is left of the try. Raises OSError where nothing can be made."""
+    out; leaves no file. Raises OSError where nothing can be made."""
     wanted = owner(root.stat())
     if wanted.uid == os.geteuid():
         return
@@ -135,7 +136,7 @@ def refuse_to_shut_out(root: Path) -> None:
 
 
 def shut_out(wanted: Owner, info: os.stat_result) -> bool:
-    """Whether the owner ``wanted`` of a store can not write a file or a folder of it."""
+    """Whether the owner ``wanted`` of a store cannot write a file or a folder of it."""
     if wanted.uid == 0:
         return False
     needed = 0o3 if stat.S_ISDIR(info.st_mode) else 0o2
@@ -148,7 +149,7 @@ def shut_out(wanted: Owner, info: os.stat_result) -> bool:
 
 
 def _give_away(fd: int, info: os.stat_result, wanted: Owner, what: str) -> tuple[int, int]:
-    """Give owner and group as far as is permitted; what they are then."""
+    """Change owner and group as far as is permitted; gives the result."""
     uid, gid = info.st_uid, info.st_gid
     if uid != wanted.uid and not _is_unmapped(wanted, what):
         try:
@@ -174,9 +175,9 @@ def _shut_out(wanted: Owner, gid: int, mode: int, what: str) -> bool:
 
 
 def _may_be_in_group(wanted: Owner, gid: int) -> bool:
-    """Whether the owner is in a group, as far as is known: who gave the folder to the group, and
-    let it write, is."""
-    import pwd  # which a process that writes its own store does not need
+    """Whether the owner is in a group, as far as is known: an owner that gave the folder to the
+    group, and lets it write, is."""
+    import pwd  # a process that writes its own store does not need it
 
     try:
         known = pwd.getpwuid(wanted.uid)
@@ -198,7 +199,8 @@ def _is_in_group(wanted: Owner, gid: int) -> bool:
 
 
 def _is_unmapped(wanted: Owner, what: str) -> bool:
-    """Whether the owner has no user id in this container: the one shown stands for all such."""
+    """Whether the owner has no user id in this container: the shown id stands for all such
+    users."""
     try:
         shown = int(Path("/proc/sys/kernel/overflowuid").read_bytes())
         if wanted.uid != shown:
@@ -216,7 +218,7 @@ def _is_unmapped(wanted: Owner, what: str) -> bool:
 
 
 def _nameless(folder: Path) -> int:
-    """A file without a name, or where there can be none, one that has lost it."""
+    """A file without a name or, where that is impossible, one whose name was removed."""
     with suppress(OSError):
         return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
     path = folder / f".{os.urandom(8).hex()}.tmp"

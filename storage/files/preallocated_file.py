@@ -1,7 +1,7 @@
-"""A file that is made before it is needed, so that who needs it only gives it a name.
+"""A file that is made before it is needed, so that it only needs its name at that time.
 
 Making a file waits for the device: its length has to be there before its name is, or a power loss
-would leave a file that Java refuses to load. Beside a sync of a thousand megabytes that takes as
+would leave a file that Java refuses to load. During a sync of a thousand megabytes that takes as
 long as the sync. So a thread makes the file while there is time (as RocketMQ's
 AllocateMappedFileService does, which gives it its name at once). It has no name until then, and is
 gone if the process ends.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class PreallocatedFile:
     """One file of ``file_size`` zeros with blocks for its first ``window`` bytes, or none.
 
-    Thread-safe: one may make it while another takes it.
+    Thread-safe: one thread may make it while another takes it.
     """
 
     def __init__(self, fs: FileSystem, folder: Path, file_size: int, window: int) -> None:
-        """``folder`` is any one of the file system that the file is to be in."""
+        """``folder`` is any folder of the file system that the file is to be in."""
         self._fs = fs
         self._folder = folder
         self._file_size = file_size
@@ -37,7 +37,7 @@ class PreallocatedFile:
     def make(self) -> None:
         """Make the file if there is none. Blocks for the device.
 
-        Where it can not be made there is none: who needs one makes it, and has the error.
+        If it cannot be made there is none: the thread that needs one makes it, and gets the error.
         """
         if self._made is not None:
             return
@@ -61,14 +61,13 @@ class PreallocatedFile:
         return wanted
 
     def take(self) -> int | None:
-        """The file's descriptor, which is the caller's to close from now on; None if there is
-        none."""
+        """The file's descriptor, which the caller closes; None if there is none."""
         with self._lock:
             fd, self._made = self._made, None
         return fd
 
     def close(self) -> None:
-        """Let go of the file; there will be none any more. Twice is fine."""
+        """Release the file; no other one is made. Twice is fine."""
         with self._lock:
             self._closed = True
         fd = self.take()

@@ -1,10 +1,10 @@
-"""Blocks of a file ahead of where it is stored to, and where stores come quickly pages, too.
+"""Blocks of a file ahead of the stores to it and, where stores come quickly, pages as well.
 
 A store to a page that was never written waits for the system to make it: a third of the time of a
 batch of 100 messages of 1 KiB. So while records come quickly another thread makes blocks and pages
-of a window before they are needed (native/writing/pages_ahead.c); its processor would be idle.
-Where a window takes a while, nobody waits for its pages, and the zeros in them would be synced in
-vain.
+of a window before they are needed (native/writing/pages_ahead.c), on a processor that would be
+idle. Where a window takes a while, no thread waits for its pages, and a sync would write their
+zeros in vain.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class WindowSize(NamedTuple):
     """How far ahead files of a kind have blocks and pages."""
 
     size: int
-    """Bytes of blocks that are asked for at once."""
+    """Bytes of blocks that are reserved at once."""
     quick_s: float
-    """A window that is full sooner is followed by pages."""
+    """If a window is full sooner than this, pages are made for the next one."""
     ahead: int
-    """Bytes of pages that are wanted behind the blocks then."""
+    """Bytes of pages that are made after the blocks then."""
     piece: int
     """Bytes of pages that are made at once."""
     lead: int
-    """Bytes behind the end of what is stored from where on pages are made."""
+    """Bytes after the end of the stored bytes from which on pages are made."""
 
 
 LOG_WINDOW: Final = 16 << 20
@@ -56,7 +56,7 @@ OF_INDEX: Final = WindowSize(INDEX_WINDOW, 0.1, 4 * INDEX_WINDOW, LARGE, INDEX_W
 
 
 class Preallocation:
-    """What one log, queue or index has ahead of where it is stored to; needs the gate."""
+    """What one log, queue or index has ahead of where it is stored to; needs the write lock."""
 
     __slots__ = ("_began", "_first", "_makes_pages", "_seconds", "_window")
 
@@ -77,7 +77,7 @@ class Preallocation:
         self._began = float("-inf")
 
     def reserve(self, file: MappedFile, position: int, size: int) -> None:
-        """Have blocks for so many bytes from ``position``, where stores go on.
+        """Reserve blocks for so many bytes from ``position``, where stores go on.
 
         Raises OSError (ENOSPC) on a full disk; nothing is changed then.
         """
@@ -96,8 +96,8 @@ class Preallocation:
 def has_pages_made(config: StoreConfig) -> bool:
     """Tell whether pages of a store are made ahead.
 
-    By compiled code, where a thread has a processor of its own, and no put is synced: a sync looks
-    through all of a page that a put has touched.
+    Only compiled code makes them, where a thread has a processor of its own, and no put is synced:
+    a sync scans all of a page that a put has touched.
     """
     synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
     return native.compiled is not None and len(os.sched_getaffinity(0)) > 1 and not synced

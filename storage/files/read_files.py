@@ -2,7 +2,7 @@
 
 A reader maps files by itself and shares no map with the writer. Maps are dropped, never closed: a
 thread that still slices one keeps it alive, and a file that retention has deleted stays readable
-until its last reader lets go.
+until its last reader releases it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
 
 MAX_MAPS: Final = 256
-"""Maps that one reader keeps, over all rows of files; each holds a file descriptor."""
+"""Maps that one reader keeps, over all its files; each holds a file descriptor."""
 
 FEW_BYTES: Final = 4096
-"""Who reads up to so many of a file has nothing read ahead, see :meth:`ReadOnlyFiles.look`."""
+"""A reader of up to so many bytes of a file causes no read-ahead, see
+:meth:`ReadOnlyFiles.look`."""
 
 
 class ReadMap:
-    """One mapped file: ``map`` for slices that copy, ``view`` for looking without copying.
+    """One mapped file: ``map`` for slices that copy, ``view`` for reading without copying.
 
-    ``length`` may be below the row's file size if the file was cut short.
+    ``length`` may be below the file size of the others if the file was cut short.
     """
 
     __slots__ = ("inode", "length", "map", "observed", "view")
@@ -41,13 +42,13 @@ class ReadMap:
         self.observed = observed
         """Nothing of it is read ahead: see :meth:`ReadOnlyFiles.look`."""
         self.inode = inode
-        """Which file it is: another one may get its name."""
+        """Identity of the file: another one may get its name."""
         self.view = memoryview(mapped)
         self.length = len(mapped)
 
 
 class MapBudget:
-    """Bounds the number of open maps of all rows of one reader: the oldest goes first."""
+    """Bounds the number of open maps of one reader: the oldest goes first."""
 
     def __init__(self, max_maps: int = MAX_MAPS) -> None:
         self._max_maps = max_maps
@@ -56,20 +57,20 @@ class MapBudget:
         self.lock = threading.Lock()  # guards both, and the opening of maps
 
     def opened(self, maps: dict[int, ReadMap], key: int) -> None:
-        """Note a new map of a row; needs ``lock``."""
+        """Note a new map of a set of files; needs ``lock``."""
         self._opened.append((maps, key))
         if len(self._opened) > self._max_maps:
             old_maps, old_key = self._opened.popleft()
             old_maps.pop(old_key, None)
 
     def covers(self, apart: MapBudget) -> None:
-        """Have :meth:`drop` let go of the maps of another budget, too, if that is alive then."""
+        """Make :meth:`drop` also release the maps of another budget, if that is alive then."""
         with self.lock:
             self._apart.add(apart)
 
     def drop(self) -> None:
-        """Let go of all maps of all rows, for a reader that is done. Each is closed as soon as
-        nobody reads from it."""
+        """Release all maps, at the end of a reader. Each is closed as soon as no thread reads from
+        it."""
         with self.lock:
             while self._opened:
                 maps, key = self._opened.popleft()
@@ -98,7 +99,7 @@ class ReadOnlyFiles:
         self._at_random = False
 
     def reads_at_random(self) -> None:
-        """Have nothing read ahead: a look at a record costs a page of the disk, not 32."""
+        """Turn read-ahead off: reading a record costs a page of the disk, not 32."""
         self._at_random = True
         for found in list(self.opened.values()):
             found.map.madvise(mmap.MADV_RANDOM)
@@ -113,10 +114,10 @@ class ReadOnlyFiles:
         return found
 
     def look(self, file_from_offset: int) -> ReadMap | None:
-        """The same for who reads a few bytes here and there: nothing is read ahead for them.
+        """The same for a reader of a few bytes here and there: nothing is read ahead for it.
 
-        Where a store has thousands of queues it would be most of each file, and push all else out
-        of the page cache. It is read ahead again once the file is asked for by :meth:`at`.
+        In a store with thousands of queues it would be most of each file, and push all else out of
+        the page cache. Read-ahead starts again once the file is opened by :meth:`at`.
         """
         found = self.opened.get(file_from_offset)
         return found if found is not None else self._open(file_from_offset, observed=True)
@@ -125,7 +126,7 @@ class ReadOnlyFiles:
         """First offsets of the files, ascending, as they were listed last; names of another form
         are left out.
 
-        Files that were added behind the last one since then may be missing, see :meth:`relist`.
+        Files that were added since then may be missing, see :meth:`relist`.
         """
         return self._offsets or self.relist()
 
@@ -164,7 +165,7 @@ class ReadOnlyFiles:
         return f"{self.directory}/{file_name(file_from_offset)}"
 
     def _read_on(self, found: ReadMap) -> None:
-        """Have a file read ahead that was only looked at before."""
+        """Turn read-ahead on for a file that was opened by :meth:`look` before."""
         found.observed = False
         if not self._at_random:
             found.map.madvise(mmap.MADV_NORMAL)
@@ -178,7 +179,7 @@ class ReadOnlyFiles:
             if found is not None:
                 return found
             try:
-                # not to wait for the other end if it is a pipe
+                # a pipe must not block until its other end is open
                 flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
                 fd = os.open(self.path(file_from_offset), flags)
             except (FileNotFoundError, NotADirectoryError):
@@ -194,14 +195,14 @@ class ReadOnlyFiles:
                 os.close(fd)
             if observed or self._at_random:
                 found.map.madvise(mmap.MADV_RANDOM)
-            if length == self.file_size:  # a shorter one may still grow: look again next time
+            if length == self.file_size:  # a shorter one may still grow: check again next time
                 self.opened[file_from_offset] = found
                 budget.opened(self.opened, file_from_offset)
         return found
 
 
 class StoreFiles:
-    """The log and the queues of one store as rows of files with one budget of maps."""
+    """The log and the queues of one store as files that share one budget of maps."""
 
     def __init__(self, root: Path, config: StoreConfig, max_maps: int = MAX_MAPS) -> None:
         self.budget = MapBudget(max_maps)
@@ -215,7 +216,8 @@ class StoreFiles:
         )
 
     def queue(self, topic: str, queue_id: int) -> ReadOnlyFiles | None:
-        """The files of a queue, whether there are any or not; None if no queue can be called so."""
+        """The files of a queue, whether there are any or not; None if no queue can have that
+        name."""
         found = self._queues.get((topic, queue_id))
         if found is None and queue_id >= 0 and is_folder_name(topic):
             path = f"{self._queue_root}/{topic}/{queue_id}"
@@ -224,8 +226,8 @@ class StoreFiles:
         return found
 
     def apart(self) -> StoreFiles:
-        """The same files with maps of their own, for a long walk that is not to push out those of
-        readers. They are let go of with these, at the latest."""
+        """The same files with maps of their own, for a long walk that must not push out those of
+        readers. They are released with these, at the latest."""
         files = StoreFiles(self.root, self._config)
         self.budget.covers(files.budget)
         return files
@@ -249,8 +251,8 @@ class StoreFiles:
 
 
 def leads_to_file(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a file, or a link to one. A link that leads nowhere does not, be it through a
-    file or in a circle, for which the entry's own ``is_file`` raises OSError."""
+    """Whether it is a file, or a link to one. A broken or circular link is not one; for these the
+    entry's own ``is_file`` raises OSError."""
     return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
 
 

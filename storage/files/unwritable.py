@@ -1,7 +1,7 @@
-"""Files of a store that its owner, or this user, can not write: what is sent is refused then.
+"""Files of a store that its owner, or this user, cannot write: sends to them are refused.
 
-Such files are left by another user's program that did not give them away: a broker that root has
-started once, a copy without ``--preserve``.
+Another user's program has left them without changing their owner: a broker that root has started
+once, a copy without ``--preserve``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .ownership import Owner, owner, shut_out
 
 
 class UnwritableFile(NamedTuple):
-    """A file or folder of a store that its owner, or this user, can not write."""
+    """A file or folder of a store that its owner, or this user, cannot write."""
 
     path: Path
     owner: Owner
     mode: int
     by_owner: bool
-    """The owner of the store can not; else this user."""
+    """The owner of the store cannot; else this user."""
 
     def what(self, store: Owner) -> str:
         """Say what is wrong with it."""
@@ -33,12 +33,12 @@ class UnwritableFile(NamedTuple):
             else f"this user (user id {os.geteuid()})"
         )
         mode = f"{stat.S_IMODE(self.mode):04o}"
-        return f"{kind} of user id {self.owner.uid}, mode {mode}, can not be written by {who}"
+        return f"{kind} of user id {self.owner.uid}, mode {mode}, cannot be written by {who}"
 
 
 def unwritable(root: Path) -> Iterator[UnwritableFile]:
-    """Each file and folder of a store that its owner can not write, or this user can not although
-    the store's folder is open to them. What can not be looked into is left out."""
+    """Each file and folder of a store that its owner cannot write, or this user cannot although the
+    store's folder is open to them. Unreadable folders are left out."""
     wanted = owner(root.stat())
     is_writer = os.access(root, os.W_OK | os.X_OK, effective_ids=True)
     folders = [root]

@@ -1,7 +1,7 @@
 """Keys that no index file holds yet: those of the newest records, read from the log.
 
-Single appends put their keys into the index some hundred at a time (storage.index.pending_keys),
-so up to then whoever looks for a key looks into those records, too.
+Single appends put their keys into the index some hundred at a time (storage.index.pending_keys), so
+until then a search for a key also reads these records.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MOST_KEPT: Final = 1 << 14
 
 
 class KeyRange(NamedTuple):
-    """Keys of records one behind the other; ``end`` is where the next stretch begins."""
+    """Keys of consecutive records; ``end`` is where the next range begins."""
 
     end: int
     rows: list[KeyRow]
     whole: bool
-    """False if it is damaged; what can be told of it is there."""
+    """False if it is damaged; its readable keys are there."""
 
 
 class PendingHits(NamedTuple):
@@ -68,7 +68,7 @@ class PendingKeys:
         self._last = (0, 0)
 
     def find(self, topic: str, key: str, start: int, end: int) -> PendingHits:
-        """Look for a key among the records in [start, end), by its hash."""
+        """Search for a key among the records in [start, end), by its hash."""
         if start >= end:
             return NO_HITS
         with self._lock:

@@ -1,10 +1,10 @@
 """Keys of single appends, put into the index many at a time: one at a time they cost as much as all
 the rest of the append.
 
-``KEYS_FROM`` in the shared page says how far the index files go; the records behind that are few,
-and readers look into them (storage.index.keys_from_log). The writer remembers the keys of its own
-records; what others appended between, or somebody who died, it reads again from the log. Putting
-them is a stage of its own:
+``KEYS_FROM`` in the shared state says how far the index files go; the records after that are few,
+and readers search them (storage.index.keys_from_log). The writer remembers the keys of its own
+records; records that other processes appended in between, dead ones too, are read again from the
+log. Putting the keys is a stage of its own:
 
     KEYS_TO, undo -> stage 3 -> entries, slots, header -> KEYS_FROM = KEYS_TO -> stage 0
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .writer import IndexWriter
 
 MOST_PENDING: Final = 1024
-"""Records of one process that wait for their keys to be put into the index."""
+"""Records of one process whose keys may wait to be put into the index."""
 _MOST_AT_ONCE: Final = 1 << 15
 """Records whose keys are put in one stage."""
 
@@ -39,7 +39,7 @@ _offset: Final = itemgetter(2)
 
 
 class PendingKeys:
-    """What one process knows of the keys that are still to be put. All methods need the gate."""
+    """The pending keys that one process remembers. All methods need the write lock."""
 
     def __init__(
         self, config: StoreConfig, shared: SharedState, log_folder: Path, index: IndexWriter
@@ -53,17 +53,17 @@ class PendingKeys:
         """The records of this process in [``_start``, ``end``) of the log, in order."""
         self._start = 0
         self.end = 0
-        self._gaps: list[tuple[int, int]] = []  # between them, what others appended
+        self._gaps: list[tuple[int, int]] = []  # between them, records that others appended
         self.has_file = False
-        """There is an index file. The first key makes it at once: if it goes missing, that is what
-        tells of a Java broker beside us (storage.coordination.java_interference)."""
+        """There is an index file. The first key makes it at once: if it goes missing, that shows
+        that a Java broker started beside us (storage.coordination.java_interference)."""
         self.put_in_all = 0
-        """So many rows were put one by one."""
+        """Number of rows that were put one by one."""
 
     def note(self, start: int, end: int, row: KeyRow) -> None:
         """Remember the keys of the record in [start, end), which the log has now.
 
-        :class:`.append_one.FastAppender` does the same in place.
+        :class:`storage.append.fast_append.FastAppender` does the same in place.
         """
         if self.end != start:
             self.go_on_at(start)
@@ -81,10 +81,10 @@ class PendingKeys:
             self.put()
 
     def go_on_at(self, start: int) -> None:
-        """Remember that others appended something before ``start`` meanwhile."""
+        """Note that others appended something before ``start`` meanwhile."""
         if self.rows:
             if self._gaps and self._gaps[-1][0] == self.end:
-                del self._gaps[-1]  # noted by a put that a signal broke off: it goes on to here
+                del self._gaps[-1]  # noted by a put that a signal interrupted: it extends to here
             self._gaps.append((self.end, start))
         else:
             self._start = start
@@ -96,7 +96,8 @@ class PendingKeys:
         return bool(self.rows)
 
     def put(self) -> None:
-        """Put all keys up to the log's end into the index. Raises OSError; then resolve."""
+        """Put all keys up to the log's end into the index. After an OSError the caller must
+        resolve."""
         words = self._shared.words
         start, end = words[Word.KEYS_FROM], words[Word.LOG_END]
         if start < end:
@@ -107,11 +108,11 @@ class PendingKeys:
         self._forget(end)
 
     def close(self) -> None:
-        """Unmap what was read of the log."""
+        """Unmap the parts of the log that were read."""
         self._maps.drop()
 
     def _put_between(self, start: int, end: int) -> None:
-        """Put the keys of own records, and of those between them, which the log has."""
+        """Put the keys of own records, and of those between them, from the log."""
         own = self.rows
         done = bisect_left(own, start, key=_offset)
         rows: list[KeyRow] = []
@@ -126,7 +127,7 @@ class PendingKeys:
         self._put_rows(rows + own[done:], end)
 
     def _read(self, rows: list[KeyRow], start: int, end: int) -> list[KeyRow]:
-        """Read keys behind ``rows`` from the log; puts them as soon as they are too many."""
+        """Read keys after ``rows`` from the log; puts them as soon as they are too many."""
         from .keys_from_log import key_stretches
 
         for stretch in key_stretches(self._log, start, end):
@@ -142,7 +143,8 @@ class PendingKeys:
         self._start = self.end = end
 
     def put_now(self, end: int, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
-        """Put the keys of a batch that is in the log up to ``end``; all before it have theirs."""
+        """Put the keys of a batch that is in the log up to ``end``; all records before it have
+        theirs."""
         if len(hashes) and self._enabled:
             self._put(end, hashes, offsets, timestamps)
         self._shared.words[Word.KEYS_FROM] = end
@@ -163,9 +165,9 @@ class PendingKeys:
         words[Word.STAGE] = STAGE_NONE
 
     def redo(self) -> None:
-        """Finish what somebody began who died in stage 3. Raises StoreBrokenError for damage.
+        """Finish stage 3 of a process that died in it. Raises StoreBrokenError for damage.
 
-        The stage itself is the caller's.
+        The caller changes the stage itself.
         """
         words = self._shared.words
         start, end = words[Word.KEYS_FROM], words[Word.KEYS_TO]

@@ -1,8 +1,8 @@
-"""What of the key index can be believed after an abnormal exit, as recovery would keep it.
+"""The trustworthy part of the key index after an abnormal exit, as recovery would keep it.
 
-Entries are written one behind the other into zeroed space, so the whole ones of a file are a
-prefix, whatever pages the device has lost of entries, slots and header. Slots are not looked at:
-one that was kept may name an entry that was lost, and then the entries before it are not reached.
+Entries are written one after the other into zeroed space, so the whole ones of a file are a prefix,
+whatever pages of entries, slots and header the device has lost. Slots are not read: one that was
+kept may name an entry that was lost, and then the entries before it are not reached.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _REMEMBERED: Final = 8 << 20
 """Bytes of log whose keys are remembered for the next search."""
 _BLOCK: Final = 1 << 20
 _AFTER_HEADER: Final = 65_536
-"""The header may be older or newer on the device than the entries: so many more are looked at."""
+"""The header may be older or newer on the device than the entries: so many more are read."""
 _FOREVER: Final = (1 << 63) - 1
 
 
 def count_vouched(headers: Sequence[IndexHeader], entries: int, timestamp: int) -> int:
-    """How many files had filled up and were synced before the checkpoint said so.
+    """Number of files that had filled up and were synced before the checkpoint covered them.
 
-    ``timestamp`` is what the checkpoint says. Of several files that end at that very time it may
+    ``timestamp`` is that of the checkpoint. Of several files that end at exactly that time it may
     have been written for the first.
     """
     for number, header in enumerate(headers):
@@ -54,7 +54,7 @@ def count_vouched(headers: Sequence[IndexHeader], entries: int, timestamp: int) 
 
 
 def entries_to_look_at(header: IndexHeader, entries: int) -> int:
-    """How many entries of a file may be whole."""
+    """Number of entries of a file that may be whole."""
     return min(entries - 1, header.next_entry - 1 + _AFTER_HEADER)
 
 
@@ -94,7 +94,7 @@ class _Look(NamedTuple):
 class UnconfirmedIndex:
     """Finds keys in a store that was not closed cleanly and that no process has open.
 
-    Files that the checkpoint vouches for are searched as usual, of the others each whole entry is
+    Files that the checkpoint covers are searched as usual; of the others each whole entry is
     compared, and the log is read where keys are missing. Thread-safe; nothing is written.
     """
 
@@ -118,7 +118,7 @@ class UnconfirmedIndex:
         """
         vouched, below, kept, gaps = self._look(log_end)
         newest = _offset_of(kept[-1][0]) if kept else gaps[-1][0]
-        first = self._time_of(newest, log_end) or 0  # of the file that recovery will put them in
+        first = self._time_of(newest, log_end) or 0  # of the file that will take them in recovery
         in_log, last_in_log = self._in_log(topic, key, gaps)
         hits = [(offset, first) for offset in in_log]
         for entries in kept:
@@ -156,7 +156,7 @@ class UnconfirmedIndex:
         for name, header in zip(names[count:], headers[count:], strict=True):
             whole = self._whole_of(name, header, log_end)
             full = len(whole) == entries - 1
-            # Of the record at its end a file may lack keys, or the entry itself is torn.
+            # A file may lack keys of the record at its end, or the entry itself is torn.
             whole = whole[
                 bisect_right(whole, start if count or kept else start - 1, key=_offset_of) :
             ]
@@ -194,7 +194,7 @@ class UnconfirmedIndex:
 
     def _in_log(self, topic: str, key: str, gaps: list[tuple[int, int]]) -> tuple[list[int], int]:
         """Offsets of the records in these parts of the log that have the key, and the offset of the
-        last record with any key; 0 where too much is read to tell."""
+        last record with any key; 0 if too much would have to be read."""
         found: list[int] = []
         for start, end in gaps[:-1]:
             found += self._scan(topic, key, start, end)
@@ -205,7 +205,7 @@ class UnconfirmedIndex:
         return found + [offset for offset, _ in pending.hits], pending.last[0]
 
     def _scan(self, topic: str, key: str, start: int, end: int) -> list[int]:
-        """The last answer is kept, for all topics: a key is often looked for in each of them."""
+        """The last answer is kept, for all topics: a key is often searched for in each of them."""
         at = (key, start, end)
         scanned = self._scanned
         if scanned is None or scanned[0] != at:
@@ -224,7 +224,7 @@ class UnconfirmedIndex:
         return found
 
     def _is_of_time(self, offset: int, first: int, begin: int, end: int, log_end: int) -> bool:
-        """Compared with what the index has of it: whole seconds since its file's first time."""
+        """Compared with the time in the index: whole seconds since its file's first time."""
         if begin <= 0 and end >= _FOREVER:
             return True
         stored = self._time_of(offset, log_end)

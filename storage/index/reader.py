@@ -1,7 +1,7 @@
 """The key index for reading: which records may carry a key (IndexService.queryOffset).
 
-Only hashes are stored, so hits may belong to another key of the same hash; whoever needs the key
-itself compares it with the message.
+Only hashes are stored, so hits may belong to another key of the same hash; a caller that needs the
+key itself compares it with the message.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class QueryOffsetResult(NamedTuple):
 
 
 class IndexReader:
-    """All index files of a store. Thread-safe; maps newly made files as they come."""
+    """All index files of a store. Thread-safe; maps new files as they are made."""
 
     def __init__(self, root: Path, config: StoreConfig) -> None:
         self._directory = str(root / INDEX)
@@ -61,7 +61,7 @@ class IndexReader:
         self.max_hits = config.max_msgs_num_batch
         """Hits that a broker gives at most."""
         self.files: tuple[mmap.mmap, ...] = ()
-        """The newest ones as they were listed last, newest first; may change at any time."""
+        """The newest files as last listed, newest first; may change at any time."""
         self.older: list[str] = []
         """Names of the others, newest first."""
         self._maps: dict[str, mmap.mmap] = {}
@@ -104,10 +104,10 @@ class IndexReader:
         """Find records of a topic by key hash and store time in ``begin`` .. ``end`` (ms).
 
         Times of index entries are whole seconds from the file's first one, rounded down. At most
-        ``max_msgs_num_batch`` hits where ``capped``, as a broker gives. Entries of records from
-        the log offset ``below`` on do not count: ``pending`` has these. ``follow_slots``: rmqctl's
-        writers have the store, so what a slot names is whole, whatever the header says that they
-        write last.
+        ``max_msgs_num_batch`` hits where ``capped``, as a broker gives. Entries of records from the
+        log offset ``below`` on do not count: ``pending`` has these. ``follow_slots``: rmqctl's
+        writers have the store, so an entry that a slot names is whole, whatever the header says,
+        which they write last.
         """
         if capped and max_num > self.max_hits:
             max_num = self.max_hits
@@ -155,7 +155,7 @@ class IndexReader:
                 return
 
     def _list(self) -> tuple[mmap.mmap, ...]:
-        """Look for new files; the maps of the newest ones, newest first."""
+        """List new files; gives the maps of the newest ones, newest first."""
         names = self.names()[::-1]
         maps = {name: self.map_file(name) for name in names[:_MOST_MAPS]}
         self._maps = {name: file for name, file in maps.items() if file is not None}
@@ -167,7 +167,7 @@ class IndexReader:
     def uncovered(self, start: int, end: int) -> list[tuple[int, int]]:
         """Parts of a range of the log whose keys are in no file.
 
-        Before the first file, behind the last one, and between files where one is gone: a 4.9
+        Before the first file, after the last one, and between files where one is gone: a 4.9
         broker that starts after a crash deletes the newest and puts only some of its keys again.
         """
         gaps = []
@@ -176,7 +176,7 @@ class IndexReader:
             if header is None or header.index_count <= 1 or not self._is_whole(name):
                 continue
             if not 0 <= header.begin_phy_offset <= header.end_phy_offset < end:
-                continue  # damaged: nobody knows what it covers
+                continue  # damaged: its coverage is unknown
             if start < min(header.begin_phy_offset, end):
                 gaps.append((start, min(header.begin_phy_offset, end)))
             start = max(start, header.end_phy_offset)
@@ -217,7 +217,7 @@ def _search(
     most: int,
     hits: list[int],
 ) -> bool:
-    """Append the hits of files, newest first; tells whether older files may have more.
+    """Append the hits of files, newest first; also gives whether older files may have more.
 
     The pure form of ``search_index`` of storage/native/reading/index_chain.c.
     """
@@ -253,7 +253,7 @@ def _chain(
         return
     (number,) = HASH_SLOT.unpack_from(file, at)
     previous, number = number, known + 1
-    # An entry's predecessor was put before it; anything else is damage, maybe a circle.
+    # An entry's predecessor was put before it; anything else is damage, perhaps circular.
     while 0 < previous < number:
         number = previous
         at = entry_position(slots, number)

@@ -1,8 +1,8 @@
-"""How many slots and entries the index files of a foreign store have.
+"""The number of slots and entries in the index files of a foreign store.
 
-A file's length, 40 + 4 * S + 20 * N, has two unknowns. The entries tell: number 0 is never used,
-number 1 is of the record that the header begins with, the last one of the record it ends with, and
-each entry is met again when the chain of its slot is followed.
+A file's length, 40 + 4 * S + 20 * N, has two unknowns. The entries decide: number 0 is never used,
+number 1 is of the first record of the header, the last one of the last record of the header, and
+following the chain of an entry's slot leads to the entry.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LONGEST_CHAIN: Final = 100_000
 _LONGEST: Final = 1 << 31
 """No Java broker maps a file of so many bytes."""
 _MOST_PLACES: Final = 10_000
-"""Places of one number that are looked at: a damaged header may ask for zeros, which are all over
-the file."""
+"""Positions of one number that are checked: a damaged header may hold zeros, which are all over the
+file."""
 
 
 def find_index_sizes(files: list[Path], base: StoreConfig) -> tuple[int, int] | None:
     """Give (slots, entries) of a store's index files; None if nothing is known of them.
 
-    Files without keys fit any sizes; a damaged one counts only as far as it agrees with itself.
+    Files without keys fit any sizes; a damaged one counts only as far as it is consistent.
     """
     lengths = set()
     for path in files:
@@ -86,7 +86,7 @@ def _candidates(mapped: mmap.mmap, header: IndexHeader, base: StoreConfig) -> It
         yield _DEFAULT_SLOTS
     if (length - INDEX_HEADER_SIZE) % 84 == 0:
         yield (length - INDEX_HEADER_SIZE) // 84  # four entries a slot, the usual proportion
-    # The entry that the header ends with: its place gives the number of slots.
+    # The entry that the header ends with: its position gives the number of slots.
     wanted = header.end_phy_offset.to_bytes(8, "big", signed=True)
     after_slots = INDEX_ENTRY_SIZE * (header.index_count - 1) + 4
     at = mapped.find(wanted, INDEX_HEADER_SIZE + after_slots)
@@ -101,7 +101,7 @@ def _candidates(mapped: mmap.mmap, header: IndexHeader, base: StoreConfig) -> It
 
 
 def _fits(mapped: mmap.mmap, header: IndexHeader, slots: int, entries: int) -> bool:
-    """Whether the file agrees with these sizes in nearly everything: a byte may be damaged."""
+    """Whether nearly all of the file agrees with these sizes: a byte may be damaged."""
     count = header.index_count
     if slots < 1 or entries < 2 or count > entries:
         return False

@@ -1,7 +1,7 @@
 """Writing the key index: hash files as org.apache.rocketmq.store.index.IndexService makes them.
 
-Adding a key is not idempotent, so the header is noted in the shared page before any is added
-(stage 3), and whoever comes after a writer that died there takes the index back to that first.
+Adding a key is not idempotent, so the header is noted in the shared state before any key is added
+(stage 3). After a death in stage 3 the next writer first takes the index back to that header.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from storage.format.prepared import Ints
 
 _AHEAD: Final = 256 << 10
-"""Bytes of entries that are got ready at a time for a run of batches."""
+"""Bytes of entries that are made ready at a time for a run of batches."""
 _COPY_LIMIT: Final = 16 << 10
-"""So many bytes of entries are stored through the map, more through the descriptor: behind the
+"""Up to so many bytes of entries are stored through the map, more through the descriptor: after the
 window of a file that another process filled up to here may be a hole."""
 MANY: Final = 48
 """Number of keys from which NumPy pays."""
@@ -55,7 +55,7 @@ _UNDO_HEADER: Final = Struct("=6q")
 
 
 class IndexWriter:
-    """The index files of a store; guarded by the gate. The newest one takes the keys."""
+    """The index files of a store; guarded by the write lock. The newest one takes the keys."""
 
     def __init__(
         self, fs: FileSystem, root: Path, config: StoreConfig, shared: SharedState
@@ -76,7 +76,7 @@ class IndexWriter:
         self._second_names = KeptLinks(fs, root)
 
     def is_whole(self) -> bool:
-        """Whether the file that takes the keys has its length; a missing one is another matter."""
+        """Whether the file that takes the keys has its full length; True if it is missing."""
         name = self._shared.words[Word.INDEX_FILE]
         path = self._directory / f"{name:017d}"
         try:
@@ -87,7 +87,8 @@ class IndexWriter:
     # -- adding -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Note in the page where the index stands, for :meth:`take_back`. Before stage 3."""
+        """Note the state of the index in the shared state, for :meth:`take_back`. Before stage
+        3."""
         shared = self._shared
         file = self._current()
         shared.words[Word.UNDO_INDEX_FILE] = 0 if file is None else file.file_from_offset
@@ -115,10 +116,10 @@ class IndexWriter:
             start = end
 
     def room_for(self, keys: int, *, in_run: bool) -> tuple[mmap, int, int, int] | None:
-        """Have room for so many more keys in the newest file; gives its map, its name, where the
-        next entry goes and where those end that have blocks. None if they do not fit.
+        """Make room for so many more keys in the newest file; gives its map, its name, the position
+        of the next entry, and the end of the entries that have blocks. None if they do not fit.
 
-        ``in_run``: and many more after them. Raises OSError if there are no blocks.
+        ``in_run``: many more keys will follow. Raises OSError if there are no blocks.
         """
         file = self._current()
         if file is None:
@@ -183,7 +184,7 @@ class IndexWriter:
         offsets: Ints,
         timestamps: Ints | int,
     ) -> bool:
-        """Do all of that if it is compiled, for the real file system (``FileSystem.map``)."""
+        """Do the same in compiled code, for the real file system (``FileSystem.map``)."""
         mapped = file.map
         if native.compiled is None or type(mapped) is not mmap:
             return False
@@ -226,9 +227,10 @@ class IndexWriter:
     # -- resolving ----------------------------------------------------------------------------
 
     def take_back(self, keys: int) -> None:
-        """Undo what somebody added of ``keys`` keys since :meth:`begin`, and died.
+        """Undo the additions of a dead writer, of ``keys`` keys since :meth:`begin`.
 
-        Their entries stay: the same ones come there again at once, and readers may be among them.
+        Their entries stay: the same ones are written there again at once, and readers may be among
+        them.
         """
         words = self._shared.words
         keep = words[Word.UNDO_INDEX_FILE]
@@ -272,7 +274,8 @@ class IndexWriter:
         self._second_names.let_go(self._directory / name)
 
     def use_newest(self) -> None:
-        """Find the file that takes the next keys and name it in the page (after recovery)."""
+        """Find the file that takes the next keys and name it in the shared state (after
+        recovery)."""
         self._drop()
         names = self.names()
         self._shared.words[Word.INDEX_FILE] = int(names[-1]) if names else 0
@@ -280,7 +283,7 @@ class IndexWriter:
     def newest_header(self) -> IndexHeader | None:
         """Header of the file that takes the next keys, or None if there is no file.
 
-        Zeros if the file has none: somebody died making it, and recovery takes it away.
+        Zeros if the file has none: its maker died, and recovery removes the file.
         """
         name = self._shared.words[Word.INDEX_FILE]
         if name == 0:
@@ -292,8 +295,8 @@ class IndexWriter:
     def full_files(self) -> list[Path]:
         """The files that filled up and are ready to be synced, then noted (checkpoint).
 
-        Only once the next file has later keys: a Java broker that starts beside us would not
-        delete a file that ends when the noted one does, but add keys to it, as we do.
+        Only once the next file has later keys: a Java broker that starts beside us would not delete
+        a file that ends when the noted one does, but would add keys to it, as we do.
         """
         file = self._current()
         end_timestamp = 0 if file is None else _header_of(file).end_timestamp
@@ -303,11 +306,11 @@ class IndexWriter:
         return full
 
     def noted(self) -> None:
-        """The checkpoint speaks for the first of ``full_files`` now."""
+        """The checkpoint covers the first of ``full_files`` now."""
         del self.full[0]
 
     def sync(self) -> None:
-        """Have the device hold the newest file."""
+        """Sync the newest file to the device."""
         file = self._current()
         if file is not None:
             file.sync()
@@ -379,7 +382,7 @@ class IndexWriter:
         return bool(restored)
 
     def _drop(self) -> None:
-        file, self._file = self._file, None  # first: a signal may come behind the closing
+        file, self._file = self._file, None  # first: a signal may come after the close
         if file is not None:
             file.close()
 

@@ -23,7 +23,7 @@ def find_in_log(
     """Give the commit log offsets of records between two offsets that hold ``needle``, ascending.
 
     ``start`` is where a record or a file begins. Bodies are not checked, damage is passed, and the
-    bytes may lie in any part of the record. ``progress`` is told how many bytes were gone through.
+    bytes may lie in any part of the record. ``progress`` is called with the number of bytes read.
     """
     walk = LogWalk(log, start, limit=end, check_crc=False, search_all=True)
     while (stretch := walk.next()) is not None:

@@ -1,8 +1,8 @@
 """The log as plain bytes, read by system calls into one buffer.
 
-A search through all of it touches every page once. Mapped pages would cost a fault for some of
-them, which takes as long as looking at the bytes; a buffer that stays in the processor's cache
-does not.
+A search through all of the log touches every page once. Mapped pages would cost a fault for some of
+them, which takes as long as searching the bytes; a buffer that stays in the processor's cache does
+not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """From a byte of the log to the record that holds it.
 
-Whoever searches the log as plain bytes finds places, not messages. A record is told by its magic
-code, but bodies may hold anything, another record too. So a candidate counts only if it is whole,
-knows its own place, and either its unit in the queue names it or it begins where a record ended
-that is known to be one. Where that does not decide, the log is walked from a place that is known.
+A search of the log as plain bytes finds positions, not messages. Magic codes mark records, but
+bodies may hold anything, another record too. So a candidate counts only if it is whole, holds its
+own offset, and either its unit in the queue names it or it begins at the end of a known record.
+Where that does not decide, the log is walked from a known offset.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FoundRecord(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Commit log offset behind it."""
+        """Commit log offset of the end of the piece."""
         return self.start + self.size
 
 
@@ -66,7 +66,7 @@ class RecordFinder:
         self._unit_of = unit_of
         self._max_record = max_record
         self._last: FoundRecord | None = None
-        self._known = -1  # a record begins here, or a file's rest: where the last certain one ends
+        self._known = -1  # end of the last certain record; a record or a rest begins here
         self._stretch = Segment(StretchKind.BLANK, -1, [], -1)
         self._ends: list[int] = []
 
@@ -106,7 +106,7 @@ class RecordFinder:
     # -- by magic codes -----------------------------------------------------------------------
 
     def _following(self, file: ReadMap, first: int, offset: int) -> FoundRecord | None:
-        """The record behind the last certain one, if that is long enough to hold the byte."""
+        """The record after the last certain one, if that is long enough to hold the byte."""
         known = self._known
         if not first <= known <= offset or known + MIN_RECORD_SIZE > first + file.length:
             return None
@@ -116,7 +116,7 @@ class RecordFinder:
         return self._at(file, first, known - first)
 
     def _certain_before(self, file: ReadMap, first: int, offset: int) -> FoundRecord | None:
-        """The nearest record that surely is one and begins at or before ``offset``."""
+        """The nearest certain record that begins at or before ``offset``."""
         position = offset - first
         least = max(0, position - self._max_record)
         before = position + _MAGIC_AT + len(_MAGICS[0])
@@ -140,7 +140,7 @@ class RecordFinder:
         return unit is not None and unit[:2] == (found.start, found.size)
 
     def _at(self, file: ReadMap, first: int, position: int) -> FoundRecord | None:
-        """The whole record that begins here and says so itself."""
+        """The whole record that begins here and holds its own offset."""
         limit = min(file.length, self._end - first)
         check = check_record(file.view, position, limit)
         if check.kind is not CheckKind.MESSAGE:
@@ -162,7 +162,7 @@ class RecordFinder:
         return self._ends[-1] if self._ends else -1
 
     def _walked(self, file: ReadMap, first: int, offset: int) -> FoundRecord | None:
-        """The same by following records from the last place that is known."""
+        """The same by following records from the last known offset."""
         if not self._stretch.start <= offset < self._known_end():
             walk = self._walk(self._known if first <= self._known <= offset else first)
             while (stretch := walk.next()) is not None and walk.position <= offset:
@@ -200,8 +200,8 @@ class RecordFinder:
 
 
 def _is_lost(message: MessageExt) -> bool:
-    """Whether this is not what was stored here: replaced, or a damaged head that tells of no body,
-    where RocketMQ looks at no checksum."""
+    """Whether this is not what was stored here: a tombstone, or a damaged head without a body, for
+    which RocketMQ checks no checksum."""
     if not message.stored_body and message.body_crc:
         return True
     return is_replaced(message.sys_flag, message.stored_body)

@@ -319,7 +319,7 @@ class RecordReader:
     def _unusual(
         self, record: bytes, offset: int, key: QueueKey, queue_offset: int
     ) -> MessageExt | None:
-        """The same for version 2, IPv6 hosts and light queues, or for a record that is wrong."""
+        """The same for version 2, IPv6 hosts and LMQs, or for a record that is wrong."""
         try:
             message = decode_record(record, 0, len(record))
         except RecordError:

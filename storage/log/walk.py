@@ -30,7 +30,7 @@ _MAGICS: Final = tuple(
 
 
 class StretchKind(Enum):
-    """What a stretch of the log is."""
+    """The kind of a stretch of the log."""
 
     RECORDS = auto()
     DAMAGED = auto()  # one record of known length that fails a check; whole records follow

@@ -12,7 +12,7 @@ def crc32_ways(data: bytes | memoryview, /) -> list[int]:
 def scan_plain(
     buffer: memoryview, position: int, limit: int, most: int, check_crc: bool, /
 ) -> tuple[bytes, int]:
-    """Sizes (int64) of plain records one behind the other, and where they end; see
+    """Sizes (int64) of plain records one after the other, and where they end; see
     storage.format.check."""
 
 def read_columns(
@@ -211,7 +211,7 @@ class Appending:
 
     def use_words(self, words: memoryview, /) -> None: ...
     def end(self) -> None:
-        """Let go of the page, of all maps and of what guard() was given: nothing is put."""
+        """Release the shared state, of all maps and of what guard() was given: nothing is put."""
     def use_log(
         self,
         mapped: Any,

@@ -1,8 +1,8 @@
 """Whether the units of all queues cover a part of the log without gaps.
 
-Every record has a unit in its queue (prepared and rolled back ones apart, which RocketMQ 4.9 does
-not write), so the units, sorted by place, tile the log: each begins where the one before ends, up
-to the blank record at a file's end. That is told from 20 bytes a message, without touching the log.
+Every record has a unit in its queue (except prepared and rolled back ones, for which RocketMQ 4.9
+writes none). So the units, sorted by log offset, tile the log: each begins where the one before
+ends, up to the blank record at a file's end. This check reads 20 bytes a message, and not the log.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
 
 
 def _first_at(tail: QueueTail, commitlog_offset: int) -> int:
-    """Number of the first unit whose record begins at or behind an offset."""
+    """Number of the first unit whose record begins at or after an offset."""
     low = tail.row.offsets()[0] // CQ_STORE_UNIT_SIZE if tail.row.offsets() else 0
     high = tail.next_offset
     while low < high:

@@ -1,8 +1,8 @@
 """Deleting the consume queues of a topic (DefaultMessageStore.cleanUnusedTopic).
 
-The files of its queues go and the folders of the queues with them; the topic's own folder and all
+The files of its queues and the folders of the queues are removed; the topic's own folder and all
 records stay, as a real broker leaves them. Maps of these files in other processes would outlive
-them, so nobody else may have the store open for writing meanwhile.
+them, so no other process may have the store open for writing meanwhile.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
 
     The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
     afterwards. On the device when this returns. A death in between deletes nothing: the next writer
-    makes all units again, as long as nothing notes that they were deleted. Raises
-    StoreNotWritableError.
+    makes all units again, as long as the deletion is not noted. Raises StoreNotWritableError.
     """
     fs = fs or FileSystem()
     root = view.root
@@ -37,7 +36,7 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
         distrust_shared_state(fs, root)
         queues = _queue_folders(root / CONSUMEQUEUE / topic)
         for folder in [*queues, *_queue_folders(root / CONSUMEQUEUE_EXT / topic)]:
-            # The last one first: what is left is a queue that lacks its end, and that is mended.
+            # The last one first: a death leaves a queue that lacks its end, which recovery repairs.
             for path in sorted(folder.iterdir(), reverse=True):
                 fs.unlink(path)
             folder.rmdir()

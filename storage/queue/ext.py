@@ -27,13 +27,13 @@ class ConsumeQueueExt:
         self._rows: dict[tuple[str, int], ReadOnlyFiles | None] = {}
 
     def tags_code(self, topic: str, queue_id: int, address: int) -> int | None:
-        """Give the hash behind an address; None if there is none, so that the message passes the
+        """Give the hash at an address; None if there is none, so that the message passes the
         filter (ConsumeQueue.getExt, DefaultMessageStore.getMessage)."""
         unit = self.unit(topic, queue_id, address)
         return None if unit is None else unit.tags_code
 
     def unit(self, topic: str, queue_id: int, address: int) -> ExtUnit | None:
-        """Give the whole ext unit behind an address, None if there is none."""
+        """Give the whole ext unit at an address, None if there is none."""
         row = self._row(topic, queue_id)
         if row is None:
             return None

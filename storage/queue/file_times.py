@@ -1,10 +1,10 @@
 """When the files of a queue were last modified, for the search by time.
 
-A full file is not written any more, so its time is asked for again only now and then: a question
-would cost more the more files there are. All of them are asked for when a file has come or gone.
-The folder's own time tells that; beside rmqctl's writers it is not asked, as they tell of what they
-delete, and a file that is not known yet begins behind the known ones. The last file's time decides
-nothing: what no other file is for is looked for there.
+A full file is not written any more, so its time is read again only now and then: otherwise a search
+would cost more the more files there are. The times of all files are read when a file was added or
+deleted. The folder's own time shows that. Where rmqctl's writers have the store it is not read:
+they report deletions, and a new file begins after the known ones. The last file's time decides
+nothing: a time that no other file covers is searched for in the last one.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ class FileTimes:
     def __init__(self, row: ReadOnlyFiles, clock: Callable[[], float] = monotonic) -> None:
         self._row = row
         self._clock = clock  # seconds
-        # The row's files as listed, the folder's time, until when that is enough; of each file its
+        # The row's files as listed, the folder's time, until when that is valid; of each file its
         # first queue offset, and the latest time of it and those before it, which rises, so that
         # it can be searched by halves.
         self._known: tuple[list[int], int, float, list[int], list[int]] = ([], -1, 0.0, [], [])
 
     def segment(self, timestamp: int, end: int, *, is_told: bool = False) -> tuple[int, int] | None:
-        """The units that RocketMQ looks for a time (ms) in, of those before ``end``.
+        """The units in which RocketMQ searches for a time (ms), of those before ``end``.
 
         They lie in the first file that was modified then or later, else the last one: its first
         queue offset, and where it ends. None if no file begins before ``end``. What is known of
-        full files may be a second old. ``is_told``: files that are deleted are told of by the
-        bounds' generation.
+        full files may be a second old. ``is_told``: the bounds' generation reports deleted files.
         """
         starts, latest = self._look(end if is_told else None)
         count = bisect_left(starts, end)
@@ -81,7 +80,7 @@ class FileTimes:
         times = self._times(listed)
         starts = [first for first, _ in times]
         latest = list(accumulate((modified for _, modified in times), max))
-        # A change in the same tick of the system's clock would not be told.
+        # A change in the same tick of the system's clock would not be noticed.
         folder = -1 if time_ns() - changed < _TICK_NS else changed
         self._known = listed, folder, now + _LOOK_SECONDS, starts, latest
         return starts, latest

@@ -13,7 +13,7 @@ from storage.log.record_reader import QueueKey
 from .file_times import FileTimes
 from .tail_reader import TailReader
 
-_new: Final = tuple.__new__  # what a NamedTuple's own does, at half the price
+_new: Final = tuple.__new__  # what a NamedTuple's own __new__ does, in half the time
 
 if TYPE_CHECKING:
     from storage.coordination.shared_state import SharedState
@@ -36,7 +36,7 @@ class QueueReader:
     """Reads the units of one queue. Thread-safe.
 
     ``scan`` is given where units may have been rebuilt in memory instead of lying in the files,
-    ``shared`` where it is a writer of the store that reads: its end is followed then.
+    ``shared`` where the reader is a writer of the store: its end is followed then.
     """
 
     __slots__ = (
@@ -66,9 +66,9 @@ class QueueReader:
         self._scan = scan
         self._shared = shared
         self.followed: TailReader | None = None
-        """What reads a few messages at the end, once there was one."""
+        """Reads a few messages at the end; None before the first such read."""
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
-        # (files generation, log min, min offset): where retention has left the queue
+        # (files generation, log min, min offset): the queue's begin after retention
         self._first_message: tuple[int, int, int] | None = None
 
     @property
@@ -91,7 +91,7 @@ class QueueReader:
     def follow(
         self, bounds: QueueBounds, log: ReadOnlyFiles, max_count: int, max_bytes: int
     ) -> None:
-        """Have :attr:`followed` read what comes behind the end; the two are its limits."""
+        """Make :attr:`followed` read what comes after the end; the two are its limits."""
         shared, known = self._shared, self.followed
         if shared is not None and (known is None or not known.holds(bounds.max_offset)):
             slot = shared.slot(self.key.topic, self.key.queue_id)
@@ -152,9 +152,9 @@ class QueueReader:
         return unit
 
     def after_gap(self, queue_offset: int) -> int:
-        """Where to go on when the units at ``queue_offset`` are missing: the next file that there
-        is, or the next rebuilt unit (ConsumeQueue.rollNextFile, which goes from number to number,
-        for hours where the last file claims to be far behind the others)."""
+        """Where to go on when the units at ``queue_offset`` are missing: the next existing file, or
+        the next rebuilt unit (ConsumeQueue.rollNextFile, which goes from number to number, for
+        hours where the last file's name is far ahead of the others)."""
         scan = self._scan
         if scan is not None:
             key = self.key
@@ -168,11 +168,11 @@ class QueueReader:
         return files[following] // CQ_STORE_UNIT_SIZE if following < len(files) else rolled
 
     def segment(self, timestamp: int, max_offset: int) -> tuple[int, int] | None:
-        """First and end offset of the units below ``max_offset`` that the time search looks at:
-        those of one file (see FileTimes.segment), None if there are none.
+        """First and end offset of the units below ``max_offset`` that the time search reads: those
+        of one file (see FileTimes.segment), None if there are none.
 
         Rebuilt units count as part of the file that lacks them, just written. Where all units lie
-        in one file, nobody needs to know when it was written.
+        in one file, its time is not needed.
         """
         scan, key = self._scan, self.key
         known = self._row.offsets()
@@ -183,8 +183,8 @@ class QueueReader:
         rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
         if rebuilt is None:
             return self._file_times.segment(timestamp, max_offset, is_told=scan is None)
-        # Files that begin behind the first rebuilt unit hold none that count; the one in which it
-        # would stand is searched with it: when that was written says nothing of it.
+        # Files that begin after the first rebuilt unit hold none that count. The file that would
+        # contain that unit is searched with it, whatever the file's time is.
         files = [file for file in self._file_times.now() if file[0] < rebuilt]
         shared = bool(files) and rebuilt < files[-1][0] + self._units_per_file
         files.append((files.pop()[0] if shared else rebuilt, _JUST_NOW))
@@ -199,7 +199,7 @@ class QueueReader:
     def _find_first(self, log_min: int, max_offset: int) -> int:
         """First unit whose record is still in the log; ``max_offset`` if there is none.
 
-        ConsumeQueue.correctMinOffset looks at the first file only and then keeps the old value;
+        ConsumeQueue.correctMinOffset reads the first file only and then keeps the old value;
         like 5.x this gives an empty range when every message has been deleted.
         """
         files = self._row.relist()

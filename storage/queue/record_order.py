@@ -1,7 +1,7 @@
-"""In which order the records of one queue count, where some of them claim wrong queue offsets.
+"""The order in which the records of one queue count, where some have wrong queue offsets.
 
-Readers that make up for units that the files lack, recovery, and the rebuilding of queues ask this,
-so all three find the same.
+Used by readers that rebuild missing units, by recovery, and by the rebuilding of queues, so that
+all three find the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, MOST_LO
 
 _MOST_WAITING: Final = 1024
 _FIRST_AT_MOST: Final = 1 << 40
-"""A queue of which nothing is known may begin anywhere; beyond this, only two in a row say so."""
+"""A queue of which nothing is known may begin anywhere up to this; beyond, two in a row prove
+it."""
 
 
 class OffsetRun(NamedTuple):
@@ -25,23 +26,23 @@ class OffsetRun(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Queue offset behind the last one."""
+        """The queue offset after the last unit."""
         return self.first + len(self.units) // CQ_STORE_UNIT_SIZE
 
 
 class QueueOrder:
     """Takes the units of a queue in log order and gives those that count, ascending.
 
-    Each goes on where the one before ended, or leaves a gap: messages that the log has lost. Two in
-    a row prove a gap. A single one behind a gap is kept waiting: if the queue goes on in front of
-    it, it came from a damaged record.
+    Each one continues the one before, or leaves a gap: messages that the log has lost. Two in a row
+    prove a gap. A single one after a gap is kept waiting: if a later record continues the queue
+    before it, it came from a damaged record.
     """
 
     __slots__ = ("_waiting", "end")
 
     def __init__(self, end: int | None = None) -> None:
         self.end = end
-        """Queue offset behind the last unit that was given, or that was there before; None before
+        """Queue offset after the last returned unit, or the last existing one; None before
         the first of a queue that may begin anywhere."""
         self._waiting: list[OffsetRun] = []
 
@@ -72,11 +73,11 @@ class QueueOrder:
         return self.rest() if len(waiting) > _MOST_WAITING else ()
 
     def rest(self) -> Sequence[OffsetRun]:
-        """What was kept waiting to the end."""
+        """The units that were kept waiting to the end."""
         return self._let_in(None)
 
     def _let_in(self, before: int | None) -> list[OffsetRun]:
-        """Give those that waited and can be true, in front of a queue offset."""
+        """Give the waiting units that can be true, before a queue offset."""
         waiting, self._waiting = self._waiting, []
         given = []
         for piece in waiting:

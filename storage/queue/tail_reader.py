@@ -1,8 +1,8 @@
-"""A queue whose end is read again and again, as by whoever waits for its next message.
+"""A queue whose end is read again and again, as by a consumer that waits for its next message.
 
-What such a read would ask anew each time is remembered: where the queue begins, its newest file,
-its word of the shared page. A message after a while finds all caches cold, and its reader waits for
-each step. So a few messages at the end of a queue are read in one go; all else is left to
+The facts that such a read needs are remembered: where the queue begins, its newest file, its word
+of the shared state. A message after a pause finds all caches cold, and its reader waits for each
+step. So a few messages at the end of a queue are read in one go. Everything else is left to
 :class:`MessageReader`, which has the queue followed.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.log.record_reader import QueueKey
 
 _MOST: Final = 8
-"""Messages; more of them are worth the steps, and may be too large for one answer."""
+"""Messages; for more of them the separate steps do not matter, and they may exceed one answer."""
 _FOUND: Final = GetMessageStatus.FOUND
 _GENERATION: Final = Word.FILES_GENERATION
 _LONG: Final = Struct(">q")
@@ -31,7 +31,7 @@ _new: Final = tuple.__new__
 
 
 class TailReader:
-    """Reads what has come at the end of one queue, as long as no file has been deleted."""
+    """Reads new messages at the end of one queue, as long as no file has been deleted."""
 
     __slots__ = (
         "_first",
@@ -57,7 +57,7 @@ class TailReader:
         max_count: int,
         max_bytes: int,
     ) -> None:
-        """Follow the queue of a slot of the page, which has messages."""
+        """Follow the queue of a slot of the shared state, which has messages."""
         self._key = key
         self._row = row
         self._log = log
@@ -71,13 +71,14 @@ class TailReader:
         self._first = last - last % (row.file_size // CQ_STORE_UNIT_SIZE)
 
     def holds(self, offset: int) -> bool:
-        """Whether what is remembered is of use for messages from an offset on."""
+        """Whether the remembered facts are of use for messages from an offset on."""
         within = (offset - self._first) * CQ_STORE_UNIT_SIZE
         same = bool(self._shared.words[_GENERATION] == self._generation)
         return same and 0 <= within < self._row.file_size
 
     def read(self, offset: int, max_msg_nums: int) -> GetMessageResult | None:
-        """Give what MessageReader.get_message would, without a filter; None: it has to be asked."""
+        """Give what MessageReader.get_message would, without a filter; None: that must be
+        called."""
         key, words, compiled = self._key, self._shared.words, native.compiled
         end = words[self._word]
         count = end - offset

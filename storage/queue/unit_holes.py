@@ -1,9 +1,9 @@
 """Units that a power loss took out of the middle of a queue.
 
 The device may have written some pages of a queue and not others, in any order, so a queue whose
-store was not closed cleanly may have zeros in front of whole units. Only the units of records that
-the checkpoint vouches for are surely there. A reader has the rest of such a queue from the log, as
-recovery has (ConsumeQueue.recover counts up to the first hole).
+store was not closed cleanly may have zeros before whole units. Only the units of records that the
+checkpoint covers are surely there. A reader takes the rest of such a queue from the log, as
+recovery does (ConsumeQueue.recover counts up to the first hole).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 SECTOR: Final = 512
 """Bytes that a device writes whole or not at all; pages are multiples of it."""
 _FEW: Final = 20_000
-"""Units up to this number are looked at without NumPy, whose import takes longer than that."""
+"""Units up to this number are read without NumPy, whose import takes longer than that."""
 
 
 def cut_at_hole(tail: QueueTail, vouched: int) -> None:
-    """Count only the units of a queue that its files surely hold one behind the other.
+    """Count only the units of a queue that its files surely hold one after the other.
 
     ``vouched`` is the log offset up to which the device surely has all units.
     """
     surely = _vouched_units(tail, vouched)
     end = _first_hole(tail, surely, vouched)
-    # The sector behind the last unit may be lost: then a part of that unit is lost with it.
+    # The sector after the last unit may be lost: then a part of that unit is lost with it.
     torn = end > surely and may_be_torn((end - 1) * CQ_STORE_UNIT_SIZE % tail.row.file_size)
     tail.cut_to(end - 1 if torn else end, end)
 
@@ -41,9 +41,9 @@ def may_be_torn(position: int) -> bool:
 
 
 def _vouched_units(tail: QueueTail, vouched: int) -> int:
-    """Queue offset behind units that are vouched for, as a bisection finds it.
+    """Queue offset after the units that the checkpoint covers, by a bisection.
 
-    A hole never counts as one, so it may end before the last of them, never behind.
+    A hole never counts as one, so the result may lie before the last of them, never after.
     """
     files = tail.row.offsets()
     low = files[0] // CQ_STORE_UNIT_SIZE if files else 0
@@ -64,7 +64,7 @@ def _is_vouched(offset: int, size: int, vouched: int) -> bool:
 def _first_hole(tail: QueueTail, start: int, vouched: int) -> int:
     """Queue offset of the first hole from ``start`` on, the queue's end if there is none.
 
-    What lies in front of a unit that is vouched for is no hole of a power loss. Files that are
+    A gap before a unit that the checkpoint covers is no hole of a power loss. Files that are
     missing are passed.
     """
     row = tail.row
@@ -87,7 +87,8 @@ def _first_hole(tail: QueueTail, start: int, vouched: int) -> int:
 
 
 def _look(data: bytes, vouched: int) -> tuple[int | None, bool]:
-    """The first hole among units behind which none is vouched for, and whether any is."""
+    """The first hole among units after which the checkpoint covers none, and whether it covers
+    any."""
     if len(data) // CQ_STORE_UNIT_SIZE > _FEW:
         return _look_at_many(data, vouched)
     hole: int | None = None

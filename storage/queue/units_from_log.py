@@ -1,7 +1,7 @@
 """Units that a store's queue files lack, rebuilt from the log in memory.
 
-RocketMQ's recovery writes them into the files before it serves; a reader that may not write keeps
-them beside the files, so that it gives the same answers.
+RocketMQ's recovery writes them into the files before the broker serves; a reader that may not write
+keeps them in memory, so that it gives the same answers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RebuiltUnits:
             self._put(key, piece)
 
     def finish(self) -> None:
-        """There are no more records."""
+        """End the filling: there are no more records."""
         for key, order in self._orders.items():
             for piece in order.rest():
                 self._put(key, piece)
@@ -46,7 +46,7 @@ class RebuiltUnits:
             runs.append((piece.first, bytearray(piece.units)))
 
     def queues(self) -> list[tuple[str, int]]:
-        """Queues that have any such units."""
+        """Queues that have rebuilt units."""
         return list(self._runs)
 
     def first_offset(self, topic: str, queue_id: int) -> int | None:
@@ -55,7 +55,7 @@ class RebuiltUnits:
         return runs[0][0] if runs else None
 
     def next_offset(self, topic: str, queue_id: int) -> int:
-        """Queue offset behind the last rebuilt unit, 0 if there is none."""
+        """Queue offset after the last rebuilt unit, 0 if there is none."""
         runs = self._runs.get((topic, queue_id))
         return _end_of(runs[-1]) if runs else 0
 
@@ -68,7 +68,7 @@ class RebuiltUnits:
         return b""
 
     def next_run(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
-        """Where the first run behind ``queue_offset`` begins, None if there is none."""
+        """Where the first run after ``queue_offset`` begins, None if there is none."""
         for start, _ in self._runs.get((topic, queue_id), ()):
             if start > queue_offset:
                 return start

@@ -1,7 +1,8 @@
-"""Writing consume queues: rows of 20-byte units, one row for each (topic, queue).
+"""Writing consume queues: files of 20-byte units, one series for each (topic, queue).
 
-A file of units is created with its first unit already in it: Java takes an all-zero file behind a
-full one for one bogus unit (FORMAT.md, "Consume queue"). Units are written under the gate only.
+A file of units is created with its first unit already in it: Java takes an all-zero file after a
+full one for one bogus unit (FORMAT.md, "Consume queue"). Units are written under the write lock
+only.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _COPY_LIMIT: Final = 4096
 
 
 class ConsumeQueueTable:
-    """All consume queues of a store, opened when first written; guarded by the gate."""
+    """All consume queues of a store, opened when first written; guarded by the write lock."""
 
     def __init__(self, fs: FileSystem, root: Path, config: StoreConfig) -> None:
         self._fs = fs
@@ -38,7 +39,7 @@ class ConsumeQueueTable:
         self._file_size = config.mapped_file_size_consume_queue
         self._second_names = KeptLinks(fs, root)
         self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
-        """The queues written lately, by (topic, queue id)."""
+        """The most recently written queues, by (topic, queue id)."""
 
     def files(self, topic: str, queue_id: int) -> MappedFileQueue:
         """The files of one queue, whether there are any or not."""
@@ -60,7 +61,7 @@ class ConsumeQueueTable:
         return found
 
     def get_ready(self, queues: Sequence[tuple[str, int]], firsts: Sequence[int]) -> None:
-        """Open the file of each queue's next unit ``first``; where it is still to be made, look
+        """Open the file of each queue's next unit ``first``; where the file must be made, check
         whether it can be. Raises StoreNotWritableError."""
         size, opened = self._file_size, self.opened
         for queue, first in zip(queues, firsts, strict=True):

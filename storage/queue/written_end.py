@@ -33,7 +33,7 @@ class QueueTail:
             self.hole = hole
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
-        """One unit of the files, zeros where there is none."""
+        """One unit of the files, zeros where it is missing."""
         position = queue_offset * CQ_STORE_UNIT_SIZE
         within = position % self.row.file_size
         file = self.row.look(position - within) if queue_offset >= 0 else None
@@ -52,9 +52,9 @@ def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
 
 
 def written_units(row: ReadOnlyFiles) -> int:
-    """Queue offset behind the last written unit, 0 for a queue without one (ConsumeQueue.recover).
+    """Queue offset after the last written unit, 0 for a queue without one (ConsumeQueue.recover).
 
-    An all-zero file behind another is passed over: Java takes its first unit for a message.
+    An all-zero file after another is skipped: Java takes its first unit for a message.
     """
     units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
     for first in reversed(row.relist()):

@@ -1,4 +1,4 @@
-"""Reading messages by offset, key and time, and the bounds of a store that no process keeps.
+"""Reading messages by offset, key and time; the bounds of a store without a shared state.
 
 See docs/internals/read.md.
 """

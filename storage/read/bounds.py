@@ -1,8 +1,8 @@
-"""Where the readable part of a store ends: the question that every reader asks first.
+"""Where the readable part of a store ends. Every reader needs this first.
 
-Files have their full length from creation, so their size says nothing. Two sources answer:
+Files have their full length from creation, so their size says nothing. There are two sources:
 
-* ``storage.coordination.shared_state.SharedStateBounds``: the shared page of a store that rmqctl
+* ``storage.coordination.shared_state.SharedStateBounds``: the shared state of a store that rmqctl
   processes write;
 * ``storage.read.scan_bounds.ScanBounds``: any other store (a foreign one, a copy, a
   read-only mount, one whose Java broker runs or died): the end is found as RocketMQ's recovery
@@ -17,27 +17,27 @@ from typing import Protocol
 class Bounds(Protocol):
     """Ends of the log and of the queues. No method takes a lock of the store or writes anything.
 
-    Values grow while writers append. A reader that asks for a queue's end first, and for the log's
-    end after it, sees every unit's record whole.
+    Values grow while writers append. A reader that reads a queue's end first, and the log's end
+    after it, sees every unit's record whole.
     """
 
     def log_end(self) -> int:
-        """Commit log offset behind the last whole record."""
+        """Commit log offset after the last whole record."""
         ...
 
     def finished_to(self) -> int:
-        """Where the log will end when somebody opens it for writing: behind its end if a dead
-        writer has stored all records of a batch, and has not told of them."""
+        """The log's end after the next opening for writing: larger than its end if a dead writer
+        has stored all records of a batch, and has not finished the batch."""
         ...
 
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset; the keys of later ones
-        are still to be put there, and are found in the log (``pending_keys``). Asked for before
-        the index files are looked at."""
+        are still to be put there, and are found in the log (``pending_keys``). To be read before
+        the index files."""
         ...
 
     def index_is_whole(self) -> bool:
-        """Whether the index files have these keys for sure: not after a power loss, until a writer
+        """Whether the index files surely have these keys: not after a power loss, until a writer
         has recovered the store."""
         ...
 
@@ -54,5 +54,5 @@ class Bounds(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what the bounds hold."""
+        """Release the resources of the bounds."""
         ...

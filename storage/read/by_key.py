@@ -25,7 +25,7 @@ _new: Final = tuple.__new__
 
 
 class KeyReader:
-    """Looks for keys in the index files of one store, and behind them in its log. Thread-safe."""
+    """Searches for keys in the index files of one store, and then in its log. Thread-safe."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class KeyReader:
         """Find the newest ``max_num`` messages of a topic with a key, oldest first.
 
         Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits
-        that can not be read are left out.
+        that cannot be read are left out.
         """
         if self._follow_slots and native.compiled is not None:
             usual = self._usual(topic, key, max_num, begin, end)
@@ -72,13 +72,14 @@ class KeyReader:
     def _usual(
         self, topic: str, key: str, max_num: int, begin: int, end: int
     ) -> QueryMessageResult | None:
-        """The same in one compiled step where nothing has to be opened and all records are usual.
+        """The same in one compiled step where no file must be opened and all records are common
+        ones.
 
-        That is so while rmqctl's writers have the store, all keys are in files that are mapped,
-        and so are the log's; else None.
+        That holds while rmqctl's writers have the store, all keys are in mapped files, and the
+        log's files are mapped; else None.
         """
         index, log, compiled = self.index, self._log, native.compiled
-        files = index.files  # before it is asked whether there are older ones
+        files = index.files  # before older ones are listed
         if compiled is None or self._pending is None or index.older:
             return None
         keys_from = self._bounds.keys_from()  # first, as below
@@ -109,7 +110,8 @@ class KeyReader:
     def offsets(
         self, topic: str, key: str, max_num: int, begin: int, end: int, *, capped: bool = True
     ) -> tuple[QueryOffsetResult, int]:
-        """Where the records of these messages may lie, newest first; the log's end at that time.
+        """Where the records of these messages may lie, newest first; and the log's end at that
+        time.
 
         ``capped``: a broker's own limit holds, too.
         """
@@ -118,7 +120,7 @@ class KeyReader:
             log_end = bounds.log_end()
             most = min(max_num, self.index.max_hits) if capped else max_num
             return self._unsure.query(topic, key, most, begin, end, log_end), log_end
-        # In this order: what is put into the index from now on is in the log below this end.
+        # In this order: keys put into the index from now on are of records below this end.
         keys_from = None if pending is None else bounds.keys_from()
         log_end = bounds.log_end()
         hits = NO_HITS
@@ -131,7 +133,7 @@ class KeyReader:
 
 
 def carries_key(message: MessageExt, topic: str, key: str) -> bool:
-    """Tell whether a hit really is the topic's and has the key, as UNIQ_KEY or among its KEYS."""
+    """Tell whether a hit really is of the topic and has the key, as UNIQ_KEY or in its KEYS."""
     if message.topic != topic:
         return False
     return key == message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or (

@@ -22,11 +22,11 @@ _PLACE_AND_SIZE: Final = Struct(">qi")
 _MISSING: Final = (0, 0, 0)
 _FOREVER: Final = 1 << 62
 _LOOK_ASIDE: Final = 1000
-"""Neighbours that are asked when a message's time can not be read."""
+"""Neighbours that are tried when a message's time cannot be read."""
 
 
 class Boundary(StrEnum):
-    """Which message answers for a time that no message was stored at exactly."""
+    """The message for a time at which none was stored."""
 
     NEAREST49 = "nearest49"
     """The nearest one, as 4.9 finds it (ConsumeQueue.getOffsetInQueueByTime); see TimeSearch."""
@@ -54,9 +54,9 @@ class TimeSearch:
         """Give the queue offset for ``timestamp``.
 
         NEAREST49 picks one queue file by the files' modification times and bisects only that:
-        messages of other files are never considered, of several with the same time any may be
-        found, after the last message it gives that one (max - 1), for an empty queue, and when a
-        record it meets can not be read, 0.
+        messages of other files are never considered; of several with the same time any may be
+        found. After the last message it gives that one (max - 1). For an empty queue, and when a
+        record on its path cannot be read, it gives 0.
         """
         if boundary is Boundary.NEAREST49:
             return self._nearest(queue, bounds, log_min, timestamp)
@@ -118,7 +118,7 @@ class TimeSearch:
         return end, None
 
     def _skip_unreadable(self, queue: QueueReader, offset: int, end: int) -> int:
-        """Pass messages that can not be read, but never to the end of the queue."""
+        """Skip messages that cannot be read, but never to the end of the queue."""
         at, found = self._readable_from(queue, offset, end)
         return offset if found is None else at
 
@@ -126,7 +126,7 @@ class TimeSearch:
 def _places(
     queue: QueueReader, first: int, units: memoryview | None
 ) -> Callable[[int], tuple[int, int]]:
-    """Place and size of the message number n behind ``first``; ``units`` begin there, if given."""
+    """Log offset and size of message n from ``first`` on; ``units`` begin there, if given."""
     if units is None:
         return lambda number: (queue.unit(first + number) or _MISSING)[:2]
     return lambda number: _PLACE_AND_SIZE.unpack_from(units, number * CQ_STORE_UNIT_SIZE)
@@ -142,7 +142,7 @@ def halve(
 ) -> int | None:
     """Number of the message among ``low`` .. ``high`` that is nearest to a time.
 
-    -1 if there is none, None if a record that it meets can not be read. The pure form of ``halve``
+    -1 if there is none, None if a record on its path cannot be read. The pure form of ``halve``
     of storage/native/reading/time_search.c.
     """
     left = right = -1

@@ -1,7 +1,7 @@
 """Reading a run of messages from a queue: the rules of DefaultMessageStore.getMessage (4.9).
 
-They decide what a consumer sees at the edges: before the first message, behind the last one, where
-a file is missing, where retention has been, and how much one answer holds.
+They decide what a consumer gets at the edges: before the first message, after the last one, where a
+file is missing, where retention has deleted, and how much one answer holds.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ class MessageReader:
         """Read up to ``max_msg_nums`` messages from ``offset`` on.
 
         And as many again, and again, as long as that is what further reads would answer, up to
-        ``pulls`` of them; what more than messages of usual records it takes is left to those.
+        ``pulls`` of them; where that takes more than messages of common records, it is left to
+        those reads.
 
-        A read ends at the end of a queue file, after the store's limits of messages and bytes
-        (the first message always fits), and with a filter after some hundred units. RocketMQ's
-        smaller limits for messages that lie far behind in the log do not apply here. A record
-        that contradicts its unit is left out, as if it were being removed.
+        A read ends at the end of a queue file, at the store's limits of messages and bytes (the
+        first message always fits), and with a filter after some hundred units. RocketMQ's smaller
+        limits for messages that lie far back in the log do not apply here. A record that
+        contradicts its unit is left out, as if it were being removed.
         """
         if not bounds.min_offset <= offset < bounds.max_offset:
             return status_outside(bounds, offset)
@@ -62,7 +63,7 @@ class MessageReader:
         key = queue.key
         messages: list[MessageExt] = []
         total = 0
-        if tags is None and limit > 0:  # the usual case: nothing but plain records
+        if tags is None and limit > 0:  # the common case: only plain records
             view = queue.unit_view(offset, min(limit, bounds.max_offset - offset))
             if view is not None:
                 messages, total = self._records.read_run(view, key, offset, limit, byte_limit)
@@ -124,7 +125,7 @@ class MessageReader:
         limit: int,
         pulls: int,
     ) -> tuple[int, int]:
-        """Add what further reads would answer; gives where the next one begins, and all bytes."""
+        """Add the answers of further reads; gives where the next one begins, and all bytes."""
         view = None
         if offset < bounds.max_offset:
             view = queue.unit_view(offset, min(limit * pulls, bounds.max_offset - offset))
@@ -150,9 +151,9 @@ class MessageReader:
         return tags.matches(code)
 
     def _after_missing_file(self, place: int) -> int:
-        """Where the next log file begins if the one of ``place`` is gone, else -1.
+        """Where the next log file begins if the one that holds ``place`` is deleted, else -1.
 
-        Units of a deleted file are passed over without looking at each (CommitLog.rollNextFile).
+        Units of a deleted file are skipped without reading each (CommitLog.rollNextFile).
         """
         size = self._log.file_size
         first = place - place % size
@@ -160,7 +161,7 @@ class MessageReader:
 
 
 def status_outside(bounds: QueueBounds, offset: int) -> GetMessageResult:
-    """Answer for an offset at which the queue holds no message."""
+    """The answer for an offset at which the queue holds no message."""
     min_offset, max_offset = bounds
     if max_offset == 0:
         status, following = GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0
@@ -174,5 +175,5 @@ def status_outside(bounds: QueueBounds, offset: int) -> GetMessageResult:
 
 
 def no_such_queue() -> GetMessageResult:
-    """Answer for what can not be a queue: a negative id, or a name that can be no folder."""
+    """The answer for an impossible queue: a negative id, or a name that can be no folder."""
     return GetMessageResult(GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])

@@ -1,9 +1,9 @@
-"""Telling a log that ends from one whose last files are not where they are looked for.
+"""Distinguishing a log that ends from one whose last files are missing from its folder.
 
-A record is stored before its unit is, so whatever exit there was: where queues hold units of
-places for which there is no log file, the files are lost, or lie in other folders, where RocketMQ's
-``storePathCommitLog`` puts them. Whoever took the log's end for the store's end then would cut all
-these units off.
+A record is stored before its unit is, after any exit. So where queues hold units of offsets for
+which there is no log file, the files are lost, or lie in other folders, where RocketMQ's
+``storePathCommitLog`` puts them. Taking the log's end for the store's end then would cut off all
+these units.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FARTHEST: Final = 1 << 50
 
 
 class MissingLog(NamedTuple):
-    """A part of the log that units speak of and no file holds, in bytes of the commit log."""
+    """A part of the log that units refer to and no file holds, in bytes of the commit log."""
 
     start: int
     known_end: int
-    """At least so far the log went."""
+    """The log went at least this far."""
 
     def sentence(self) -> str:
-        """Say what is missing, and where it may be."""
+        """A sentence about what is missing, and where it may be."""
         return (
             f"the queues know of messages up to byte {self.known_end} of the log, whose files end "
             f"at byte {self.start}: the others are lost, or in another folder (storePathCommitLog)"
@@ -55,15 +55,15 @@ def missing_log(
 ) -> MissingLog | None:
     """Give what the log lacks according to the newest units of the queues, None if nothing.
 
-    One unit alone may be damaged: it is believed if another one, or the index, says the same, or
-    if there is no log file at all.
+    One unit alone may be damaged: it is believed if another one, or the index, agrees, or if there
+    is no log file at all.
     """
     log = files.log
     log.relist()
     ends = _ends_past(_end_of(log), config, tails)
     if not ends:
         return None
-    present = log.relist()  # a broker beside us may have made the file after the first look
+    present = log.relist()  # a broker beside us may have made the file after the first listing
     start = _end_of(log)
     ends = [end for end in ends if end > start]
     if not ends or (present and len(ends) == 1 and _index_end(files, config) <= start):
@@ -72,9 +72,9 @@ def missing_log(
 
 
 def _ends_past(log_end: int, config: StoreConfig, tails: Iterable[QueueTail]) -> list[int]:
-    """Ends of records behind the log's files, of the last two units of each queue.
+    """Ends of records after the log's files, of the last two units of each queue.
 
-    What no log reaches, and no record is as long as, are a damaged queue's bytes.
+    Offsets that no log reaches, and lengths that no record has, are bytes of a damaged queue.
     """
     longest = config.max_message_size + (64 << 10)
     ends = []
@@ -87,7 +87,7 @@ def _ends_past(log_end: int, config: StoreConfig, tails: Iterable[QueueTail]) ->
 
 
 def _end_of(log: ReadOnlyFiles) -> int:
-    """End of the last file; one without a byte is no file: nothing was ever stored in it."""
+    """End of the last file; an empty file does not count: nothing was ever stored in it."""
     for first in reversed(log.offsets()):
         if log.at(first) is not None:
             return first + log.file_size
@@ -95,7 +95,7 @@ def _end_of(log: ReadOnlyFiles) -> int:
 
 
 def _index_end(files: StoreFiles, config: StoreConfig) -> int:
-    """Log offset of the newest record with a key, -1 if no index file tells."""
+    """Log offset of the newest record with a key, -1 if no index file has one."""
     index = IndexReader(files.root, config)
     headers = [index.header(name) for name in index.names()[-1:]]
     return max((header.end_phy_offset for header in headers if header is not None), default=-1)

@@ -1,4 +1,4 @@
-"""What a read may be told to leave out (org.apache.rocketmq.store.MessageFilter)."""
+"""A filter of messages in a read (org.apache.rocketmq.store.MessageFilter)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class MessageFilter(Protocol):
 
     @property
     def looks_into_messages(self) -> bool:
-        """Whether :meth:`accepts_message` says more than :meth:`matches`."""
+        """Whether :meth:`accepts_message` decides more than :meth:`matches`."""
         ...
 
     def matches(self, tags_code: int) -> bool:

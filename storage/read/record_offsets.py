@@ -1,4 +1,4 @@
-"""Where all records of a part of the log begin, told by the units of the queues alone."""
+"""Where all records of a part of the log begin, from the units of the queues alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _MOST_QUEUES: Final = 64
-"""With more of them, finding out which units lie in the part takes longer than other ways."""
+"""With more of them, finding the units of the part takes longer than other ways."""
 
 
 def record_starts(
@@ -23,8 +23,8 @@ def record_starts(
 ) -> NDArray[np.int64] | None:
     """Commit log offsets where records begin from ``begin`` to ``end``, ascending.
 
-    A record begins at ``begin``, and both lie in one log file. None where the units do not tell:
-    those that are there leave a gap or overlap, or there are too many queues.
+    A record begins at ``begin``, and both lie in one log file. None where the units are not enough:
+    they leave a gap or overlap, or there are too many queues.
     """
     import numpy as np
 
@@ -77,7 +77,7 @@ def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: 
 
 
 def _first_at(view: StoreView, topic: str, queue_id: int, offset: int, low: int, high: int) -> int:
-    """Queue offset of the first unit whose record begins at or behind a log offset."""
+    """Queue offset of the first unit whose record begins at or after a log offset."""
     while low < high:
         middle = (low + high) // 2
         unit = view.unit(topic, queue_id, middle)

@@ -1,15 +1,14 @@
-"""Bounds of a store that nobody keeps a page for: found in its files, as recovery would.
+"""Bounds of a store without a shared state: found in its files, as recovery would.
 
-The end of the log is looked for from the newest unit whose record is whole, so a healthy store of
+The search for the log's end begins at the newest unit whose record is whole, so a healthy store of
 any size is opened by reading the last unit of every queue and a few records. Where a store was not
 closed cleanly (``abort`` is there: its broker runs, or died), the units from the checkpoint on are
 compared with the log: they must tile it without gaps, and a queue counts up to its first hole, as a
 power loss leaves them (``unit_holes``). Records in a gap get their units back in memory
-(``rebuilt``); where these are too many, RecoveryNeededError says so. What the queues hold beyond
-the log's end is not shown; where it tells of log files that are not there, an
-IncompleteStoreWarning says so.
+(``rebuilt``); if these are too many, RecoveryNeededError is raised. Units beyond the log's end are
+not shown; if they refer to log files that are missing, there is an IncompleteStoreWarning.
 
-Later calls look only at what has been added since.
+Later calls read only what has been added since.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ if TYPE_CHECKING:
     from storage.files.read_files import StoreFiles
 
 _MAX_DISTRUSTED: Final = 10_000
-"""Units that may point at nothing whole before the log is read from its start instead."""
+"""Units without a whole record before the log is read from its start instead."""
 _MOST_PENDING: Final = 1 << 13
-"""Records without keys that a reader looks into: what eight writers leave that die together."""
+"""Records without keys that a reader searches: as many as eight writers leave that die together."""
 MOST_REBUILT: Final = 2_000_000
-"""Records that a reader of a store with holes looks into: half a minute, and 40 MB of units."""
+"""Records of a store with holes that a reader searches: half a minute, and 40 MB of units."""
 _NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
 
 
@@ -82,28 +81,28 @@ class ScanBounds:
         self._looked_at = 0
         self._checked_from = 0
         self.lost_behind_end = 0
-        """Messages behind the log's last whole record that queues know of although the store was
-        closed cleanly; known after the first call of any method."""
+        """Messages after the log's last whole record that queues have units of although the store
+        was closed cleanly; known after the first call of any method."""
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
     # -- Bounds -------------------------------------------------------------------------------
 
     def log_end(self) -> int:
-        """Commit log offset behind the last whole record."""
+        """Commit log offset after the last whole record."""
         with self._lock:
             self._known_tails()
             self._follow_log()
             return self._walk.position
 
     def finished_to(self) -> int:
-        """The log's end: nobody tells of more."""
+        """The log's end: there is no other information."""
         return self.log_end()
 
     def keys_from(self) -> int:
         """Where the index files end, if rmqctl's writers left some keys to be put there.
 
-        That is so where they died, and in a copy that was made beside them. It is some thousand
+        That holds where they died, and in a copy that was made during writes. It is some thousand
         records at most: if more lack keys, the index was lost, and readers do not replace it.
         """
         log_end = self.log_end()
@@ -140,15 +139,15 @@ class ScanBounds:
             return max(tail.next_offset, rebuilt)
 
     def file_units(self, topic: str, queue_id: int) -> int:
-        """Queue offset up to which the queue's files hold its units; behind it are rebuilt ones."""
+        """Queue offset up to which the queue's files hold its units; after it are rebuilt ones."""
         tail = self._known_tails().get((topic, queue_id))
         return 0 if tail is None else tail.next_offset
 
     def may_lack(self, topic: str, queue_id: int, end: int) -> bool:
         """Whether a queue may have had messages up to ``end`` whose units are lost.
 
-        Not where it has no room for them, and not where the log behind its last message was held
-        against the queues.
+        False where it has no room for them, and where the log after its last message was compared
+        with the queues.
         """
         found = self.next_offset(topic, queue_id)
         tail = self._known_tails().get((topic, queue_id))
@@ -182,10 +181,10 @@ class ScanBounds:
             return 0
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self._files.budget.drop()
 
-    # -- the first look -----------------------------------------------------------------------
+    # -- the first read -----------------------------------------------------------------------
 
     def _known_tails(self) -> dict[tuple[str, int], QueueTail]:
         if self._tails is None:
@@ -217,7 +216,7 @@ class ScanBounds:
             vouched = self._recovery_start(files)
             start = min(trusted, vouched)
             self._checked_from = vouched
-            # A broker that runs has recovered the store: what its memory holds has no holes.
+            # A running broker has recovered the store: its pages in memory have no holes.
             if not is_java_running(self._files.root):
                 self._may_have_holes = True
                 for tail in tails.values():
@@ -234,7 +233,7 @@ class ScanBounds:
         return gaps_between_units(tails, start, log_end, self._log.file_size)
 
     def _trusted_end(self, tails: list[QueueTail], log_min: int) -> tuple[int, int | None]:
-        """End of the newest record that a unit points to and that is whole, and its begin."""
+        """End of the newest whole record that a unit points to, and its begin."""
         newest = []
         for number, tail in enumerate(tails):
             if tail.next_offset:
@@ -273,7 +272,7 @@ class ScanBounds:
     def _recovery_start(self, files: list[int]) -> int:
         """First byte of the file where RocketMQ's recovery would start after a crash.
 
-        The newest file whose first record is older than what the checkpoint vouches for
+        The newest file whose first record is older than the checkpoint's time
         (CommitLog.recoverAbnormally, isMappedFileMatchedRecover).
         """
         try:
@@ -317,10 +316,10 @@ class ScanBounds:
             if self._may_have_holes and self._looked_at > MOST_REBUILT:
                 raise RecoveryNeededError(self._files.root, MOST_REBUILT)
 
-    # -- later looks --------------------------------------------------------------------------
+    # -- later reads --------------------------------------------------------------------------
 
     def _find_tail(self, topic: str, queue_id: int) -> QueueTail | None:
-        """A queue whose folder came after the first look."""
+        """A queue whose folder was made after the first read."""
         row = self._files.queue(topic, queue_id)
         if row is None or not row.relist():
             return None
@@ -329,7 +328,7 @@ class ScanBounds:
         return tail
 
     def _follow_log(self) -> None:
-        """Take in whole records that were appended since the last look."""
+        """Take in whole records that were appended since the last read."""
         position = self._walk.position % self._log.file_size
         file = self._log.at(self._walk.position - position)
         if file is not None and any(file.map[position : position + 8]):
@@ -337,9 +336,10 @@ class ScanBounds:
                 pass
 
     def _follow_queue(self, tail: QueueTail) -> None:
-        """Take in units that were added since, as far as their records are whole and theirs."""
+        """Take in units that were added since, as far as their records are whole and of the
+        queue."""
         if tail.hole is not None and tail.unit(tail.hole)[1] <= 0:
-            return  # what stands behind a hole counts once somebody has filled it
+            return  # units after a hole count once a writer has filled it
         following = tail.next_offset
         while True:
             offset, size, _ = tail.unit(following)
@@ -359,7 +359,7 @@ class ScanBounds:
 
 
 def _cut(tail: QueueTail, log_end: int) -> int:
-    """Leave out units at the end whose records are not whole before the log's end; how many.
+    """Leave out units at the end whose records are not whole before the log's end; gives how many.
 
     ConsumeQueue.truncateDirtyLogicFiles; a queue must not end with a filler either.
     """

@@ -1,6 +1,6 @@
 """Store times of many records at once, wherever in the log they lie.
 
-For reports that look at one record in a thousand, or at all of them, and want nothing else of them.
+For reports that read one record in a thousand, or all of them, and nothing else of them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _MAGICS: Final = np.array((MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2), np.int32)
 def gather_store_timestamps(
     log: ReadOnlyFiles, places: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Read the store times (ms) of the records at ``places``, which ``sizes`` says how long are.
+    """Read the store times (ms) of the records at ``places``, with the lengths ``sizes``.
 
     -1 where no record of that length begins, or the file is missing. Bodies are not checked. Costs
-    least if places ascend; each touches the pages that its head lies in.
+    least if places ascend; each read touches the pages of the record's head.
     """
     found = np.full(len(places), UNREADABLE, np.int64)
     files = places // log.file_size
@@ -56,7 +56,7 @@ def _in_file(
     file = log.at(first)
     if file is None or file.length < MIN_RECORD_SIZE:
         return found
-    # Nothing is read ahead but where most of what that brings is looked at.
+    # Read-ahead is on only where most of its bytes are used.
     dense = positions[-1] - positions[0] < len(positions) * _DENSE_BYTES
     file.map.madvise(mmap.MADV_NORMAL if dense else mmap.MADV_RANDOM)
     fits = (positions >= 0) & (sizes >= MIN_RECORD_SIZE) & (positions + sizes <= file.length)
@@ -71,5 +71,5 @@ def _in_file(
 
 
 def _every(view: memoryview, kind: str, width: int) -> NDArray[Any]:
-    """The numbers that begin at every single byte. Only to be indexed: copying it is ruinous."""
+    """The numbers that begin at every single byte. Only to be indexed: a copy would be huge."""
     return np.ndarray((len(view) - width + 1,), kind, view, strides=(1,))

@@ -1,4 +1,4 @@
-"""Which messages of a queue a subscription wants, by the hash of their tag.
+"""The messages of a queue that a subscription selects, by the hash of their tag.
 
 The broker's side of tag filtering (org.apache.rocketmq.broker.filter.ExpressionMessageFilter with
 the subscription data of FilterAPI.buildSubscriptionData): only hashes are compared, so messages
@@ -53,12 +53,12 @@ class TagFilter:
         return (tags_code + _SIGN) % _INT - _SIGN in self.codes
 
     def accepts_message(self, message: MessageExt) -> bool:
-        """Take every message whose unit passed: comparing texts is the client's."""
+        """Accept every message whose unit passed: the client compares texts."""
         del message
         return True
 
     def accepts(self, tags: str | None) -> bool:
-        """Tell whether a message with this tag is really wanted (the client's comparison)."""
+        """Tell whether a message with this tag is really selected (the client's comparison)."""
         return tags in self.tags
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Keeping what is whole of the key index after an abnormal exit.
+"""Keeping the whole part of the key index after an abnormal exit.
 
-RocketMQ deletes each index file that its checkpoint does not vouch for and adds the keys again that
+RocketMQ deletes each index file that its checkpoint does not cover and adds the keys again that
 recovery meets; keys of older messages are lost (IndexService.load). But entries are written one
-behind the other into zeroed space, so the whole ones are a prefix, and slots follow from entries:
+after the other into zeroed space, so the whole ones are a prefix, and slots follow from entries:
 the prefix is kept, the slots are made anew, and keys are added from the last kept record on.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class IndexRecovery:
-    """Checks the files that the checkpoint does not vouch for; needs the gate."""
+    """Checks the files that the checkpoint does not cover; needs the write lock."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class IndexRecovery:
         self._log = log
 
     def run(self, vouched_timestamp: int, log_end: int) -> tuple[int, list[str]]:
-        """Mend the files; gives the log offset of the first record that lacks keys, and notes.
+        """Repair the files; gives the log offset of the first record that lacks keys, and notes.
 
         The record that the index ends with may have lost some of its keys, so they go as well;
         they may lie in several files. All records before that one have all their keys.
@@ -136,7 +136,7 @@ class IndexRecovery:
         return whole_entries(data, log_end)
 
     def _holds_more(self, fd: int, count: int) -> bool:
-        """Whether there is anything behind the whole entries."""
+        """Whether there is anything after the whole entries."""
         entries_end = entry_position(self._slots, count + 1)
         return any(
             any(self._fs.read(fd, end - start, start))
@@ -144,9 +144,9 @@ class IndexRecovery:
         )
 
     def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> bool:
-        """Make slots and header say exactly the kept entries, and zero what is behind them.
+        """Make slots and header match exactly the kept entries, and zero the bytes after them.
 
-        False if nobody knows when the first of them was stored.
+        False if the store time of the first of them is unknown.
         """
         import numpy as np
 

@@ -1,9 +1,9 @@
-"""Finding where the commit log ends, and putting away what lies behind.
+"""Finding where the commit log ends, and removing what lies after it.
 
-The rules of CommitLog.load, recoverNormally and recoverAbnormally, but that damage does not end the
-log where whole records surely follow (FORMAT.md, "Damage and what recovery does"). After an
-abnormal exit bytes that are no record are the torn end, unless the checkpoint vouches for a record
-behind them: then they are damage, and are passed.
+The rules of CommitLog.load, recoverNormally and recoverAbnormally, except that damage does not end
+the log where whole records surely follow (FORMAT.md, "Damage and what recovery does"). After an
+abnormal exit bytes that are no record are the torn end, unless the checkpoint covers a record after
+them: then they are damage, and are skipped.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class LogRecovery:
-    """The log of one store; needs the gate, with no other writer there. Offsets are bytes.
+    """The log of one store; needs the write lock, with no other writer there. Offsets are bytes.
 
-    ``notes`` collects what was found; ``records`` counts what was walked.
+    ``notes`` collects the findings; ``records`` counts the records of the walk.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LogRecovery:
         """The log as the walk reads it."""
         self._last_record: int | None = None
         self.heads: list[Heads] = []
-        """Those of the runs of the walk."""
+        """The heads of the runs of the walk."""
         self.records = 0
         self.notes: list[str] = []
         self.files = self._load()
@@ -76,7 +76,7 @@ class LogRecovery:
         for before, after in pairwise(files):
             if after != before + self._file_size:
                 folder = self._root / COMMITLOG
-                raise CorruptFileError(folder, before, f"the file behind {before:020d} is missing")
+                raise CorruptFileError(folder, before, f"the file after {before:020d} is missing")
         return files
 
     def _check_name(self, offset: int) -> None:
@@ -132,7 +132,7 @@ class LogRecovery:
         return runs, end if self._clean else self._cut_torn(runs, end)
 
     def _search_farther(self, ended: LogWalk) -> Segment | None:
-        """Look behind the end in all that its file holds, if it holds anything there."""
+        """Search all of the file after the end for records, if it holds anything there."""
         file = self._log.find(ended.position)
         position = ended.position % self._file_size
         if file is None or not _last_used(self._fs, file, position):
@@ -143,7 +143,7 @@ class LogRecovery:
         return LogWalk(self.row, position, search_all=True, last_record=self._last_record)
 
     def _take(self, stretch: Segment, runs: Runs, vouched_timestamp: int) -> bool:
-        """Note a stretch; False if the log ends in front of it."""
+        """Note a stretch; False if the log ends before it."""
         end = stretch.end
         if stretch.kind is StretchKind.RECORDS or (
             stretch.kind is StretchKind.DAMAGED and self._topic_is_possible(stretch)
@@ -171,7 +171,8 @@ class LogRecovery:
         return is_possible_topic(topic_of(record, 0))
 
     def _bridge(self, stretch: Segment) -> None:
-        """Write the blank record that a file lost, also over the first bytes of what is no record.
+        """Write the blank record that a file lost, also over the first bytes of a stretch without
+        records.
 
         Without it a Java broker would end the log here and delete what follows.
         """
@@ -186,7 +187,7 @@ class LogRecovery:
         self._note(stretch, what if lost else "blank record written again")
 
     def _cut_torn(self, runs: Runs, end: int) -> int:
-        """Take records off the end whose topic no message can have: they were being written."""
+        """Remove records from the end whose topic no message can have: they were being written."""
         while runs:
             offset, sizes = runs[-1]
             place = offset + sum(sizes[:-1])
@@ -204,13 +205,13 @@ class LogRecovery:
         first = stretch.start - stretch.start % self._file_size
         self.notes.append(f"{self._log.path(first)} byte {stretch.start - first}: {what}")
 
-    # -- behind the end -----------------------------------------------------------------------
+    # -- after the end -----------------------------------------------------------------------
 
     def clear_from(self, end: int) -> None:
-        """Zero the rest of the file of ``end`` and take away the files behind it.
+        """Zero the rest of the file that holds ``end`` and remove the files after it.
 
-        Files made ahead hold nothing and are removed, as Java does; others, and what is zeroed if
-        there is a record in it, are kept in ``rmqctl/set-aside``.
+        Files made ahead hold nothing and are removed, as Java does; others, and zeroed bytes that
+        hold a record, are kept in ``rmqctl/set-aside``.
         """
         for first in self.files:
             if first + self._file_size <= end:
@@ -224,7 +225,7 @@ class LogRecovery:
                 self._log.forget(first)
                 self._fs.rename(path, self._place_aside(path.name))
                 self._fs.sync_dir(path.parent)
-                self.notes.append(f"{path}: behind the log's end, moved to {SET_ASIDE}")
+                self.notes.append(f"{path}: after the log's end, moved to {SET_ASIDE}")
             elif first >= end:
                 self._log.delete(first)
                 self._fs.sync_dir(self._log.directory)
@@ -232,13 +233,13 @@ class LogRecovery:
                 if self._holds_record(first + position):
                     self._copy_aside(file, position, used)
                 self.notes.append(
-                    f"{file.path} byte {position}: {used - position} bytes behind the end zeroed"
+                    f"{file.path} byte {position}: {used - position} bytes after the end zeroed"
                 )
                 file.write(position, bytes(used - position))
                 file.sync()
 
     def _holds_record(self, position: int) -> bool:
-        """Whether a whole record lies at or somewhere behind a position in its file."""
+        """Whether a whole record lies at or somewhere after a position in its file."""
         walk = LogWalk(self.row, position, search_all=True)
         while (stretch := walk.next()) is not None:
             if stretch.start // self._file_size != position // self._file_size:
@@ -256,7 +257,7 @@ class LogRecovery:
         finally:
             self._fs.close(fd)
         self._fs.sync_dir(target.parent)
-        self.notes.append(f"{file.path} byte {position}: records behind the end, kept as {target}")
+        self.notes.append(f"{file.path} byte {position}: records after the end, kept as {target}")
 
     def _place_aside(self, name: str) -> Path:
         folder = self._root / OURS / SET_ASIDE
@@ -268,9 +269,9 @@ class LogRecovery:
 
 
 def _last_used(fs: FileSystem, file: MappedFile, start: int) -> int:
-    """Position behind the last byte that is not zero, or 0 if there is none from ``start`` on.
+    """Position after the last byte that is not zero, or 0 if there is none from ``start`` on.
 
-    Looks only where the file has data, 1 MiB at a time, from the end.
+    Reads only where the file has data, 1 MiB at a time, from the end.
     """
     step = 1 << 20
     for first, end in reversed(fs.data_ranges(file.fd, start, file.size)):

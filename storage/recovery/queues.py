@@ -1,4 +1,4 @@
-"""Finding where each consume queue ends, and cutting units that point behind the log's end."""
+"""Finding where each consume queue ends, and cutting units that point after the log's end."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Queue(NamedTuple):
 
 
 class QueueRecovery:
-    """All consume queues of a store as files, without the shared page.
+    """All consume queues of a store as files, without the shared state.
 
-    What is taken away is gone from the device before the log grows over the places that it spoke
-    of: after another power loss such a unit would be taken for one of a newer record.
+    Removed units are gone from the device before the log grows over the offsets that they named:
+    after another power loss such a unit would be taken for one of a newer record.
     """
 
     def __init__(self, fs: FileSystem, root: Path, config: StoreConfig) -> None:
@@ -48,8 +48,9 @@ class QueueRecovery:
         """Read the last units of every queue (ConsumeQueue.recover).
 
         After an abnormal exit ``vouched`` is the log offset up to which the device surely has all
-        units. Behind it there may be holes in any file, not only in the last three: a queue then
-        ends at the first hole, and what is behind is removed, to be written again from the log.
+        units. After it there may be holes in any file, not only in the last three: a queue then
+        ends at the first hole, and the units after it are removed, to be written again from the
+        log.
         """
         for topic, queue_id, folder in self._folders():
             files = self._whole_files(folder)
@@ -70,14 +71,14 @@ class QueueRecovery:
         return 0 if queue is None else queue.next_offset
 
     def truncate(self, log_end: int) -> None:
-        """Remove the units of records that end behind ``log_end``."""
+        """Remove the units of records that end after ``log_end``."""
         for key, queue in list(self._queues.items()):
             if queue.max_physic_offset > log_end:
                 folder = self._root / key[0] / str(key[1])
                 self._queues[key] = self._truncate(folder, queue.next_offset, log_end)
 
     def units_from(self, commitlog_offset: int) -> ndarray:
-        """Units of all queues that point at or behind an offset, with queue id and offset."""
+        """Units of all queues that point at or after an offset, with queue id and offset."""
         import numpy as np
 
         row = np.dtype(
@@ -118,7 +119,7 @@ class QueueRecovery:
                 present[:surely] = True
             count = len(units) if present.all() else int(present.argmin())
             if vouched is not None and surely < count < len(units):
-                # The sector that is lost may hold the last unit's tags code, or a part of it.
+                # The lost sector may hold the last unit's tags code, or a part of it.
                 count -= may_be_torn((count - 1) * CQ_STORE_UNIT_SIZE)
             if count == 0:
                 break  # an all-zero file: Java would count one phantom unit here
@@ -186,7 +187,8 @@ class QueueRecovery:
     # -- files --------------------------------------------------------------------------------
 
     def _folders(self) -> list[tuple[str, int, Path]]:
-        """The folders of queues; others are passed over, and whatever no message can be in."""
+        """The folders of queues; other folders, and those that can hold no message, are left
+        out."""
         found = []
         if self._root.is_dir():
             for topic in sorted(self._root.iterdir()):
@@ -203,7 +205,7 @@ class QueueRecovery:
         return sorted(offset for offset in names if offset is not None)
 
     def _whole_files(self, folder: Path) -> list[int]:
-        """The files in front of the first one of another length; that and later ones are put away.
+        """The files before the first one of another length; that one and later ones are set aside.
 
         Java does not start on such a store. The units are written again from the log.
         """

@@ -42,7 +42,7 @@ class Redispatch:
         report: RecoveryReport,
         deleted: DeletedTopics,
     ) -> None:
-        """Take the log as it is written, and as the walk has read it: both map it, once each."""
+        """Take the log for writing, and the log that the walk has read: both map it, once each."""
         self._deleted = deleted
         self._config = config
         self._appender = appender
@@ -57,7 +57,7 @@ class Redispatch:
     def run(self, walked: Runs, heads: list[Heads], keys_from: int | None) -> None:
         """Bring queues and index up to the log's end.
 
-        ``keys_from`` is the first record that lacks keys, None = the index has not been looked at.
+        ``keys_from`` is the first record that lacks keys, None = the index was not checked.
         """
         report = self._report
         if not self._config.message_index_enable:
@@ -129,12 +129,12 @@ class Redispatch:
                 yield (topic, queue_id), queue_offset
 
     def _following(self, key: QueueKey) -> int:
-        """Queue offset behind the last unit of a queue, 0 if it has none."""
+        """Queue offset after the last unit of a queue, 0 if it has none."""
         slot = self._shared.slot(*key)
         return 0 if slot is None else self._shared.next_offset(slot)
 
     def _put_piece(self, key: QueueKey, piece: OffsetRun) -> int:
-        """Put units, behind fillers where messages are missing; gives how many these are."""
+        """Put units, after fillers where messages are missing; gives the number of fillers."""
         following = self._following(key)
         lost = piece.first - following if following else 0
         units = PRE_BLANK * lost + piece.units
@@ -151,25 +151,26 @@ class Redispatch:
         shared.set_next_offset(slot, first + len(units) // CQ_STORE_UNIT_SIZE)
 
     def _put_keys(self, request: DispatchRequest, place: int) -> None:
-        """Add the keys of one record; the one that the kept index ends with is there already."""
+        """Add the keys of one record; those of the last record of the kept index are there
+        already."""
         if place != self._indexed and request.key_hashes:
             places = [request.commitlog_offset] * len(request.key_hashes)
             self._appender.index.put(request.key_hashes, places, request.store_timestamp)
             self._report.keys_written += len(request.key_hashes)
 
     def _records_between(self, start: int, end: int) -> Iterator[tuple[int, MutableSequence[int]]]:
-        """Runs of records between two log offsets; damage is passed."""
+        """Runs of records between two log offsets; damage is skipped."""
         walk = LogWalk(self._row, start, limit=end, check_crc=False, search_all=True)
         while (stretch := walk.next()) is not None:
             if stretch.kind in (StretchKind.RECORDS, StretchKind.DAMAGED):
                 yield stretch.start, stretch.sizes
 
     def _fill_gaps(self) -> None:
-        """Queues lack units from before the walk: read the log from its start for them, and for
-        those of which the walk has seen nothing.
+        """Read the log from its start for units from before the walk that queues lack, and for
+        queues of which the walk has met nothing.
 
-        Where the log lacks the messages too, fillers keep the queue offsets of those behind:
-        readers pass over them (ConsumeQueue.fillPreBlank makes such units).
+        Where the log lacks the messages too, fillers keep the queue offsets of those after: readers
+        skip them (ConsumeQueue.fillPreBlank makes such units).
         """
         report = self._report
         report.notes.append(f"{len(self._gaps)} queues rebuilt from the start of the log")

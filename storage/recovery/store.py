@@ -1,15 +1,15 @@
-"""What the first writer does when it can not trust the shared page: find where the store ends.
+"""What the first writer does when it cannot trust the shared state: find where the store ends.
 
 The rules are those of RocketMQ's load and recover (CommitLog.recoverNormally and
 recoverAbnormally, ConsumeQueue.recover and truncateDirtyLogicFiles, IndexService.load), with these
 differences, all of which keep more whole messages (FORMAT.md, "Damage and what recovery does"):
 
 * damage does not end the log where whole records surely follow (log.py);
-* a log whose last files are missing is no shorter log: nothing is done about it;
+* a log whose last files are missing is no shorter log: it is refused;
 * units that are missing are written again, also on a clean start and also for whole queues;
-* index files are mended, not deleted (index.py).
+* index files are repaired, not deleted (index.py).
 
-What lies behind the end is zeroed, so that no left-over record is ever taken for a new one.
+Bytes after the end are zeroed, so that no left-over record is ever taken for a new one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RecoveryReport:
 
 
 class Recovery:
-    """One recovery of one store. Needs the gate, with no other writer there."""
+    """One recovery of one store. Needs the write lock, with no other writer there."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Recovery:
         self._report = RecoveryReport(not (root / ABORT).exists())
 
     def run(self) -> RecoveryReport:
-        """Find the end, mend what is derived, and fill the page; its magic stays 0.
+        """Find the end, repair what is derived, and fill the shared state; its magic stays 0.
 
         Raises CorruptFileError for files that RocketMQ refuses to load too, and for log files that
         are not there (storage.read.log_presence): before anything was changed. Raises OSError.
@@ -82,8 +82,8 @@ class Recovery:
         log = LogRecovery(self._fs, self._root, self._log, clean_shutdown=report.clean_shutdown)
         files = log.files
         if report.clean_shutdown:
-            # Whoever dies in here leaves a store that was not closed cleanly: units are there and
-            # keys are not, and after a clean exit keys are added only for what the queues lack.
+            # A death in here leaves a store that was not closed cleanly: units are there and keys
+            # are not, and after a clean exit keys are added only for what the queues lack.
             self._fs.touch(self._root / ABORT)
             self._fs.sync_dir(self._root)
         checkpoint = StoreCheckpoint(self._fs, self._root).read()

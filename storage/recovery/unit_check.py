@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 _LIGHT: Final = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _IPV6: Final = 0x30
 _MOST_AFTER_BODY: Final = 512
-"""Bytes behind the body that are worth to be copied and looked through without the body."""
+"""Bytes after the body that are worth copying and searching without the body."""
 Runs = list[tuple[int, MutableSequence[int]]]
-"""Records one behind the other in one log file: offset of the first, and the size of each."""
+"""Records one after the other in one log file: offset of the first, and the size of each."""
 
 
 class Heads(NamedTuple):
-    """What units are compared with, for each record of a run."""
+    """Fields that units are compared with, for each record of a run."""
 
     offset: NDArray[Any]
     size: NDArray[Any]
     queue_id: NDArray[Any]
     queue_offset: NDArray[Any]
     light: NDArray[Any]
-    """Whether it may name light queues, and so have several units."""
+    """Whether it may name LMQs, and so have several units."""
 
 
 def read_heads(log: ReadOnlyFiles, start: int, sizes: Sequence[int]) -> Heads:
@@ -70,7 +70,7 @@ def read_heads(log: ReadOnlyFiles, start: int, sizes: Sequence[int]) -> Heads:
 def _name_lmq_queues(
     file: ReadMap, place: NDArray[Any], size: NDArray[Any], *, ipv6: bool
 ) -> NDArray[Any]:
-    """Which records of a run may name light queues; few others do."""
+    """Which records of a run may name LMQs; few others do."""
     import numpy as np
 
     light = np.zeros(len(place), np.bool_)
@@ -78,7 +78,7 @@ def _name_lmq_queues(
     after_body = size - HEAD_SIZES[0] - body_lengths[place + HEAD_SIZES[0] - 4]
     widest, least = int(after_body.max()), int(after_body.min())
     if ipv6 or least < 0 or widest > min(int(size.min()), _MOST_AFTER_BODY):
-        # Records of several kinds, or with long properties: look through all of them.
+        # Records of several kinds, or with long properties: search all of them.
         first, end = int(place[0]), int(place[-1] + size[-1])
         at = file.map.find(_LIGHT, first, end)
         while at >= 0:
@@ -95,12 +95,12 @@ def _name_lmq_queues(
 
 
 def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery) -> Runs:
-    """The records of ``walked`` whose unit is missing or says something else, as runs of one.
+    """The records of ``walked`` whose unit is missing or differs, as runs of one.
 
     A record is well when exactly one unit points at it, with its size, in the queue number and at
-    the queue offset that the record names. Records with several units (light queues), of which some
-    may be missing, and those that get none are among the result: they are looked at one by one.
-    ``heads`` are those of the runs; the last ones may have more than is left of their run.
+    the queue offset that the record names. Records with several units (LMQs), of which some may be
+    missing, and those without a unit are among the result: they are checked one by one. ``heads``
+    are those of the runs; the last ones may have more than is left of their run.
     """
     if not walked:
         return []
@@ -108,7 +108,7 @@ def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery)
 
     units = queues.units_from(walked[0][0])
     units = units[np.argsort(units["offset"], kind="stable")]
-    places = np.append(units["offset"], [-1, -1])  # nobody's, so that there is always a next one
+    places = np.append(units["offset"], [-1, -1])  # of no record: each has a next one
     result: Runs = []
     for (_, sizes), found in zip(walked, heads, strict=False):
         count = len(sizes)

@@ -180,7 +180,7 @@ def test_a_file_in_place_of_our_own_folder_is_not_written_over(made):
     (made / "rmqctl").write_text("dear")
     with unchanged(made):
         for args in WRITING:
-            check(run(*args, stdin=b"x\n"), 5, "can not be written")
+            check(run(*args, stdin=b"x\n"), 5, "cannot be written")
         assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
 
 
@@ -324,7 +324,7 @@ def test_without_permission_to_write_nothing_is_written(made, forbidden):
         for args in WRITING:
             code, out, err = call(prefix, *args)
             assert (code, out, err.count("\n")) == (5, b"", 1), err
-            assert f"{made} can not be written: no permission" in err
+            assert f"{made} cannot be written: no permission" in err
         code, out, err = call(prefix, "consume", "t", "-e")
         assert (code, out) == (0, b"one\ntwo\nthree\n")
 

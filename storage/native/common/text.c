@@ -3,7 +3,7 @@
 
 enum { P1 = 31, P2 = 961, P3 = 29791, P4 = 923521 };
 
-/* The hash of a text that goes on behind one whose hash is ``hash``; ``at`` is UTF-8, which Java
+/* The hash of a text that goes on after one whose hash is ``hash``; ``at`` is UTF-8, which Java
  * hashes as UTF-16. */
 uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length)
 {

@@ -31,8 +31,8 @@ uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length);
 int32_t absolute_hash(uint32_t hash);
 
 Py_ssize_t key_count(const char *at, Py_ssize_t length);
-/* The hash of an id for the index. Ids that were made together differ in their last characters only,
- * so what is before them is remembered. */
+/* The hash of an id for the index. Ids that were made together differ in their last characters
+ * only, so what is before them is remembered. */
 typedef struct {
     const char *at; /* NULL at first; else it has to hold */
     Py_ssize_t size;

@@ -7,7 +7,8 @@
  */
 #include "text.h"
 
-/* The rows of the matrix that is filled, as RecordBatch of storage/record_batch/record_batch.py has them. */
+/* The rows of the matrix that is filled, as RecordBatch of storage/record_batch/record_batch.py has
+   them. */
 enum {
     PLACE, SIZE, QUEUE_ID, QUEUE_OFFSET, PHYSICAL_OFFSET, SYS_FLAG, STORE_TIMESTAMP, TOPIC,
     PROPERTIES_AT, PROPERTIES_LENGTH, TAGS_CODE, MARKS, COLUMNS

@@ -1,4 +1,4 @@
-/* Whether records lie one behind the other, as far as they are plain: version 1, IPv4 hosts, a
+/* Whether records lie one after the other, as far as they are plain: version 1, IPv4 hosts, a
  * body. The pure form is the loop of scan_records in storage/format/check.py; whatever is unusual
  * or wrong is left to it.
  */

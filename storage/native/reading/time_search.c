@@ -39,7 +39,7 @@ static int open_file(LogFile *file, int64_t first, PyObject *at)
     return 1;
 }
 
-/* The store time of a unit's record, -1 if it can not be read, -2 with an error set. */
+/* The store time of a unit's record, -1 if it cannot be read, -2 with an error set. */
 static int64_t time_of(const unsigned char *unit, int64_t file_size, LogFile *file, PyObject *at)
 {
     int64_t offset = long_at(unit), position = offset % file_size;

@@ -1,6 +1,6 @@
 /* Whether the units of consecutive queue offsets are those of some records. The pure form is
- * _compare_queue of storage/tools/fsck/queue_compare.py, which also says what is wrong where they are
- * not.
+ * _compare_queue of storage/tools/fsck/queue_compare.py, which also says what is wrong where they
+ * are not.
  */
 #include "native.h"
 

@@ -1,5 +1,5 @@
-/* What is stored of a message that a producer sends: a MessageInner. The pure form is MessageBuilder
- * of broker/send; a test holds both against each other.
+/* What is stored of a message that a producer sends: a MessageInner. The pure form is
+ * MessageBuilder of broker/send; a test holds both against each other.
  */
 #include "plain.h"
 

@@ -1,5 +1,5 @@
-/* Making a message to send: what Message.__init__ of storage/format/message.py does with what nearly all give,
- * a topic, a body, tags and keys. All else is left to it.
+/* Making a message to send: what Message.__init__ of storage/format/message.py does with what
+ * nearly all give, a topic, a body, tags and keys. All else is left to it.
  */
 #include "plain.h"
 
@@ -79,12 +79,13 @@ PyObject *dict_of(Late *late)
     return made;
 }
 
-/* The properties of a message as a dict, which they are from now on (borrowed); NULL with or without
- * an error set: they are none. */
+/* The properties of a message as a dict, which they are from now on (borrowed); NULL with or
+ * without an error set: they are none. */
 static PyObject *own_dict(PyObject *message)
 {
     PyObject *properties;
-    /* Where a dict is made the garbage collector may run code of others', which may look at them. */
+    /* Where a dict is made the garbage collector may run code of others', which may look at
+       them. */
     while ((properties = slot_of(message, SENT_PROPERTIES)) != NULL && is_late(properties)) {
         Py_INCREF(properties);
         PyObject *made = dict_of((Late *)properties);
@@ -189,8 +190,8 @@ int make_at_once(PyTypeObject *type, PyObject *const *values, PyObject *names_gi
     return done != 0;
 }
 
-/* As a class has it: Python comes here at once, without looking for a method and without taking apart
- * what it has put together. */
+/* As a class has it: Python comes here at once, without looking for a method and without taking
+ * apart what it has put together. */
 static int made_init(PyObject *self, PyObject *args, PyObject *by_name)
 {
     PyObject *values[NAMES] = {NULL, NULL, no_flag}, *name, *value;

@@ -1,6 +1,6 @@
-/* Calling the class of messages to send. Python puts a call's arguments into a tuple and those that have
- * names into a dict, for the class to take apart again: a third of what a message takes to be made.
- * A class whose own class says how (PEP 590) takes them as they are.
+/* Calling the class of messages to send. Python puts a call's arguments into a tuple and those that
+ * have names into a dict, for the class to take apart again: a third of what a message takes to be
+ * made. A class whose own class says how (PEP 590) takes them as they are.
  */
 #include "plain.h"
 #include "structmember.h"

@@ -74,8 +74,8 @@ static inline PyObject *slot_of(PyObject *message, int slot)
 PyObject *make_late(PyObject *module, PyObject *function); /* message.c */
 extern const char make_late_doc[];
 int prepare_message(void);
-/* A message from a topic, a body and what has names behind them; 0: it is for the usual way. ``made``
- * is NULL with an error set. */
+/* A message from a topic, a body and what has names behind them; 0: it is for the usual way.
+ * ``made`` is NULL with an error set. */
 int make_at_once(PyTypeObject *type, PyObject *const *values, PyObject *names, PyObject **made);
 /* message_call.c: has calls of a class go to make_at_once, if its class is CalledAtOnce. */
 void take_calls(PyTypeObject *type);

@@ -1,6 +1,6 @@
-/* Batches that producers send, straight into records: what inner.c makes of each message and encode.c
- * of all of those, without an object between. The pure form is the way through MessageBuilder of
- * broker/send and storage/format/encode.py; a test holds both against each other.
+/* Batches that producers send, straight into records: what inner.c makes of each message and
+ * encode.c of all of those, without an object between. The pure form is the way through
+ * MessageBuilder of broker/send and storage/format/encode.py; a test holds both against each other.
  */
 #include "plain.h"
 #include "record.h"

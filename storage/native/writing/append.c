@@ -44,7 +44,7 @@ unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed)
     return fits ? at : NULL;
 }
 
-/* One aligned store, between all that stands before and behind it here. */
+/* One aligned store, between all that stands before and after it here. */
 void store_word(Appending *a, int64_t number, int64_t value)
 {
     INSTANT;
@@ -167,8 +167,9 @@ static int write_at(Appending *a, const unsigned char *from, Py_ssize_t size, in
 }
 
 /* Where records lie between others, each write begins and ends within a page, and makes many small
- * ones of the rest. So for less than AHEAD bytes pages of that size are made before, of zeros, where
- * all is zero and has blocks. Not where each put is synced: a sync looks through all of a page. */
+ * ones of the rest. So for less than AHEAD bytes pages of that size are made before, of zeros,
+ * where all is zero and has blocks. Not where each put is synced: a sync looks through all of a
+ * page. */
 enum { AHEAD = 256 << 10 };
 static int make_pages(Appending *a, int64_t start, int64_t end)
 {

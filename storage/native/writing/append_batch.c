@@ -52,9 +52,9 @@ typedef struct {
     Changes changes;
 } Batch;
 
-/* What a put gives: allocated first, because the garbage collector may run code of others' then. The
- * numbers are columns of native longs: whoever looks at one makes an int of it, and nobody looks at
- * all of them. */
+/* What a put gives: allocated first, because the garbage collector may run code of others' then.
+ * The numbers are columns of native longs: whoever looks at one makes an int of it, and no process
+ * looks at all of them. */
 typedef struct {
     PyObject *found, *log, *queue;
     int64_t *in_log, *in_queue;
@@ -285,8 +285,8 @@ static void store_keys(Appending *a, Batch *b, int64_t end)
     store_word(a, STAGE, STAGE_NONE);
 }
 
-/* ``is_large``: past the caches, which does not fetch first what is written over, and leaves them to
- * what is needed again. All is stored when it returns. */
+/* ``is_large``: past the caches, which does not fetch first what is written over, and leaves them
+ * to what is needed again. All is stored when it returns. */
 static void copy(unsigned char *to, const unsigned char *from, size_t size, int is_large)
 {
 #ifdef __SSE2__
@@ -408,7 +408,7 @@ PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return given;
 }
 
-/* Rings for each topic of the queues; -1 with an error set. */
+/* Wakes for each topic of the queues; -1 with an error set. */
 static int tell_waiting(Appending *a, PyObject *queues)
 {
     PyObject *told = NULL;
@@ -443,7 +443,7 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (found == 0) /* others' code may have run since */
         found = gate_is_ours(a) ? append_all(a, &b, &columns, args[2], now) : BATCH_UNUSUAL;
     if (found < 0 && PyErr_ExceptionMatches(PyExc_OSError))
-        found = BATCH_UNUSUAL; /* who holds the gate cuts it off, tries again and says why */
+        found = BATCH_UNUSUAL; /* who holds the write lock cuts it off, tries again and says why */
     PyObject *given = NULL;
     if (found > 0) {
         PyErr_Clear();

@@ -1,5 +1,5 @@
-/* Ringing whoever waits for messages, and waiting: see storage/coordination/wakeup.py. A bell that is a word
- * of the page takes one system call on either side, and no file of its own.
+/* Waking whoever waits for messages, and waiting: see storage/coordination/wakeup.py. A waker that
+ * is a word of the shared state takes one system call on either side, and no file of its own.
  */
 #include "appending.h"
 
@@ -26,7 +26,7 @@ static void wake_word(unsigned char *page, int64_t slot)
     syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Whether the bell rang, as far as one can tell: a signal ends it, too. */
+/* Whether the waker rang, as far as one can tell: a signal ends it, too. */
 static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t timeout_ms)
 {
     const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
@@ -93,8 +93,8 @@ int topic_word(PyObject *topic, uint64_t *word)
     return 0;
 }
 
-/* The page that a call is about, held by ``view``, and the numbers behind it; NULL with an error
- * set. */
+/* The shared state that a call is about, held by ``view``, and the numbers after it; NULL with an
+ * error set. */
 static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
                               Py_buffer *view, int64_t *numbers)
 {

@@ -191,7 +191,7 @@ static int longs_of(PyObject *object, Py_buffer *view, Py_ssize_t count)
     return -1;
 }
 
-/* Entries, and slots with the header behind them, as bytes; None if a number is beyond all. */
+/* Entries, and slots with the header after them, as bytes; None if a number is beyond all. */
 static PyObject *changes_of(const Py_buffer *map, uint32_t slots, const Py_buffer *hashes,
                             const int64_t *places, const int64_t *times, int time_step)
 {

@@ -1,10 +1,10 @@
 /* Blocks and pages of mapped files before somebody stores to them, in a thread of C's own.
  *
- * To have blocks may take reading where there are some, and a store to a page that was never written
- * waits for the system to make it, which takes several times as long as the store. The thread asks for
- * both first, and touches the pages as a writer does (MADV_POPULATE_WRITE): they hold what they held,
- * so it needs no lock of the store's. It needs none of Python's either, and signals are not for it.
- * There is one for all files, while there are files that it is wanted for.
+ * To have blocks may take reading where there are some, and a store to a page that was never
+ * written waits for the system to make it, which takes several times as long as the store. The
+ * thread asks for both first, and touches the pages as a writer does (MADV_POPULATE_WRITE): they
+ * hold what they held, so it needs no lock of the store's. It needs none of Python's either, and
+ * signals are not for it. There is one for all files, while there are files that it is wanted for.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fallocate, names of threads */
@@ -116,9 +116,9 @@ static void make_beginning(PagesAhead *p)
     p->beginning_until = 0;
 }
 
-/* Makes what is wanted, or as much as comes before it is needed: where memory is dear just now, whoever
- * stores would only wait for pages that are being made. So who was late leaves out the next request,
- * and more of them each time it is late again. */
+/* Makes what is wanted, or as much as comes before it is needed: where memory is dear just now,
+ * whoever stores would only wait for pages that are being made. So who was late leaves out the next
+ * request, and more of them each time it is late again. */
 static void make_wanted(PagesAhead *p)
 {
     PagesMade *made = &p->made;

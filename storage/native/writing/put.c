@@ -1,7 +1,7 @@
-/* Putting one record: what MessageStore.put_message of storage/store.py does while this process holds
- * on to the gate, or takes it for a lone put (Gate.uncontended_after); and what put_batch has in common with
- * it. Nobody else is let in meanwhile, and nothing of Python's runs, so that neither the gate's turn is
- * taken nor a signal comes between.
+/* Putting one record: what MessageStore.put_message of storage/store.py does while this process
+ * holds on to the write lock, or takes it for a lone put (Gate.uncontended_after); and what
+ * put_batch has in common with it. No process else is let in meanwhile, and nothing of Python's
+ * runs, so that neither the write lock's turn is taken nor a signal comes between.
  */
 #include "appending.h"
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static int is_asked_for(Appending *a)
     return a->heard != ((volatile int64_t *)a->words.buf)[LOCK_WANTED];
 }
 
-/* Whether nobody has asked for the gate since Gate.heard was set. */
+/* Whether no process has asked for the write lock since Gate.heard was set. */
 static int is_quiet(Appending *a)
 {
     PyObject *number = PyObject_GetAttr(a->gate, heard_name);
@@ -62,8 +62,8 @@ static int is_quiet(Appending *a)
     return same;
 }
 
-/* Whether no thread of this process uses the gate; none comes while nothing of Python's runs. The
- * store may have been closed. */
+/* Whether no thread of this process uses the write lock; none comes while nothing of Python's runs.
+ * The store may have been closed. */
 static int is_our_turn(Appending *a)
 {
     return a->gate != NULL && a->has_words && !is_true(PyObject_CallNoArgs(a->locked), 1);
@@ -82,7 +82,7 @@ static double monotonic(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* Locks the gate's byte, or unlocks it; whether it did. */
+/* Locks the write lock's byte, or unlocks it; whether it did. */
 static int set_lock(Appending *a, short kind)
 {
     struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = WRITE_LOCK_BYTE, .l_len = 1};
@@ -95,7 +95,8 @@ static int set_lock(Appending *a, short kind)
     return done;
 }
 
-/* Takes the gate as Gate.take does for a lone put, which Gate has nothing to note of; whether it did. */
+/* Takes the write lock as Gate.take does for a lone put, which Write lock has nothing to note of;
+   whether it did. */
 static int take_gate(Appending *a)
 {
     if (!is_our_turn(a) || a->exclusive || !is_quiet(a))
@@ -126,7 +127,7 @@ static void give_gate_back(Appending *a)
     PyErr_Restore(kind, error, trace);
 }
 
-/* -1 with an error set; ``what`` may be let go of by another thread's end() meanwhile. */
+/* -1 with an error set; ``what`` may be release by another thread's end() meanwhile. */
 static int call(PyObject *what, PyObject *with)
 {
     if (what == NULL)

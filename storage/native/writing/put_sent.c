@@ -4,8 +4,8 @@
  */
 #include "appending.h"
 
-/* The places of a SendTemplate. The first five are the first of inner_message's arguments, but for the
- * queue id, which stands apart. */
+/* The places of a SendTemplate. The first five are the first of inner_message's arguments, but for
+ * the queue id, which stands apart. */
 enum {
     WAY_TOPIC, WAY_QUEUES, WAY_AFTER, WAY_LARGEST, WAY_ORIGIN, WAY_CHANGES, WAY_UNTIL, WAY_HOST,
     WAY_RESULT, WAY_STATUS, WAY_OPTIONS, WAY_FIELDS
@@ -119,6 +119,6 @@ PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
         result = owned(Py_None);
     Py_DECREF(id);
     Py_DECREF(inner);
-    Py_XDECREF(given(&shell, done)); /* it lets go of the rest */
+    Py_XDECREF(given(&shell, done)); /* it releases the rest */
     return result;
 }

@@ -36,7 +36,7 @@ def failing(monkeypatch):
         (CliError("several\nlines", 6), 6, "several lines"),
         (errors.StoreNotFoundError(Path("/x")), 3, "/x is not a RocketMQ store"),
         (errors.StoreInUseError(Path("/x"), "a Java broker"), 5, "in use by a Java broker"),
-        (errors.StoreNotWritableError(Path("/x"), "read-only"), 5, "/x can not be written"),
+        (errors.StoreNotWritableError(Path("/x"), "read-only"), 5, "/x cannot be written"),
         (errors.CorruptFileError(Path("/x"), 7, "bad magic"), 4, "/x is damaged at byte 7"),
         (errors.UnsupportedStoreError(Path("/x"), "RocksDB queues"), 1, "RocksDB queues"),
         (errors.InvalidMessageError("body too long"), 2, "body too long"),

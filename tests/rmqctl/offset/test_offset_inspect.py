@@ -193,7 +193,7 @@ def test_a_torn_file_of_java_is_replaced_by_its_older_one_and_the_rows_say_so(ja
     set_offsets(java_store, "consumerOffset.json.bak", {0: 7})
     (java_store / "config" / "consumerOffset.json").write_text('{"offsetTa', "utf-8")
     result = run("offset", "inspect", "-S", java_store, "-o", "json", "--where", "lag != null")
-    assert "consumerOffset.json can not be read; these offsets are from its .bak" in result.err
+    assert "consumerOffset.json cannot be read; these offsets are from its .bak" in result.err
     assert [(row["committed_offset"], row["source"]) for row in result.json()] == [(7, "bak")]
 
 

@@ -116,7 +116,7 @@ def test_where_the_last_batch_ended(shared: SharedState, root: Path) -> None:
     assert told(shared, root, TO=end + 1) == sentence
     assert told(shared, root, LOG_END=end + 1) == sentence
     moved = told(shared, root, LOG_END=start, FLUSHED_TO=0, KEYS_FROM=start)
-    assert moved == "the log goes on behind its end"
+    assert moved == "the log goes on after its end"
     for wrong in (start - 1, start + 1, start - 8):
         assert told(shared, root, FROM=wrong) == "the last batch is not where it should be"
 

@@ -202,7 +202,7 @@ def test_what_the_owner_or_this_user_can_not_write_is_named(root):
     link = root / "config" / "link"
     link.symlink_to("/")
     os.chown(link, 0, 0, follow_symlinks=False)
-    by_owner = f"can not be written by the store's owner (user id {OWNER.uid})"
+    by_owner = f"cannot be written by the store's owner (user id {OWNER.uid})"
     name = f"consumequeue/T/0/{file.name}"
     assert found(root) == {
         ("consumequeue/T/0", True, f"the folder of user id 0, mode 0766, {by_owner}"),
@@ -217,7 +217,7 @@ def test_what_only_this_user_can_not_write_counts_where_the_store_is_open_to_it(
     root.chmod(0o777)
     said = as_user(stranger, found, root)
     assert {name for name, by_owner, _ in said if not by_owner} >= {"lock", "commitlog", "config"}
-    assert all("can not be written by this user (user id 1009)" in what for *_, what in said)
+    assert all("cannot be written by this user (user id 1009)" in what for *_, what in said)
     (root / "config").chmod(0o700)
     assert "config" in {name for name, *_ in as_user(stranger, found, root)}
     (root / "config").chmod(0o777)

@@ -193,7 +193,7 @@ def test_what_may_not_be_read_is_named(store: Path, tmp_path: Path, part: str) -
 
     code, out, err = report("-S", other)
     assert (code, out, err.count("\n")) == (5, "", 1), err
-    assert err.endswith("can not be read: no permission\n")
+    assert err.endswith("cannot be read: no permission\n")
     code, out, err = report("-S", other, "-S", store, "-o", "json")
     assert (code, err) == (8, "rmqctl: 1 of 2 stores could not be read\n")
     found = json.loads(out)
