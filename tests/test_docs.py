@@ -1,4 +1,4 @@
-"""The documents tell the truth: examples are computed again, and what they name exists."""
+"""The documents are right: examples are computed again, and what they name exists."""
 
 import ast
 import re

@@ -1,6 +1,6 @@
 """What FORMAT.md says about damage and about differences, where no other test shows it.
 
-Damage is done to closed stores. Without its shared page a store is recovered at the next opening.
+Damage is done to closed stores. Without its shared state a store is recovered at the next opening.
 """
 
 import os

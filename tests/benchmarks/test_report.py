@@ -1,4 +1,4 @@
-"""What was measured is told as it is: goals, tables, the page and its picture."""
+"""Measurements are reported unchanged: goals, tables, the page and its picture."""
 
 import re
 from pathlib import Path

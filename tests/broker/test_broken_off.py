@@ -235,7 +235,7 @@ def test_a_closing_on_a_full_disk_leaves_neither_a_member_nor_a_lock(
 
 
 class _Looks(RecordingClient):
-    """Looks who is left when it is told of a change, and notes that as well."""
+    """Reads the members at each notice of a change, and notes them as well."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A Java broker's names and settings, as far as its store tells them."""
+"""A Java broker's names and settings, as far as its store contains them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fail when a public function of storage/ or broker/ raises an error that no docstring names.
 
 That there is a docstring at all is ruff's business (D1). What is raised here is what a function
-itself raises by name; its docstring, its class's or its module's tells of it, or sends the reader
+itself raises by name; its docstring, its class's or its module's names it, or sends the reader
 to the method that does ("See Broker.send."). Also: files of our packages have at most 600 lines.
 """
 

@@ -54,7 +54,7 @@ def names_of(module: Path) -> frozenset[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value)  # names that a package hands out lazily
+            found.add(node.value)  # names that a package loads lazily
     return frozenset(found)
 
 

@@ -69,7 +69,7 @@ def test_timers_whose_thread_could_not_be_started_shut_down(broken_starts) -> No
 
 
 class _Nothing:
-    """Has nothing pulled; says when it is told to."""
+    """Pulls nothing; notes the requests."""
 
     def __init__(self) -> None:
         self.rested = threading.Event()

@@ -1,4 +1,4 @@
-"""One message, followed from the producer to the progress on disk; and what is told of it."""
+"""One message, followed from the producer to the progress on disk; and its traces."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_callback_of_an_asynchronous_send_blocks(broker, blocking, caplog):
     assert blocking.begun.wait(20)
     late = producer.send_async(Message("T", b"2"), on_exception=failed.append)
     assert seconds_of(producer.shutdown) < CLOSE_S + BUSY_S
-    assert isinstance(late.exception(20), ClientStateError)  # what was lost is told
+    assert isinstance(late.exception(20), ClientStateError)  # what was lost is reported
     assert len(failed) == 1
     assert "1 task" in caplog.text
 

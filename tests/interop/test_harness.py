@@ -1,4 +1,4 @@
-"""The harness tells the truth: RocketMQ's answers are those that the golden manifests record."""
+"""The harness is right: RocketMQ's answers are those that the golden manifests record."""
 
 import fcntl
 import os

@@ -38,7 +38,7 @@ def test_we_recover_what_a_java_killed_in_the_middle_left(
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-a", "--sparse=always", str(root), str(copy)], check=True)
 
-    # Java may have died before it made a queue or index file that tells how long they are.
+    # Java may have died before it made a queue or index file that shows their length.
     config = our_config(SMALL_FILES)
     with StoreView.open(root, config) as view:
         seen = answers.dump(view)

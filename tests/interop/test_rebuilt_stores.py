@@ -1,4 +1,4 @@
-"""RocketMQ 4.9.7 opens stores whose queues and index were all made anew, and answers the same."""
+"""RocketMQ 4.9.7 opens stores whose queues and index were all rebuilt, and answers the same."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_a_java_store_serves_rebuilt_queues_and_index(
 ) -> None:
     root = golden.extract(name, tmp_path)
     for path in sorted((root / CONSUMEQUEUE).rglob("*")):
-        if path.is_file() and path.parts[-3] != "GoldenIdle":  # the log tells nothing of it
+        if path.is_file() and path.parts[-3] != "GoldenIdle":  # the log has nothing of it
             with path.open("r+b") as file:
                 file.write(b"\x01" * 40)
     for path in (root / INDEX).iterdir():

@@ -39,7 +39,7 @@ def made(tmp_path, monkeypatch):
 def contents(root: Path) -> dict[str, tuple[int, int, str]]:
     """Name, time, mode and content of everything below a folder.
 
-    The time of the shared page says nothing: having blocks for it made sure of changes it.
+    The time of the shared state does not count: reserving its blocks changes it.
     """
     found = {}
     for path in sorted(root.rglob("*")):

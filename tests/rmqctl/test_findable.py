@@ -1,4 +1,4 @@
-"""Resets and searches tell of what no group reads, and of keys that no message has."""
+"""Resets and searches report what no group reads, and keys that no message has."""
 
 from __future__ import annotations
 

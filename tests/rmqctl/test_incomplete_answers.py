@@ -1,4 +1,4 @@
-"""What is left out for damage is told with exit code 8: no incomplete answer ends with 0."""
+"""Messages left out for damage give exit code 8: no incomplete answer ends with 0."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""What would surprise is told: stranded delays, keys with blanks, programs that fail, DLQ perms."""
+"""Surprises are announced: stranded delays, keys with blanks, programs that fail, DLQ perms."""
 
 import pytest
 

@@ -96,7 +96,7 @@ class Anatomy:
         return not (self.root / "abort").exists()
 
     def name(self, path: Path) -> str:
-        """A path as findings tell it."""
+        """A path as findings show it."""
         return str(path.relative_to(self.root))
 
     # -- log ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Another process with a broker and clients, that does what a test tells it.
+"""Another process with a broker and clients, that a test controls.
 
 with broker_puppet() as puppet:
     puppet.call("open", root=str(root))

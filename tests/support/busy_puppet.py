@@ -1,4 +1,4 @@
-"""A puppet that puts without a pause, in a thread of its own, until it is told to stop."""
+"""A puppet that puts without a pause, in a thread of its own, until a test stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that writes to a store as fast as it can, until it is killed, and tells what it did.
+"""A process that writes to a store as fast as it can, until it is killed, and reports what it did.
 
 ``python -m tests.support.busy_writer STORE NAME JOURNAL`` appends a line to its journal for each
 acknowledged message (when, the message's id, its place in the log, queue, queue offset), and for

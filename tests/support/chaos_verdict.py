@@ -65,7 +65,7 @@ class Taking:
 
 @dataclass
 class Verdict:
-    """What was found. ``problems`` has to be empty, the rest is to be looked at."""
+    """What was found. ``problems`` has to be empty, the rest is for reading."""
 
     problems: list[str] = field(default_factory=list)
     consumed: Counter[str] = field(default_factory=Counter)

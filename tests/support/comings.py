@@ -1,6 +1,6 @@
 """Short-lived openers, killed or not, and a rival that locks as Java does, all at once.
 
-Each tells by a file of its own that it is inside, so that the others see who is in beside them.
+Each has a file while it is inside, so that the others see which are in beside them.
 Runs in a slim interpreter (tests.support.slim).
 """
 
@@ -129,7 +129,7 @@ class _Rival:
 
 
 def _has_open(pid: str, lock: Path) -> bool:
-    """Whether the process has the lock file open: a dying one lets go of it before its lock."""
+    """Whether the process has the lock file open: a dying one closes it before its lock."""
     with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
         for fd in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Another process with a running push consumer, that tells a test what it got and has.
+"""Another process with a running push consumer, that reports to a test what it got and has.
 
 with consumer_puppet(root, "g", "a") as puppet:
     puppet.call("wait_for", count=10)

@@ -23,7 +23,7 @@ from tests.support.samples import Sample, batch, new_store, open_store, prepared
 LONGEST_WAIT_MS = 5_000
 TEMPERS = ("busy", "busy", "bursts", "batches", "rare")
 HELD_ON = -1
-"""Acknowledged in place of a put, once: the writer has held on to the gate between two puts."""
+"""Acknowledged in place of a put, once: the writer has kept the write lock between two puts."""
 
 
 def crowd(folder: str, seed: int, deaths: int) -> dict[str, object]:

@@ -6,7 +6,7 @@ file times included. A store that a kind does not fit raises NotHere with a reas
 tests check against the files.
 
 What must be said are causes: one line for one damage. A unit or a key of a message that a damaged
-place of the log has lost is not told again.
+place of the log has lost is not reported again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Damaged:
     """What was done to a store.
 
     ``says``: the findings that fsck adds to those of the undamaged store, none if nothing can see
-    it (``why_unseen``); ``follows``: codes of what may be told, too, because it is a fact of its
+    it (``why_unseen``); ``follows``: codes that may come, too, because they are facts of its
     own: progress of groups that the queues do not reach any more. ``lost``: log offsets of the
     records that are not whole any more, or lie where their queue is not known.
     """

@@ -78,7 +78,7 @@ def cut_end(anatomy: Anatomy, knife: Knife) -> Damaged:
     """The last file of the log ends inside its last record but one.
 
     The length of an only file is taken for that of the store's files; then units that point past
-    it tell of another file, and a writer refuses.
+    it show another file, and a writer refuses.
     """
     file = sound_end(anatomy)
     record = file.records[-2]

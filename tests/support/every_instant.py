@@ -145,7 +145,7 @@ def judge(
 
 
 def lose_page(root: Path) -> None:
-    """What a reboot does to the page: it names another boot."""
+    """The shared state after a reboot: it names another boot."""
     path = root / "rmqctl" / "shared"
     if path.exists():
         with path.open("r+b") as file:

@@ -40,7 +40,7 @@ class SILENT:
 
 @dataclass(frozen=True)
 class STATUS:
-    """The message is stored, and something else is to be told of it."""
+    """The message is stored, and the answer is another one."""
 
     status: SendStatus
 

@@ -28,7 +28,7 @@ def use_after_fork(root: str) -> list[str]:
     rival.close()
     store.put(prepared([Sample("parent-2", "A")]))
 
-    with store.write_lock():  # also with the gate held, which the child must not take along
+    with store.write_lock():  # also with the write lock held, which the child must not inherit
         problems += _in_child(lambda: _child_beside_the_gate(store, place))
         problems += _in_child(lambda: _child_closes(store))
         rival = LockFile(place / "lock")
@@ -42,7 +42,7 @@ def use_after_fork(root: str) -> list[str]:
 
 
 def fork_while_held_on(root: str) -> list[str]:
-    """Fork while the gate is held on to between two puts; gives what went wrong."""
+    """Fork while the write lock is kept between two puts; gives what went wrong."""
     place = Path(root)
     store = open_store(place, ROOMY)
     number = 0
@@ -93,7 +93,7 @@ def _child_beside_the_gate(store: object, place: Path) -> list[str]:
 
 
 def _child_closes(store: MessageStore) -> list[str]:
-    """The gate's turn is that of a thread which the child has not: it must not wait for it."""
+    """The thread mutex belongs to a thread that the child has not: it must not wait for it."""
     began = time.monotonic()
     store.close()
     waits = time.monotonic() - began >= GATE_TIMEOUT_MS / 1000

@@ -60,7 +60,7 @@ def interrupt_puts(
                 put()
         try:
             put()
-        except Exception as error:  # noqa: BLE001 - told below
+        except Exception as error:  # noqa: BLE001 - reported below
             problems.append(repr(error))
             break
     store.close()

@@ -161,7 +161,7 @@ def _in_child(work: Callable[[], str]) -> str:
             os.dup2(nowhere, 2)
             try:
                 said = work()
-            except BaseException:  # noqa: BLE001 - to be told by the parent
+            except BaseException:  # noqa: BLE001 - the parent reports it
                 said = traceback.format_exc(limit=-4)
             os.write(writing, said.encode())
             sys.stdout.flush()

@@ -29,7 +29,7 @@ def die_in_last_put(
     full: bool = False,
     flush: bool = False,
 ) -> dict[str, object]:
-    """Die right before the ``times``-th such instant of the last put; what the page says then.
+    """Die right before the ``times``-th such instant of the last put; the shared state then.
 
     ``full``: the log file has no room for the last put any more. ``flush``: in place of that put
     the index keys of single records are put, which were pending.

@@ -22,7 +22,7 @@ class ManualClock:
         self._now_ms = now_ms
 
     def advance(self, ms: int) -> None:
-        """Move the clock alone; timers look at it at their scheduler's next ``advance``."""
+        """Move the clock alone; timers read it at their scheduler's next ``advance``."""
         self._now_ms += ms
 
 

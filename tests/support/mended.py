@@ -24,7 +24,7 @@ Key = tuple[str, int, int]
 
 
 class Held(NamedTuple):
-    """What a reader is handed out at one place of a queue."""
+    """What a reader gets at one offset of a queue."""
 
     commitlog_offset: int
     body: bytes
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 def held(root: Path) -> dict[Key, Held]:
-    """Everything that readers of all queues are handed out."""
+    """Everything that readers of all queues get."""
     found: dict[Key, Held] = {}
     with StoreView.open(root) as view:
         for topic, queue_id in view.queues():

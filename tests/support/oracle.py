@@ -23,7 +23,7 @@ UNIT = struct.Struct(">qiq")
 INDEX_HEADER = struct.Struct(">4q2i")
 ENTRY = struct.Struct(">iqii")
 FILLER = UNIT.pack(0, 0x7FFFFFFF, 0)
-# Words of the shared page that are looked at (storage/coordination/shared_state.py).
+# Words of the shared state that are checked (storage/coordination/shared_state.py).
 STATE, STAGE, LOG_END, FAILED, KEYS_FROM = 6, 9, 10, 12, 14
 NAMES_BYTES, INDEX_FILE, SLOTS = 18, 20, 16384
 OPEN, CLOSED = 1, 2
@@ -311,7 +311,7 @@ class Found:
                 self.bad(f"page: index file {words[INDEX_FILE]}, newest is {newest}")
 
     def check_clean_end(self) -> None:
-        """The last one left cleanly: no abort file, the page is closed, the checkpoint is new."""
+        """The last one left cleanly: no abort file, the state is closed, the checkpoint is new."""
         self.check_page()
         if (self.root / "abort").exists():
             self.bad("abort is there after a clean close")

@@ -105,7 +105,7 @@ class Fuzz:
         assert self._whole.code == 0, self._whole
 
     def rounds(self, first: int, count: int, commands: int) -> Iterator[Lost]:
-        """Run rounds; each is told by its number alone."""
+        """Run rounds; each is determined by its number alone."""
         for number in range(first, first + count):
             yield from self._round(number, commands)
 
@@ -344,7 +344,7 @@ def _make_store(folder: Path) -> dict[str, str]:
 
 
 def _lines(words: dict[str, str]) -> list[str]:
-    """The calls of all commands that look at or change this store."""
+    """The calls of all commands that read or change this store."""
     return [
         " ".join(call.words(words))
         for call in CALLS
@@ -353,7 +353,7 @@ def _lines(words: dict[str, str]) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """What the rounds damage: not the log, queues, index, and not the shared page."""
+    """What the rounds damage: not the log, queues, index, and not the shared state."""
     parts = path.parts
     mapped = {"commitlog", "consumequeue", "index"} & set(parts)
     return not mapped and path.name not in ("shared", "lock") and path.suffix != ".lock"

@@ -1,5 +1,5 @@
 // Opens a page from disk, works on it as a reader would, and prints what it saw as JSON.
-// The argument: {"file": ..., "pictures": a folder, "others": files that are only looked at}.
+// The argument: {"file": ..., "pictures": a folder, "others": files that are only shown}.
 
 const { chromium } = require("playwright-core");
 const path = require("node:path");

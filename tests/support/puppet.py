@@ -1,4 +1,4 @@
-"""Another process with the store open, that does what a test tells it.
+"""Another process with the store open, that a test controls.
 
 ``python -m tests.support.puppet`` reads commands as JSON lines and answers each with one; an error
 is answered with its class and text.
@@ -142,12 +142,12 @@ class _Commands:
 
 
 def obey(commands: object) -> None:
-    """Do what the test says until it lets go; each method of ``commands`` is a command."""
+    """Do what the test says until it ends; each method of ``commands`` is a command."""
     for line in sys.stdin.buffer:
         command, arguments = json.loads(line)
         try:
             answer = {"result": getattr(commands, command)(**arguments)}
-        except Exception as error:  # noqa: BLE001 - told to the test, which judges it
+        except Exception as error:  # noqa: BLE001 - reported to the test, which judges it
             answer = {"error": f"{type(error).__name__}: {error}"}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

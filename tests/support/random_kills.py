@@ -43,7 +43,7 @@ def put_of(writer: str, number: int, config: StoreConfig) -> Put:
 
 
 class Writer:
-    """A forked process that puts without end, or until it is told to close."""
+    """A forked process that puts without end, or until a test closes it."""
 
     def __init__(
         self, root: Path, name: str, config: StoreConfig, *, churn: int, exclusive: bool

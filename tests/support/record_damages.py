@@ -1,4 +1,4 @@
-"""Damages of records, consume queue units and index files, each told by the chance that made it."""
+"""Damages of records, consume queue units and index files, each determined by its chance."""
 
 import random
 import zlib

@@ -142,7 +142,7 @@ class RecordFuzz:
         return count
 
     def rounds(self, first: int, count: int, commands: int) -> Iterator[Lost]:
-        """Run rounds; each is told by its number alone."""
+        """Run rounds; each is determined by its number alone."""
         for number in range(first, first + count):
             yield from self._round(number, commands)
 
@@ -181,7 +181,7 @@ class RecordFuzz:
         if line.startswith("consume") and self._is_silent(state, name, how):
             least = 0
         if how.startswith("magic") and how.endswith(_BLANK):
-            least = 0  # ends a file for each reader of the log, Java's too; fsck tells of the rest
+            least = 0  # ends a file for each reader of the log, Java's too; fsck reports the rest
         if state in ("lost power", "java, killed") and not self._is_last_whole():
             least -= 1  # it was being written, as far as the bytes show
         if result.code == 0 and result.raw.count(b"\n") < least:
@@ -214,8 +214,8 @@ class RecordFuzz:
 
     def _is_silent(self, state: str, name: str, how: str) -> bool:
         """Whether a store that lacks messages looks like one that never had them, to a reader who
-        does not go through the log: units at the end of a queue of which no page tells, and a log
-        file of another name, in front of which all seems to be deleted. fsck tells of both."""
+        does not go through the log: units at the end of a queue that no shared state has, and a log
+        file of another name, in front of which all seems to be deleted. fsck reports both."""
         moved = name.startswith("commitlog") and how.startswith("moved")
         return moved or (name.startswith("consumequeue") and state == "java, closed")
 

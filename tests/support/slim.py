@@ -1,7 +1,7 @@
 """Running a function in a fresh, small interpreter: cheap to fork, no threads, no pytest.
 
 ``python -m tests.support.slim module:function`` reads keyword arguments as JSON from stdin and
-writes the result as JSON to stdout. Paths are handed over as strings.
+writes the result as JSON to stdout. Paths are passed as strings.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def written(page: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def main(pages: Sequence[str]) -> None:
-    """Write pages anew."""
+    """Write pages again."""
     for name in pages:
         path = Path(name)
         page = path.read_text("utf-8")

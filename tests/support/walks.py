@@ -47,7 +47,7 @@ QUEUE = MessageQueue(TOPIC, "broker-a", 0)
 
 
 class Scene:
-    """A store, its broker, a producer's client and a consumer's; time moves when it is told to."""
+    """A store, its broker, a producer's client and a consumer's; time moves only on request."""
 
     def __init__(self, root: Path, answer: Callable[[Sequence[MessageExt], Any], Any]) -> None:
         MessageStore.create(root, SMALL_STORE)

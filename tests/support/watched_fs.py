@@ -1,6 +1,6 @@
 """A file system that sees every instant at which a writer can die.
 
-An instant lies before each store to a map, each word of the page and each call that changes
+An instant lies before each store to a map, each word of the shared state and each call that changes
 files; stores and writes of more than a word have one in their middle, too (a torn store).
 """
 
@@ -25,7 +25,7 @@ class Instant(NamedTuple):
 
 
 class WatchedMap(mmap.mmap):
-    """A map that tells of each store."""
+    """A map that reports each store."""
 
     watcher: WatchedFileSystem
     name: str
@@ -44,7 +44,7 @@ class WatchedMap(mmap.mmap):
 
 
 class WatchedWords:
-    """The words of the page; tells of each store. One word is never torn."""
+    """The words of the shared state; reports each store. One word is never torn."""
 
     def __init__(self, watcher: WatchedFileSystem, words: memoryview) -> None:
         self._watcher = watcher

@@ -11,7 +11,7 @@ PATIENCE_S = 5.0
 
 
 def is_rung_by(store: MessageStore, put: Callable[[], object]) -> bool:
-    """Put while a thread waits for messages of T; tells whether it came back."""
+    """Put while a thread waits for messages of T; returns whether it came back."""
     end = store.log_end
     woken = threading.Event()
 

@@ -1,4 +1,4 @@
-"""A look at stores of every kind, against plain loops over what was stored."""
+"""Snapshots of stores of every kind, against plain loops over what was stored."""
 
 import json
 import random

@@ -110,7 +110,7 @@ def test_answers_block_the_thread_that_closes(broker, blocking, count):
 
 
 class BlockingClient(RecordingClient):
-    """A client that does not come back from what it is told."""
+    """A client that does not return from a notice."""
 
     def __init__(self, blocking: Blocking) -> None:
         super().__init__()

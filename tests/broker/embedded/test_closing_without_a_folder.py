@@ -51,7 +51,7 @@ def ends_in_time(close: Callable[[], None]) -> Any:
     def run() -> None:
         try:
             close()
-        except BaseException as error:  # noqa: BLE001 - looked at by the test
+        except BaseException as error:  # noqa: BLE001 - checked by the test
             raised.append(error)
 
     thread = threading.Thread(target=run, daemon=True)

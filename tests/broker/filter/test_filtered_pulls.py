@@ -85,7 +85,7 @@ def test_a_pull_gives_what_the_expression_matches_and_goes_on_behind_the_rest(op
 
 @pytest.mark.parametrize("supported", [False, True])
 def test_retries_are_filtered_only_where_that_is_switched_on(open_broker, supported):
-    """By what the group wants of their topic now; nothing else of them is looked at."""
+    """By the group's present expression for their topic; nothing else of them is checked."""
     now = [1_700_000_000_000]
     config = BrokerConfig(enable_property_filter=True, filter_support_retry=supported)
     broker = open_broker(config, clock=lambda: now[0])
@@ -105,7 +105,7 @@ def test_retries_are_filtered_only_where_that_is_switched_on(open_broker, suppor
 
 
 class Silent:
-    """A client that is told things and does nothing."""
+    """A client that gets notices and does nothing."""
 
     def notify_consumer_ids_changed(self, group):
         pass

@@ -194,7 +194,7 @@ def test_a_killed_process_is_out_of_its_groups_at_once_and_the_rest_are_told(bro
         two.kill()
         assert here.wait_for("changed", "g", times=5)
         assert broker.consumer_ids("g") == ["a"]
-    broker.members.notices.look_around()  # waits for the thread that told us to tidy up
+    broker.members.notices.look_around()  # waits for the thread that made us tidy up
     leavings = {path.name.split(".")[0] for path in (root / "rmqctl" / "members").iterdir()}
     assert leavings <= {broker.members.notices.name, "g", "h"}
 

@@ -1,4 +1,4 @@
-"""Notices between processes, stations, and what becomes of them under kills."""
+"""Notices between processes and their entries, also under kills."""
 
 from __future__ import annotations
 

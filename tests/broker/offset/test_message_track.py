@@ -1,4 +1,4 @@
-"""Message track: what each group has done with a message, as far as its progress tells."""
+"""Message track: what each group has done with a message, as far as its progress shows."""
 
 from __future__ import annotations
 

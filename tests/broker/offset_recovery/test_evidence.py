@@ -1,4 +1,4 @@
-"""Which of several looks at lost progress counts."""
+"""Which of several pieces of evidence of lost progress counts."""
 
 import pytest
 

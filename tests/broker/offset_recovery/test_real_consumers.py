@@ -33,7 +33,7 @@ def true_offsets(root):
 
 
 def lose_everything(root):
-    """All that tells of progress but the messages."""
+    """All evidence of progress except the messages."""
     for name in ("config/consumerOffset.json", "config/consumerOffset.json.bak"):
         (root / name).unlink(missing_ok=True)
     for path in (root / "rmqctl").rglob("*"):

@@ -9,7 +9,7 @@ from broker.pull.message_arrival import MessageArrivals
 
 
 class Store:
-    """A log that grows when told, with room for one sleeper; notes what it slept for."""
+    """A log that grows on request, with room for one waiter; notes what it waited for."""
 
     def __init__(self) -> None:
         self.end = 0

@@ -381,7 +381,7 @@ def test_what_is_quick_is_done_by_the_same_thread_each_time(topic):
         topic.send(Message("T", b"x"), 0)
         assert quick.begun.wait(WAIT)
         threads.add(quick.thread)
-    # Some are late on a machine that stood still meanwhile; who is replaced is told of it.
+    # Some are late on a machine that stood still meanwhile; a replaced thread is notified.
     eventually(lambda: len(threads) <= 1 + sum(quick.was_late.is_set() for quick in answers) < 20)
 
 

@@ -166,7 +166,7 @@ def test_a_broker_that_may_not_write_refuses_each(open_broker):
 
 
 class Refusing(Taken):
-    """A put that tells how much it was given at once, and may have no room."""
+    """A put that notes the size of its batches, and may have no room."""
 
     def __init__(self, status: PutMessageStatus | None = None) -> None:
         super().__init__()

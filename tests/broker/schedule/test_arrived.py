@@ -1,4 +1,4 @@
-"""Which delayed messages have arrived, as the log tells, whatever program wrote the copies."""
+"""Which delayed messages have arrived, as the log shows, whatever program wrote the copies."""
 
 from pathlib import Path
 
@@ -148,7 +148,7 @@ def test_a_copy_may_be_a_byte_longer_or_shorter(more, log, tmp_path):
 
 @pytest.mark.parametrize("number", [None, "7", "8", "12"])
 def test_the_number_in_a_light_queue_is_told_anew_or_left_out(number, log, tmp_path):
-    """This broker leaves it out, a Java broker keeps it or tells it anew."""
+    """This broker leaves it out, a Java broker keeps it or makes a new one."""
     light = {"INNER_MULTI_DISPATCH": "%LMQ%l", "INNER_MULTI_QUEUE_OFFSET": "7"}
     waiting = log.wait(unique="a", **light)
     properties = {**waiting[0], "INNER_MULTI_QUEUE_OFFSET": number}

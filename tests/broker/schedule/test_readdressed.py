@@ -103,7 +103,7 @@ def with_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def columns(records: PreparedRecords) -> dict[str, Any]:
-    """Everything that appending looks at."""
+    """Everything that appending reads."""
     several = len(records.queues) > 1
     return {
         "image": bytes(records.buffer),

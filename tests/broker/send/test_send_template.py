@@ -53,7 +53,7 @@ def a_broker(
     *,
     exclusive: bool = True,
 ) -> Iterator[EmbeddedBroker]:
-    """With the gate to itself, so that it does not depend on the time which way is gone."""
+    """With the write lock to itself, so that the path does not depend on the time."""
     if not root.exists():
         MessageStore.create(root, config)
     now = (clock or ManualClock(NOW)).now_ms
@@ -191,7 +191,7 @@ def test_what_is_edited_by_hand_ends_it_a_moment_later(tmp_path: Path) -> None:
                 broker.send(named("b"), 0, OPTIONS)
                 assert gone == ["b"]
         while isinstance(outcome(lambda: broker.send(named("c"), 0)), SendResult):
-            clock.advance(1)  # the table itself is looked at a tenth of a second later
+            clock.advance(1)  # the table itself is read a tenth of a second later
         with pytest.raises(NoPermissionError):
             broker.send(named("d"), 0, OPTIONS)
 

@@ -22,7 +22,7 @@ COUNT = 64
 
 
 class Listener:
-    """Fails for all messages; the first one stays in it until it is let go of."""
+    """Fails for all messages; the first one stays in it until it is released."""
 
     def __init__(self) -> None:
         self.released = threading.Event()

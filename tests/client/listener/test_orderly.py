@@ -463,7 +463,7 @@ def test_a_lock_that_was_not_refreshed_for_30_s_is_not_relied_upon(
     process_queues.append(consumer.rebalance.process_queues[QUEUE])
     eventually(lambda: 10 in scheduler.pending_ms)
     assert len(heard.messages) == 1
-    scheduler.advance(10)  # the lock is taken anew
+    scheduler.advance(10)  # the lock is taken again
     scheduler.advance(10)
     heard.wait_for(2)
 

@@ -28,7 +28,7 @@ DEADLINE_S = 20
 
 
 class Listener:
-    """Answers what it was told to answer."""
+    """Returns the given answer."""
 
     def __init__(self, state=UNKNOW, check=UNKNOW, meanwhile=lambda: None):
         self.state = state

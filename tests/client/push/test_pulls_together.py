@@ -62,7 +62,7 @@ def pulls_of(request: PullRequest, result: Any) -> list[int]:
 
 
 class Asked(FailingBroker):
-    """Notes which offsets of T are asked for; breaks where it is told to.
+    """Notes which offsets of T are pulled; fails where a test says so.
 
     An answer for several pulls counts as these.
     """

@@ -141,7 +141,7 @@ def test_a_client_has_one_consumer_of_a_group(make_consumer):
 
 @pytest.mark.conformance("B6")
 def test_the_same_client_id_in_two_clients_of_a_group_is_refused(broker, open_broker, clock):
-    """Equal names would take the same queues: 4.9 lets it happen, here the second one is told."""
+    """Equal names would take the same queues: 4.9 allows it, here the second one is refused."""
     fill(broker)
     config = ClientConfig(instance_name="one")
     consumers = []

@@ -115,7 +115,7 @@ def test_a_queue_that_was_given_up_meanwhile_is_not_locked_again(broker, make_me
 
 @pytest.mark.conformance("F3")
 def test_the_refresh_of_locks_waits_for_a_rebalance(broker, clock, make_member):
-    """Or it would lock again what the rebalance is about to let go of, for good."""
+    """Or it would lock again, for good, what the rebalance is about to release."""
     queue_of(broker, 1)
     failing = FailingBroker(broker, clock)
     consumer, heard = make_member("b", brokers=[failing])

@@ -19,7 +19,7 @@ def request(queue_id: int = 0, group: str = "g") -> PullRequest:
 
 
 class Puller:
-    """Notes what it is told to pull, and by which thread."""
+    """Notes its pull requests, and their threads."""
 
     def __init__(self) -> None:
         self.pulled: list[int] = []

@@ -1,4 +1,4 @@
-"""Commands that look at a store import no more than they need: start-up time is the modules."""
+"""Commands that read a store import no more than they need: start-up time is the modules."""
 
 import re
 

@@ -127,7 +127,7 @@ def test_what_is_typed_beats_the_environment(named, command, first):
         for variables in ({"RMQCTL_STORE": f"{named}/prod"}, {"RMQCTL_CONTEXT": "prod"}):
             environ = {"XDG_CONFIG_HOME": f"{named}/home", "XDG_CONFIG_DIRS": "", **variables}
             cli = Cli(environ)
-            _ = cli.store, cli.settings.layers(), cli.zone  # looked at before the words are known
+            _ = cli.store, cli.settings.layers(), cli.zone  # read before the words are known
             parsed(placed(LINES[command], option, first=first), cli)
             assert cli.store.path == named / "test", (option, variables)
 

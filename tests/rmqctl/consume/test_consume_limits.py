@@ -316,7 +316,7 @@ def test_an_id_that_somebody_has_given_himself_is_found_as_it_is(hundred):
 
 
 class TestReaderThatIsGone:
-    """Nothing is written while nothing comes, so no write tells that the reader is gone."""
+    """Nothing is written while nothing comes, so no write shows that the reader is gone."""
 
     @pytest.mark.parametrize("options", [[], ["-F", "-o", "jsonl"], ["-g", "g"]])
     def test_a_pipe(self, hundred, options):

@@ -96,7 +96,7 @@ def test_sums_bytes_and_times_of_a_golden_store_are_those_of_its_messages(name):
             and message["queueOffset"] >= offsets.get(message["queueId"], 1 << 62)
         ]
         if unread and "storeTimestamp" not in unread[0]:
-            continue  # of stores made from others the manifest tells less
+            continue  # for stores made from others the manifest has less
         if len(unread) == sum(lags) - (row["lost"] or 0):
             size = sum(message["storeSize"] for message in unread)
             assert row["lag_bytes"] == (None if row["lag"] is None else size)

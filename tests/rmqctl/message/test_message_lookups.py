@@ -1,4 +1,4 @@
-"""What became of messages, what was noted of them, and what their ids tell."""
+"""What became of messages, their traces, and what their ids contain."""
 
 import json
 from typing import Any

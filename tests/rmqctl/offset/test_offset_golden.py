@@ -154,7 +154,7 @@ def test_lag_show_and_offset_inspect_mean_the_same(name):
 
     late = looked("lag", "show", "--by", "queue", "--include-retry")
     inspected = looked("offset", "inspect")
-    # Retry topics that hold messages and that their group never committed to: late alone tells.
+    # Retry topics with messages to which their group never committed: only late can show them.
     uncommitted = {place: late.pop(place) for place in sorted(late.keys() - inspected.keys())}
     assert all(topic == f"%RETRY%{group}" for group, topic, _ in uncommitted)
     assert all(row[:4] == [None] * 4 and row[4] for row in uncommitted.values())

@@ -168,7 +168,7 @@ def test_bounds_and_times_are_those_that_rocketmq_tells(name):
     rows = {(row["topic"], row["queue_id"]): row for row in result.json()}
     for expected in golden.manifest(name)["queues"]:
         if expected["topic"] == "SCHEDULE_TOPIC_XXXX" and not expected["maxOffset"]:
-            continue  # RocketMQ tells all eighteen
+            continue  # RocketMQ shows all eighteen
         row = rows[expected["topic"], expected["queueId"]]
         assert row["min_offset"] == expected["minOffset"]
         assert row["max_offset"] == expected["maxOffset"]

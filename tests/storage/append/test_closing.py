@@ -91,7 +91,7 @@ def test_threads_that_put_when_it_is_closed_hear_that_it_is(
                 store.put_message(message)
                 stored[number] += 1
                 started.release()
-        except Exception as error:  # noqa: BLE001 - of whatever kind, which is looked at below
+        except Exception as error:  # noqa: BLE001 - of whatever kind, which is checked below
             raised.append(type(error))
 
     for _ in range(5):

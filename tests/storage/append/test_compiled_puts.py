@@ -167,7 +167,7 @@ def test_a_log_file_that_is_gone_in_a_run_is_missed_in_the_next_millisecond(
         assert put(store, first).status is PutMessageStatus.PUT_OK
     assert store._appender.one.in_run
     clock.now += 1
-    assert put(store, 1500).store_timestamp == clock.now  # it is looked at, and there
+    assert put(store, 1500).store_timestamp == clock.now  # it is checked, and there
     max((root / "commitlog").iterdir()).unlink()
     clock.now += 1
     with pytest.raises(StoreBrokenError, match="was deleted while it was being written"):

@@ -1,4 +1,4 @@
-"""A sync that failed in another process: the kernel tells of lost pages once, perhaps there."""
+"""A sync that failed in another process: the kernel reports lost pages once, perhaps there."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_a_queue_file_stays_while_its_last_unit_points_into_the_log(tmp_path: Pa
 def test_the_last_file_of_a_queue_and_of_the_index_stay_though_the_log_is_gone(
     tmp_path: Path,
 ) -> None:
-    """All of queue B, a full file, and all keys lie before the log; both tell where to go on."""
+    """All of queue B, a full file, and all keys lie before the log; both show where to go on."""
     clock = Ticking()
     with open_store(new_store(tmp_path / "s", CONFIG), CONFIG, clock=clock) as store:
         for number in range(4):

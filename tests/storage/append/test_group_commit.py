@@ -144,7 +144,7 @@ def test_who_is_interrupted_when_the_next_sync_is_his_leaves_it_to_the_others(
     def interrupt(*_: object) -> None:
         others.append(Thread(commits, 3))
         until(lambda: len(commits._waiting) == 2)
-        device.ended.release()  # of the first, who hands on to this thread
+        device.ended.release()  # of the first, which is followed by this thread
         until(lambda: len(commits._waiting) == 1)
         raise Interrupted
 

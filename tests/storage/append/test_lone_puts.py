@@ -1,4 +1,4 @@
-"""A put after a while: the compiled form takes the gate for it and gives it back, in one step."""
+"""A put after a while: the compiled form takes and releases the write lock for it, in one step."""
 
 from __future__ import annotations
 

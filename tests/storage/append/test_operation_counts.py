@@ -15,7 +15,7 @@ from tests.support.operation_counts import OPERATIONS, PYTHON, Counts, recorded
 
 MORE = Counts(python_calls=1.05, c_calls=1.05, system_calls=1.1, stored_bytes=1.01, peak_bytes=1.1)
 ROOM = Counts(python_calls=1, c_calls=2, system_calls=0.25, stored_bytes=16, peak_bytes=2_000)
-"""What a busy machine adds: the gate is taken again after 10 ms, whatever was done in them."""
+"""What a busy machine adds: the write lock is taken again after 10 ms, busy or not."""
 LESS = 0.85
 """Below this share of what is written down the table says less than it could."""
 

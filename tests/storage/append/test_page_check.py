@@ -1,4 +1,4 @@
-"""Each word of the shared page is held against the files: what is told of a wrong one."""
+"""Each word of the shared state is compared with the files: what a wrong one gives."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def shared(root: Path) -> Iterator[SharedState]:
 
 
 def told(shared: SharedState, root: Path, **words: int) -> str | None:
-    """What is told of the page where some words have other values."""
+    """The finding about the shared state where some words have other values."""
     before = {name: shared.words[getattr(Word, name)] for name in words}
     for name, value in words.items():
         shared.words[getattr(Word, name)] = value

@@ -97,7 +97,7 @@ def test_a_change_after_an_interrupted_one_goes_as_ever(
             assert done.wait(PATIENCE_S), f"a lock is left by an interrupt at instant {at}"
         assert len(kept) > 15
         kept.clear()
-        gc.collect()  # while what a lost file tells of is ignored
+        gc.collect()  # while warnings of a lost file are ignored
 
 
 def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Samples of progress: what was written is told, whatever happened to the writer."""
+"""Samples of progress: what was written can be read, whatever happened to the writer."""
 
 import errno
 from contextlib import suppress

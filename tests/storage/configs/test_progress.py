@@ -63,7 +63,7 @@ def test_commits_of_two_openers_are_merged(root):
 def test_a_commit_that_changes_nothing_writes_nothing(root):
     file = ProgressFile(root)
     file.commit({KEY: QueueProgress(0, 5)})
-    os.utime(file.path, ns=(0, file.path.stat().st_mtime_ns))  # a reading tells of itself
+    os.utime(file.path, ns=(0, file.path.stat().st_mtime_ns))  # a change shows by itself
     before = as_written(file.path)
     file.commit({KEY: QueueProgress(0, 4)})
     assert as_written(file.path) == before

@@ -1,4 +1,4 @@
-"""One line of rmqctl's own with its check sum: read as it was written, or told as damaged."""
+"""One line of rmqctl's own with its checksum: read as it was written, or reported as damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Ctrl-C or a failed call leaves of bells, stations and watches: nothing."""
+"""Ctrl-C or a failed call leaves nothing of wakers, process entries and watches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refuse(*_: Any, **__: Any) -> NoReturn:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
-# -- bells ------------------------------------------------------------------------------------
+# -- wakers -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
     waker.close()
     assert slot_is_free(shared)
     kept.clear()
-    gc.collect()  # while what a lost socket tells of is ignored
+    gc.collect()  # while warnings of a lost socket are ignored
 
 
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
@@ -167,7 +167,7 @@ def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
     second.close()
 
 
-# -- stations ---------------------------------------------------------------------------------
+# -- process entries --------------------------------------------------------------------------
 
 
 def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -> None:

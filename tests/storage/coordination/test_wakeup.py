@@ -1,4 +1,4 @@
-"""Waiting processes are rung; timed services run in one process and move on when it dies."""
+"""Waiting processes are woken; timed services run in one process and move on when it dies."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ FORMS = [pytest.param(compiled, marks=needs_compiled, id="compiled"), pytest.par
 
 @pytest.fixture(params=FORMS)
 def either_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Bells that are words, then such that are sockets; whether they are sockets."""
+    """Wakers that are words, then wakers that are sockets; whether they are sockets."""
     monkeypatch.setattr(native, "compiled", request.param)
     return request.param is None or not request.param.has_futex_wakers()
 
@@ -143,7 +143,7 @@ def test_a_dead_waiters_slot_is_taken_over(tmp_path: Path, either_form: bool) ->
         assert shared.map[4096]
         process.kill()
         process.wait()
-        store.put(prepared([Sample("m", "A")]))  # rings the dead: no harm
+        store.put(prepared([Sample("m", "A")]))  # wakes a dead process: no harm
 
         waker = Waker.take(FileSystem(), shared, root)
 
@@ -247,7 +247,7 @@ def test_every_topic_has_a_bit_of_the_word_for_any() -> None:
         assert word & everything == word > 0
     assert topics_word(["A", "B"]) == topics_word(["A"]) | topics_word(["B"])
     assert topics_word([]) == 0
-    assert everything < 1 << 63  # a signed word of the page
+    assert everything < 1 << 63  # a signed word
 
 
 @pytest.mark.usefixtures("either_form")
@@ -255,7 +255,7 @@ def test_a_sleeper_is_woken_by_its_own_process(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as store:
         started = time.monotonic()
-        store.wake()  # also if it comes first, and before there is a bell
+        store.wake()  # also if it comes first, and before there is a waker
         store.wait(store.log_end, 5_000)
         store.wait(store.log_end, 1)
         thread = threading.Thread(target=store.wait, args=(store.log_end, 5_000))

@@ -214,7 +214,7 @@ def test_threads_of_one_process_share_what_is_held_on_to(root: Path) -> None:
 def test_who_had_to_wait_keeps_the_gate_for_a_turn_though_others_ask(
     root: Path, rival: LockFile
 ) -> None:
-    """One of two that put without a pause; it takes the gate by waiting sooner or later."""
+    """One of two that put without a pause; it gets the lock by waiting sooner or later."""
     with busy_puppet() as puppet, open_store(root, ROOMY) as store:
         puppet.call("open", root=str(root))
         puppet.call("begin")

@@ -1,4 +1,4 @@
-"""The gate is given back whatever comes: signals, closings, no more threads."""
+"""The write lock is released whatever comes: signals, closings, no more threads."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_thread_that_comes_late_does_not_put_into_a_closed_store(
 
 
 class _TellsWhenIn(FileSystem):
-    """Calls ``then`` once, when an opener has come in and is about to let go of the gate."""
+    """Calls ``then`` once, when an opener has opened and is about to release the lock."""
 
     def __init__(self, then: Callable[[], None]) -> None:
         self._then: Callable[[], None] | None = then

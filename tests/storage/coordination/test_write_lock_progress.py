@@ -1,4 +1,4 @@
-"""A process that waits for the gate gives up where its holder stands still, and only there."""
+"""A process that waits for the write lock gives up only where its holder makes no progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer may die at any mapped store, any word of the page and any call that changes files."""
+"""A writer may die at any mapped store, any word and any call that changes files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may be in, who may write, and what those are told who may not: with real processes."""
+"""Which processes may open and write, and the errors of those that may not."""
 
 from __future__ import annotations
 

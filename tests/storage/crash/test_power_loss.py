@@ -1,4 +1,4 @@
-"""What the device was told to keep is there after a power loss, whatever else is or is not.
+"""What was synced is there after a power loss, whatever else is or is not.
 
 The disk of tests/support/durable_fs.py forgets everything that was not synced, or keeps a random
 part of it.

@@ -1,4 +1,4 @@
-"""Busy and idle writers at once, some of them killed: the gate goes round, and nothing is lost."""
+"""Busy and idle writers at once, some of them killed: each gets the lock, and nothing is lost."""
 
 from __future__ import annotations
 

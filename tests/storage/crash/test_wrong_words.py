@@ -1,4 +1,4 @@
-"""One wrong word of the shared page: readers and writers do not believe it."""
+"""One wrong word of the shared state: readers and writers do not trust it."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_second_opening_beside_a_wrong_page_is_refused(closed, tmp_path):
     "count", [400, pytest.param(20_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
 )
 def test_any_changed_words_end_in_bounded_work(count, closed, tmp_path):
-    """One or several words of the page, its slots and its waiters: what a reader shows was sent,
+    """One or several words of it, its slots and its waiters: what a reader shows was sent,
     a writer opens or refuses in a sentence, and nothing takes long."""
     chance = random.Random(count)
     sent = set(ids(closed))

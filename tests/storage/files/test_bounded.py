@@ -70,7 +70,7 @@ def within_a_moment(call: object) -> None:
     def run() -> None:
         try:
             call()  # type: ignore[operator]
-        except BaseException as error:  # noqa: BLE001 - the caller looks at it
+        except BaseException as error:  # noqa: BLE001 - the caller checks it
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)

@@ -19,7 +19,7 @@ ALL = pytest.mark.parametrize("name", golden.names())
 
 
 def encoded_again(message: MessageExt) -> bytes:
-    """Encode from decoded values, hosts as text and the CRC computed anew."""
+    """Encode from decoded values, hosts as text and the CRC computed again."""
     return encode_record(
         topic=message.topic,
         queue_id=message.queue_id,

@@ -131,7 +131,7 @@ def test_decoding_damage_raises_nothing_but_record_error(
         message = decode_record(memoryview(buffer), position, size)
     except RecordError:
         return
-    # What was decoded can be looked at, whatever it says.
+    # A decoded record can be read, whatever it holds.
     assert encode_lengths(message.topic, message.stored_body, message.property_bytes)
     assert isinstance(message.properties, dict)
     assert message.born_host

@@ -1,4 +1,4 @@
-"""Times of queue files, which tell where a time is looked for."""
+"""Times of queue files, which say where a time is searched."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_hole_that_costs_too_much_is_said_and_nothing_is_read(killed, monkeypa
 
 
 def test_light_queues_have_their_units_too(tmp_path):
-    """A record with several units is still told by one of them where another is lost."""
+    """A record with several units is still found by one of them where another is lost."""
     root = new_store(tmp_path / "store", SMALL)
     store = open_store(root, SMALL)
     for i in range(100):

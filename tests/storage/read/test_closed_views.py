@@ -53,7 +53,7 @@ def test_a_closed_view_of_our_store_holds_no_file(tmp_path: Path) -> None:
     with open_store(root, SMALL) as store:
         store.put(prepared(samples))
     del store
-    gc.collect()  # the shared page of who wrote
+    gc.collect()  # the shared state of the writer
     assert open_parts(root) == set()
     for past in (False, True):
         view = AsOfView.open_at(root, FOREVER) if past else StoreView.open(root)

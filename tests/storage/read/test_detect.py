@@ -38,7 +38,7 @@ def test_lengths_of_real_stores_are_those_of_the_brokers_settings(name: str) -> 
     defaults = StoreConfig()
     for field, key in KEYS.items():
         if field == "mapped_file_size_consume_queue" and "cq-all-missing" in name:
-            continue  # nothing tells
+            continue  # no file shows it
         if field.startswith("max_") and "no-index" in name:
             continue
         assert getattr(found, field) == settings.get(key, getattr(defaults, field)), field

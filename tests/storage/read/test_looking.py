@@ -1,4 +1,4 @@
-"""Of a queue that is only looked at nothing is read ahead: of thousands it would be gigabytes."""
+"""Of a queue that is only inspected nothing is read ahead: of thousands it would be gigabytes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Units tell where records begin, or say that they do not know."""
+"""Units give the begins of records, or say that these are unknown."""
 
 from __future__ import annotations
 

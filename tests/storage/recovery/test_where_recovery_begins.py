@@ -1,4 +1,4 @@
-"""Which files recovery looks at: of the log, and of the index."""
+"""Which files recovery reads: of the log, and of the index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage.recovery.log import LogRecovery
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 HIGHER: Any = None
-"""What a part of recovery that is looked at here does not use."""
+"""A part that recovery does not use here."""
 
 
 def log_of(root: Path, files: int) -> MappedFileQueue:

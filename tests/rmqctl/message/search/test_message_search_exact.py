@@ -1,4 +1,4 @@
-"""Any log, any word, pieces of any size: a search gives what looking at each message gives."""
+"""Any log, any word, pieces of any size: a search gives what reading each message gives."""
 
 import zlib
 from dataclasses import replace

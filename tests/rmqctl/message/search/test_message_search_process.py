@@ -23,7 +23,7 @@ SLOW = ("message", "search", "--json-path", "id >= 0", "-o", "yaml")
 
 @pytest.fixture(scope="module")
 def long_log(tmp_path_factory):
-    """A log of some 80 MiB in which each message has to be looked at: seconds of work."""
+    """A log of some 80 MiB in which each message has to be read: seconds of work."""
     root = tmp_path_factory.mktemp("long") / "s"
     assert run("store", "init", root).code == 0
     line = '{"id": %d, "text": "' + "x" * 450 + '"}\n'

@@ -1,4 +1,4 @@
-"""A reset of a group that runs: it is told, goes on from there within a second, nothing is lost."""
+"""A reset of a running group: notified, it goes on from there within a second; nothing is lost."""
 
 import time
 from functools import partial

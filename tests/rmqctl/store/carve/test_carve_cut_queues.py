@@ -43,7 +43,7 @@ def carve(root, out, *options):
 @pytest.mark.parametrize(("length", "kept"), [(0, 0), (777, 38), (None, 0)])
 def test_what_a_cut_queue_can_not_give_is_counted_as_lost(root, tmp_path, length, kept, copied):
     if copied:
-        (root / "rmqctl" / "shared").unlink()  # then nothing but the files tells the queue's end
+        (root / "rmqctl" / "shared").unlink()  # then only the files show the queue's end
     if length is None:
         (root / "consumequeue" / "T" / "0" / f"{0:020}").unlink()
     else:

@@ -1,4 +1,4 @@
-"""Lost progress comes back from whatever still tells of it, and is never more than it was."""
+"""Lost progress comes back from all remaining evidence, and is never more than it was."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What the log tells of a queue whose last files were cut short or are gone."""
+"""What the log has of a queue whose last files were cut short or are gone."""
 
 import pytest
 

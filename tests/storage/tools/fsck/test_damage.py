@@ -60,7 +60,7 @@ def patched(path: Path, position: int, value: int) -> None:
 
 
 def read_everything(root: Path) -> dict[Key, tuple[bytes, bool]]:
-    """Body of each message that is handed out, by any of the ways there are."""
+    """Body of each message that is returned, by any of the reading calls."""
     found: dict[Key, tuple[bytes, bool]] = {}
     with StoreView.open(root, CONFIG) as view:
         for topic, queue_id in view.queues():
@@ -256,7 +256,7 @@ def test_a_record_that_claims_another_place_hides_no_other(
 
 
 def queue_offsets(root: Path) -> list[int]:
-    """Those of all messages that are handed out of a queue, in the order in which they are."""
+    """Those of all messages that are returned from a queue, in their order."""
     found: list[int] = []
     with StoreView.open(root, TINY) as view:
         offset, end = view.queue_bounds("T", 0)

@@ -1,4 +1,4 @@
-"""Each kind of damage to each store of a real broker: fsck tells the cause, its place, and no more.
+"""Each kind of damage to each store of a real broker: fsck names the cause and offset, no more.
 
 The short run takes the stores with small files of every kind; the long one takes them all.
 """
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreW
 """Some kinds of damage take the log's last files away, and readers warn of that."""
 
 SHORT = ("small-files-4.9", "retention-5.3")
-# A gap or a run of missing units is cut anew where a second damage meets it.
+# A gap or a run of missing units is cut again where a second damage meets it.
 _CUT_ANEW = {Code.QUEUE_GAP, Code.UNIT_MISSING}
 
 

@@ -29,7 +29,7 @@ def killed(folder, kind, what):
 @pytest.fixture(params=[("map", "consumequeue"), ("word", "LOG_END")], ids=["units", "end"])
 def died(request, tmp_path):
     """A store whose writer died when all records of its last put were there: before their units,
-    or before the log's end was told."""
+    or before the log's end was set."""
     found = killed(tmp_path, *request.param)
     assert found["stage"] == STAGE_DISPATCH
     return Path(found["root"]), found["start"], found["end"] - found["start"]
@@ -42,7 +42,7 @@ def write(root, position, data):
 
 
 def findings(root):
-    """What is wrong with the log; that the store was not closed is told besides."""
+    """What is wrong with the log; that the store was not closed is reported besides."""
     with StoreView.open(root) as view:
         return [found for found in fsck(view).findings if found.code.startswith("LOG_")]
 

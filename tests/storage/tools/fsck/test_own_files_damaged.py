@@ -28,12 +28,12 @@ NAMES = (
 )
 """Below rmqctl/."""
 NOT_NEEDED = frozenset({"journal/00000001.jsonl"})
-"""What no command but those that tell of it reads."""
+"""Files that only the commands which report them read."""
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A store with a changed setting, a deleted topic that began anew, marks and progress."""
+    """A store with a changed setting, a deleted topic that began again, marks and progress."""
     root = tmp_path_factory.mktemp("made") / "s"
     MessageStore.create(root, SIZES)
     group, dlq = "readers", "%DLQ%readers"
@@ -73,7 +73,7 @@ def sealed(entry):
 
 
 def facts(root):
-    """What the files tell of the store."""
+    """What the files say about the store."""
     with_progress = ProgressFile(root).read().offsets()
     return (
         read_sizes(root),
@@ -127,7 +127,7 @@ def messages(root):
 @pytest.mark.parametrize("name", NAMES)
 def test_readers_go_on_the_check_names_it_and_repair_makes_it_again(root, name, damage):
     if name.startswith("journal") and damage is emptied:
-        return  # an empty journal is a new one: nothing tells of what it held
+        return  # an empty journal is a new one: no file shows what it held
     before, path = facts(root), root / "rmqctl" / name
     whole = messages(root)
     assert whole == (0, sorted(map(str, range(1, 41)))) or len(whole[1]) == 40

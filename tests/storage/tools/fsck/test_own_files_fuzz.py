@@ -1,7 +1,7 @@
 """Files of rmqctl's own and of settings, damaged at random, and every command on them.
 
 Nothing ends in a traceback or an internal error, nothing hangs, no reader shows less than there is
-and exits with 0. Each round is told by its number: ``python -m tests.support.own_files_fuzz``.
+and exits with 0. The number determines the round: ``python -m tests.support.own_files_fuzz``.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Records, consume queue units and index files, damaged at random, and the commands that read them.
 
 Nothing ends in a traceback or an internal error, nothing hangs or takes much memory, no reader
-shows fewer messages than there are and exits with 0. Each round is told by its number:
+shows fewer messages than there are and exits with 0. Each round is determined by its number:
 ``python -m tests.support.record_fuzz``.
 """
 

@@ -1,4 +1,4 @@
-"""A file of a consume queue that was cut short: what went with its end is told, and once."""
+"""A file of a consume queue that was cut short: what its end held is reported, and once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Queues made anew where the log has lost something, and who reads them meanwhile."""
+"""Queues rebuilt where the log has lost something, and their readers meanwhile."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The key index of real brokers, damaged or lost, is made anew and answers the same."""
+"""The key index of real brokers, damaged or lost, is rebuilt and answers the same."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ SAME = [name for name in golden.names() if name not in TORN_END | LOST]
 
 
 def config_of(name: str) -> StoreConfig:
-    """The lengths that a broker had: without a file nothing tells them."""
+    """The lengths that a broker had: without a file they are unknown."""
     settings = golden.manifest(name)["settings"]
     config = StoreConfig()
     if "maxHashSlotNum" in settings:
@@ -94,7 +94,7 @@ def test_rebuilt_files_answer_what_rocketmq_answers(name: str, tmp_path: Path) -
     root = golden.extract(name, tmp_path)
     for number, path in enumerate(sorted((root / INDEX).iterdir())):
         # Times of keys are whole seconds from the first one of a file. Where that is a message
-        # that the log has deleted, nothing but the first file tells it.
+        # that the log has deleted, only the first file shows it.
         if number or not name.startswith("retention"):
             path.unlink()
     rebuild(root, config_of(name))

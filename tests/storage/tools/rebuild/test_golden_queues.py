@@ -1,4 +1,4 @@
-"""Queues of real brokers, damaged or lost, are made anew byte for byte."""
+"""Queues of real brokers, damaged or lost, are rebuilt byte for byte."""
 
 import shutil
 from pathlib import Path
@@ -31,7 +31,7 @@ SOME_LONG = [
 
 
 def config_of(name: str) -> StoreConfig:
-    """The delay levels that a broker had: no file of the store tells them."""
+    """The delay levels that a broker had: no file of the store has them."""
     levels = golden.manifest(name)["settings"].get("messageDelayLevel")
     return StoreConfig() if levels is None else StoreConfig(message_delay_level=levels)
 
@@ -73,7 +73,7 @@ def test_lost_files_come_back_byte_for_byte(name: str, tmp_path: Path) -> None:
     root = golden.extract(name, tmp_path)
     before = queue_files(root)
     folders = sorted({Path(path).parent for path in before})
-    # One queue stays: the length of the files is told by those that there are.
+    # One queue stays: the length of the files is that of the remaining ones.
     for lost in (folders[1:], folders[:1]):
         for folder in lost:
             first = min(path.name for path in (root / CONSUMEQUEUE / folder).iterdir())

@@ -1,4 +1,4 @@
-"""Log files that are empty, cut short, gone, or none at all: told, and mended in one run."""
+"""Log files that are empty, cut short, gone, or none at all: reported, and repaired in one run."""
 
 import json
 import os
@@ -302,7 +302,7 @@ def folder_of_the_index(root):
 def test_what_keeps_writers_out_is_an_error_and_is_moved_away(root, put_there):
     before = held(root)
     path = put_there(root)
-    (root / "rmqctl" / "shared").unlink()  # as in a copy: a writer looks at the files
+    (root / "rmqctl" / "shared").unlink()  # as in a copy: a writer reads the files
     with pytest.raises((CorruptFileError, StoreNotWritableError)) as refusal:
         MessageStore.open(root)
     assert path.name in str(refusal.value)

@@ -68,7 +68,7 @@ def test_a_file_that_was_lost_in_the_middle_of_a_repair_comes_back(tmp_path):
     assert actions.count(Action.QUARANTINE) == actions.count(Action.BRING_BACK) == 2
     assert held(root) == everything
     assert wrong(root) == []
-    # Killed between the two: one lies in the quarantine, as the manifest tells.
+    # Killed between the two: one lies in the quarantine, as the manifest says.
     kept = next((root / "rmqctl" / "quarantine").iterdir())
     other.rename(kept / COMMITLOG / one.name)
     (step, *_) = repair(root).steps

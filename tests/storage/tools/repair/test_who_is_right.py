@@ -70,7 +70,7 @@ def test_keys_of_a_lost_end_of_which_no_unit_tells_are_dropped(tmp_path):
 
 
 def test_a_whole_record_of_which_nothing_tells_where_it_belongs_is_left_alone(tmp_path):
-    """Two damages: its queue id is another one, and the unit that could tell the right one is lost.
+    """Two damages: its queue id is another one, and the unit that had the right one is lost.
 
     It claims the place of another record, which has it: zeros in its stead would help no reader.
     """

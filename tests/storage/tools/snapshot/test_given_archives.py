@@ -162,7 +162,7 @@ CASES: dict[str, Callable[[Path], Path]] = {
 
 
 def try_all(path: Path, target: Path) -> str:
-    """What the user is told; the memory that it may take is limited."""
+    """The message to the user; the memory that it may take is limited."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, resource.RLIM_INFINITY))
     said = ""

@@ -1,4 +1,4 @@
-"""Who waits for the gate of a store that is being replaced must not write to the new one."""
+"""A process that waits for the write lock of a replaced store must not write to the new one."""
 
 from __future__ import annotations
 
