@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests.support.broken_off import starts_broken_off
 
-# From cheap to dear; a test goes by its dearest marker. Within a rank the order of the files holds.
+# From cheap to dear; a test ranks by its dearest marker. Within a rank the order is that of files.
 _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
 
 # The only reasons a test may be skipped for. Anything else fails the run: a skip that was

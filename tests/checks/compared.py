@@ -54,7 +54,7 @@ LOOKED_AT = {
 
 
 class Row(NamedTuple):
-    """A capability: who has it, and how much we want it."""
+    """A capability: the tools that have it, and its weight."""
 
     row_id: str
     name: str

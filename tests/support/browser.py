@@ -40,7 +40,7 @@ def probed(script: str, argument: Any) -> Any:
             **os.environ,
             "NODE_PATH": str(folder / "node_modules"),
             "BROWSER": str(folder / "unpacked" / "chromium"),
-            # Libraries that a browser wants and a slim system lacks.
+            # Libraries that a browser needs and a slim system lacks.
             "LD_LIBRARY_PATH": str(folder / "unpacked" / "al2023" / "lib"),
         },
     )

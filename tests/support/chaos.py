@@ -69,7 +69,7 @@ def start_actor(program: str, *arguments: object) -> subprocess.Popen[bytes]:
 
 
 class Kill(NamedTuple):
-    """Who was killed, and when (ns of CLOCK_MONOTONIC, just before)."""
+    """Killed processes, with times (ns of CLOCK_MONOTONIC, just before)."""
 
     time: int
     group: str
@@ -130,7 +130,7 @@ class Told:
             self.sent += 1
         elif event.kind == "got":
             times, said, message = event.words[3:]
-            if actor_group == CONCURRENT:  # who keeps order counts attempts without sending back
+            if actor_group == CONCURRENT:  # in order: attempts count without send-backs
                 self.attempts.add((message, int(times)))
             (self.done if said == DONE else self.later)[actor_group].add(message)
 
@@ -191,7 +191,7 @@ class Chaos:
 
     def _retries_done(self) -> bool:
         """Whether what was sent back has come again: also if the message was consumed meanwhile,
-        because who had sent it back was killed."""
+        because its sender was killed."""
         with StoreView.open(self.root) as view:
             waited = {attempt for level in range(DELAY_LEVELS) for attempt in attempts(view, level)}
         return waited <= self.told.attempts

@@ -172,7 +172,7 @@ def inspect(
 ) -> Found:
     """A store that was closed cleanly, with every check there is: ours and rmqctl's own.
 
-    The latter takes 20 ms and more, and knows no ``torn`` stores.
+    The latter takes 20 ms and more, and has no ``torn`` stores.
     """
     found = Found(root, config, torn=torn)
     found.check_clean_end()

@@ -33,7 +33,7 @@ class LATE:
 
 @dataclass(frozen=True)
 class SILENT:
-    """Nothing is done and no answer comes; after so many ms the caller knows."""
+    """Nothing is done and no answer comes; after so many ms the caller gets an error."""
 
     ms: int
 

@@ -1,4 +1,4 @@
-"""A checker of stores that shares no code with the store: it reads the bytes and knows the format.
+"""A checker of stores that shares no code with the store: it reads the bytes by the format.
 
 It is stricter than any reader needs to be: queue and index files must be exactly what RocketMQ
 would have written for the records of the log, from the first to the last one, and everything

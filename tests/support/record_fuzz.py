@@ -213,7 +213,7 @@ class RecordFuzz:
         return check_record(data, at, len(data)).kind is CheckKind.MESSAGE
 
     def _is_silent(self, state: str, name: str, how: str) -> bool:
-        """Whether a store that lacks messages looks like one that never had them, to a reader who
+        """Whether a store that lacks messages looks like one that never had them, to a reader that
         does not go through the log: units at the end of a queue that no shared state has, and a log
         file of another name, in front of which all seems to be deleted. fsck reports both."""
         moved = name.startswith("commitlog") and how.startswith("moved")

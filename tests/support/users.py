@@ -18,7 +18,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can take ot
 
 
 class User(NamedTuple):
-    """Who a piece of a test runs as."""
+    """The user of a piece of a test."""
 
     uid: int
     gid: int = 0

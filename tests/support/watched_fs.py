@@ -154,5 +154,5 @@ class WatchedFileSystem(FileSystem):
 
 
 def name_of(fd: int) -> str:
-    """Path of an open file, as the kernel knows it."""
+    """Path of an open file, as the kernel names it."""
     return str(Path(f"/proc/self/fd/{fd}").readlink())

@@ -1,4 +1,4 @@
-"""Who is in a group: clients of any processes, for as long as they live."""
+"""Members of a group: clients of any processes, for as long as they live."""
 
 from __future__ import annotations
 

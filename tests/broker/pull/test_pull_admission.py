@@ -1,4 +1,4 @@
-"""Who may pull what, in the order of the real broker, and what is noted of wrong offsets."""
+"""Permission to pull, in the order of the real broker, and the notes of wrong offsets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_pull_without_expression_takes_what_the_group_has_said(broker, open_br
     assert refused(broker, ask) is C.SUBSCRIPTION_NOT_EXIST  # the group has no member
     broker.connect("c", RecordingClient())
     broker.heartbeat(heartbeat("c", consumer("g", "U")))
-    assert refused(broker, ask) is C.SUBSCRIPTION_NOT_EXIST  # it wants another topic
+    assert refused(broker, ask) is C.SUBSCRIPTION_NOT_EXIST  # it has another topic
     broker.heartbeat(heartbeat("c", consumer("g", subscription("T", "A", 4))))
     assert refused(broker, ask) is C.SUBSCRIPTION_NOT_LATEST
     broker.heartbeat(heartbeat("c", consumer("g", subscription("T", "B", 5))))

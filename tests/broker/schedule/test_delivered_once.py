@@ -192,7 +192,7 @@ def test_an_older_progress_file_repeats_nothing_that_the_log_still_shows(bench):
 
 
 def test_the_notes_are_a_file_as_the_store_needs_it(bench):
-    """Who shares a store by its group writes them, too; nothing is written through a link."""
+    """Users who share a store by its group write them, too; nothing is written through a link."""
     bench.root.chmod(0o2770)
     (bench.root / "rmqctl").chmod(0o2770)
     notes = bench.root / "rmqctl" / "deliveries"

@@ -1,4 +1,4 @@
-"""How topics come to be, and who may use them."""
+"""Creation of topics, and their permissions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_change_holds_for_the_very_next_send_of_every_opening(open_broker):
 
 
 def forbid_writing(root: Path) -> None:
-    """Change the file as a program does that knows nothing of openings."""
+    """Change the file as a program does that does not open the store."""
     file = topics_file(root)
     table = file.read(0)
     table.put("T", TopicConfig("T", 1, 1, 4), 0)

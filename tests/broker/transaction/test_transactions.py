@@ -1,4 +1,4 @@
-"""Half messages, how they end, and who is asked about them: as a broker of 4.9 stores it."""
+"""Half messages, their ends and checks: as a broker of 4.9 stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is finished becomes progress: at once for who asks, a moment later for who only pulls."""
+"""What is finished becomes progress: at once for a caller that asks, a moment later for a pull."""
 
 from __future__ import annotations
 

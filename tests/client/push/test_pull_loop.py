@@ -400,7 +400,7 @@ def test_an_orderly_queue_is_pulled_from_where_its_former_owner_has_left_it(
 
 @pytest.mark.conformance("C15")
 def test_pulls_go_by_what_the_brokers_have_heard_of(broker, make_consumer, monkeypatch):
-    """A version that a broker does not know of is refused, and the queue left alone for 1 s."""
+    """A version that was not announced to a broker is refused, and the queue left alone for 1 s."""
     fill(broker, 0, queues=1)
     consumer = make_consumer()
     consumer.start()

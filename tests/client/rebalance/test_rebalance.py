@@ -1,4 +1,4 @@
-"""Who of a group has which queues, and how they change hands."""
+"""The queues of each member of a group, and how they move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``broker start`` and ``status``, and who runs the timed services by the way."""
+"""``broker start`` and ``status``, and the process that runs the timed services."""
 
 import signal
 import time

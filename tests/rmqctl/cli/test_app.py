@@ -13,7 +13,7 @@ from tests.support.cli import run
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Have `version` raise what a test wants."""
+    """Make `version` raise a given error."""
 
     def arrange(error):
         def version(ctx: typer.Context):

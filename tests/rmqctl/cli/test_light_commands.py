@@ -94,7 +94,7 @@ def test_one_message_is_sent_without_logs(store):
 
 def test_a_member_imports_no_more_than_it_needs(store, tmp_path):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
-    # One that stays for longer runs services by the way: on a slow machine this one, too.
+    # One that stays for longer runs services, too: on a slow machine also this one.
     patient = "import rmqctl.cli.services\nrmqctl.cli.services.AFTER_S = 60\n"
     (tmp_path / "sitecustomize.py").write_text(patient)
     modules = modules_of("consume", "t", "-g", "g", "-e", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})

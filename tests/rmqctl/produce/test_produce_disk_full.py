@@ -1,4 +1,4 @@
-"""A disk that gets full while lines are sent: who repeats all of them would have some twice."""
+"""A disk that gets full while lines are sent: to repeat all of them would store some twice."""
 
 import json
 import subprocess

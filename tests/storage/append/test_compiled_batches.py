@@ -168,7 +168,7 @@ def test_single_messages_before_it_have_their_keys(
             store.put_message(message)
             assert in_one_step(store, column(f"{number}"))
             store.put_message(message)
-        monkeypatch.setattr(native, "compiled", None)  # who reads needs more of it, if it is hidden
+        monkeypatch.setattr(native, "compiled", None)  # readers need more of it, if it is hidden
         assert len(store.view.query_message("T", "single", 32, 0, 2 * START_MS).messages) == 6
     with StoreView.open(root) as view:
         assert fsck(view).findings == []

@@ -1,4 +1,4 @@
-"""One sync for all who wait: covered threads go on, the others get the next one."""
+"""One sync for all waiting threads: covered threads go on, the others get the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads whose messages are to be on the device: one appends and syncs for all who wait."""
+"""Threads whose messages are to be on the device: one appends and syncs for all that wait."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_the_short_way_stores_no_unit_where_there_are_no_blocks(
     monkeypatch.setattr(native, "compiled", compiled if is_compiled else None)
     root = new_store(tmp_path / "store", LONG)
     with open_store(root, LONG, clock=Ticking(step=0)) as store:
-        for number in range(9):  # until the short way knows log, queue and index
+        for number in range(9):  # until the fast path has log, queue and index
             store.put_message(Sample(f"{number}", "T").inner())
         with_blocks = store._appender.one._topics["T"][0].last // UNIT + 1
         assert 9 < with_blocks < LONG.mapped_file_size_consume_queue // UNIT

@@ -45,7 +45,7 @@ def test_a_wait_that_has_begun_ends_when_the_lock_hurries(path):
         lock.hurry(0.6)
         thread.join(10)
         assert len(raised) == 1
-    with lock.held():  # one that is free is had all the same
+    with lock.held():  # a free one is taken all the same
         pass
 
 

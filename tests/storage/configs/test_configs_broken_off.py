@@ -1,4 +1,4 @@
-"""What Ctrl-C or a failed call in the middle of a change leaves to those who come next."""
+"""What Ctrl-C or a failed call in the middle of a change leaves to the next ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling who has a store open, without touching its locks."""
+"""Finding the processes that have a store open, without touching its locks."""
 
 from __future__ import annotations
 

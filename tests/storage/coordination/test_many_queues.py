@@ -1,4 +1,4 @@
-"""The page grows beside those who have mapped less of it."""
+"""The shared state grows while other processes have mapped less of it."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_an_idle_holder_lets_go_and_its_thread_sleeps(root: Path, rival: LockFil
 
         def sleeps() -> bool:
             before = switches(tid)
-            time.sleep(0.05)  # who looked every few milliseconds would look in this time
+            time.sleep(0.05)  # a poll every few milliseconds would come in this time
             return switches(tid) == before
 
         until(sleeps, "asleep")

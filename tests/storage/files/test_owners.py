@@ -1,4 +1,4 @@
-"""Whose a file of a store is, who can write it, and what is refused before anything is written."""
+"""Owner and writers of a store's files, and refusals before anything is written."""
 
 import fcntl
 import os

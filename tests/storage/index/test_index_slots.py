@@ -26,8 +26,8 @@ def test_a_slot_that_names_an_entry_above_the_count_is_empty(
     found: int,
     follow_slots: bool,
 ) -> None:
-    """IndexFile.selectPhyOffset; the count, which begins with 1, is stored last. Who knows that
-    rmqctl's writers have the store follows slots whatever is counted."""
+    """IndexFile.selectPhyOffset; the count, which begins with 1, is stored last. Where rmqctl's
+    writers have the store, readers follow slots whatever is counted."""
     if form == "pure":
         monkeypatch.setattr(native, "compiled", None)
     made = HandMade(TINY)

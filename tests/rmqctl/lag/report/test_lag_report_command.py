@@ -1,4 +1,4 @@
-"""``lag report``: which stores, who counts, what is printed, and what is said of the rest."""
+"""``lag report``: stores, engines, printed rows, and warnings about the rest."""
 
 from __future__ import annotations
 

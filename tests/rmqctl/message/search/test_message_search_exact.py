@@ -37,7 +37,7 @@ messages = st.lists(
 
 
 def put(made: HandMade, message: tuple[bytes, str, dict[str, str], str]) -> tuple[int, bytes]:
-    """Store a message; gives its place and the body that it has for who reads it."""
+    """Store a message; gives its offset and the body that readers get."""
     body, topic, properties, kind = message
     packed = kind == "packed" and bool(body)
     stored = made.put(

@@ -138,7 +138,7 @@ def test_queues_go_where_the_options_say(orders, offsets, options, expected):
     ("minute", "new", "note"), [(4, 4, None), (5, 5, None), (6, 5, "kept: 6 is ahead")]
 )
 def test_without_force_progress_may_stay_where_it_is(orders, minute, new, note):
-    """To the present offset is a reset like one that goes back: it has who runs begin there."""
+    """To the present offset is a reset like one that goes back: running members begin there."""
     moment = ("-s", str(START + minute * MINUTE), "--queue", "0", "--no-force")
     [row] = by_time(*moment, "--dry-run", "-o", "json").json()
     assert (row["new_offset"], row["note"]) == (new, note)

@@ -32,5 +32,5 @@ def test_progress_is_brought_within_what_went_over(wanted, offset, expected):
 
 
 def test_progress_at_the_end_follows_messages_that_were_lost_at_it():
-    """Two at the end could not be read: who had read them all goes on with the next ones."""
+    """Two at the end could not be read: a group past them goes on with the next ones."""
     assert [clamped(offset, WHOLE, 18) for offset in (17, 18, 19, 20, 21)] == [17, 18, 18, 18, 21]

@@ -228,7 +228,7 @@ def test_progress_that_somebody_deleted_does_not_come_back(orders):
 
 
 def test_a_reset_counts_for_more_than_what_was_before_it(orders):
-    """The .bak of a moment before has the larger offset; the journal knows better."""
+    """The .bak of a moment before has the larger offset; the journal decides."""
     back = ("offset", "reset", "-g", "h", "-t", "orders", "--to-offset", 2, "--execute", "--yes")
     assert run(*back, "-S", orders).code == 0
     assert (

@@ -1,4 +1,4 @@
-"""topics.json is gone, or knows fewer queues than there are."""
+"""topics.json is gone, or has fewer queues than there are."""
 
 from __future__ import annotations
 

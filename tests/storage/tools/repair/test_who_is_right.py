@@ -1,4 +1,4 @@
-"""A record and a unit contradict each other: one repair finds out who is right."""
+"""A record and a unit contradict each other: one repair finds out which is right."""
 
 from storage.format.names import COMMITLOG, CONSUMEQUEUE
 from storage.tools.repair.steps import Action
