@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: numbers help install demo test test-full check format bench bench-quick completions pictures conformance compared man build clean
+.PHONY: numbers test-quick help install demo test test-full check format bench bench-quick completions pictures conformance compared man build clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,6 +40,9 @@ PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not lon
 test: $(STAMP) ## All tests but the long ones, two at a time; some once more without compiled code
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long'
 	$(PURE)
+
+test-quick: $(STAMP) ## What a commit needs, in 90 seconds: no slow tests, few parameters; ROOM=storage/queue for one
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick tests/$(ROOM)
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -24,7 +25,11 @@ _ALLOWED_SKIPS = re.compile(
 
 # How long an example takes says how busy the machine is just then.
 settings.register_profile("rmqctl", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("rmqctl")
+
+_FIRST = 2
+"""How many of a test's parameters ``--quick`` runs."""
 
 _LONG_SECONDS = 1800
 """On a busy machine; the others have what pyproject.toml says."""
@@ -50,8 +55,36 @@ def _rank(item: pytest.Item) -> int:
     return max((_RANKS.get(mark.name, 0) for mark in item.iter_markers()), default=0)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="no slow tests, the first parameters of each, ten examples: what a commit needs",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
+
+
+def _only_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is marked as dear, and all but the first parameters of a test."""
+    counts: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        counts[name] += 1
+        (dropped if _rank(item) or counts[name] > _FIRST else kept).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=dropped)
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        _only_quick(config, items)
     missing = _missing_for_interop()
     for item in items:
         if item.get_closest_marker("long"):
