@@ -61,7 +61,7 @@ static int is_over(PyObject *seconds, double until)
     return PyErr_Occurred() ? -1 : value >= until;
 }
 
-/* A context for the next call: the last one again (owned), if no process has kept or changed it. */
+/* A context for the next call: the last one again (owned), if it was not kept or changed. */
 static int renew(PyObject **context, PyObject *queue)
 {
     PyObject *last = *context;

@@ -1,5 +1,5 @@
-/* What the files of the compiled module share. Each file is one loop with what belongs to it, and
- * offers its functions as a table that module.c adds to the module.
+/* Declarations that the files of the compiled module share. Each file is one loop with its helpers,
+ * and offers its functions as a table that module.c adds to the module.
  *
  * Only the limited API of Python 3.11: one build serves all later versions.
  */
@@ -35,11 +35,11 @@ static inline int64_t long_at(const unsigned char *at)
     return (int64_t)((uint64_t)word_at(at) << 32 | word_at(at + 4));
 }
 
-/* Says so if a function is called with another number of arguments. */
+/* Sets an error if a function is called with another number of arguments. */
 static inline int are_arguments(Py_ssize_t count, Py_ssize_t wanted)
 {
     if (count != wanted)
-        PyErr_Format(PyExc_TypeError, "%zd arguments are wanted, not %zd", wanted, count);
+        PyErr_Format(PyExc_TypeError, "%zd arguments are required, not %zd", wanted, count);
     return count == wanted;
 }
 
@@ -78,7 +78,7 @@ extern PyMethodDef bell_functions[];
 /* sending/ */
 extern PyMethodDef property_functions[];
 int prepare_properties(void);
-int add_made(PyObject *module); /* the class that messages to send come from */
+int add_made(PyObject *module); /* the base class of messages to send */
 extern PyMethodDef inner_functions[];
 int prepare_inner(void);
 /* What is stored of a plain message of a topic that has its id, which is given too (borrowed). The

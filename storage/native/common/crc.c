@@ -38,7 +38,7 @@ FOLDING static __m128i loaded(const unsigned char *at)
     return _mm_loadu_si128((const __m128i *)at);
 }
 
-/* Move 128 bits on by the distance that the two constants stand for. */
+/* Move 128 bits on by the distance of the two constants. */
 FOLDING static __m128i moved(__m128i bits, __m128i by)
 {
     const __m128i low = _mm_clmulepi64_si128(bits, by, 0x00);
@@ -158,7 +158,7 @@ static void look_at_processor(void) {}
 
 typedef uint32_t (*Way)(uint32_t, const unsigned char *, size_t);
 
-/* The checksum, where whole lanes go the given way and the rest goes through the tables. */
+/* The checksum: whole lanes by the given function, and the rest by the tables. */
 static uint32_t sum_by(Way way, const unsigned char *at, size_t length)
 {
     size_t lanes = length - length % LANE;
@@ -213,7 +213,8 @@ static PyObject *crc32(PyObject *module, PyObject *data)
     return PyLong_FromUnsignedLong(sum);
 }
 
-PyDoc_STRVAR(ways_doc, "crc32_ways(data)\n\nThe checksum by each way that this processor can go.");
+PyDoc_STRVAR(ways_doc, "crc32_ways(data)\n\n"
+                       "The checksum by each function that this processor supports.");
 static PyObject *crc32_ways(PyObject *module, PyObject *data)
 {
     Py_buffer view;

@@ -4,7 +4,7 @@
 
 #include "index_numbers.h"
 
-/* Places in the header, and in an entry, which begins with the key's hash. */
+/* Positions in the header, and in an entry, which begins with the key's hash. */
 enum { FIRST_TIME = 0, LAST_TIME = 8, LAST_OFFSET = 24, NEXT_NUMBER = 36 };
 enum { OFFSET = 4, SECONDS = 12, PREVIOUS = 16 };
 

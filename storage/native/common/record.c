@@ -1,9 +1,9 @@
-/* What becomes of a message's fields: the head of its record. */
+/* A message's fields become the head of its record. */
 #include "record.h"
 
 int number_of(PyObject *number, int64_t *value)
 {
-    if (!PyLong_CheckExact(number)) /* no code of others' is called in here */
+    if (!PyLong_CheckExact(number)) /* no other code is called in here */
         return -1;
     *value = PyLong_AsLongLong(number);
     if (*value == -1 && PyErr_Occurred()) {

@@ -14,7 +14,7 @@ typedef struct {
     int born_length, store_length; /* of the hosts: 8 or 20 */
 } Fields;
 
-/* What is known of one record of an image; a table of them is bytes for Python, which reads it as
+/* The fields of one record of a buffer; a table of them is bytes for Python, which reads it as
  * numbers of 8 bytes (storage/format/prepared_table.py). */
 typedef struct {
     int64_t start, size, code, queue, keys, delay, has_unit;
@@ -38,21 +38,22 @@ static inline unsigned char *put_bytes(unsigned char *to, const void *from, Py_s
     return to + length;
 }
 
-/* These give -1 without an error for whatever is not as usual; the pure forms know what to say. */
+/* These give -1 without an error for unusual values; the references report them. */
 int number_of(PyObject *number, int64_t *value);
 int int32_of(PyObject *number, int32_t *value);
 int bytes_of(PyObject *bytes, const unsigned char **at, Py_ssize_t *length);
 int hosts_are_usual(Fields *fields, Py_ssize_t born_length, Py_ssize_t store_length);
 int fields_of(PyObject *message, Fields *fields);
 
-/* Up to the body; the hosts' bits in sys_flag are right. The length of all that: head_size. */
+/* Stores all fields up to the body; the hosts' bits in sys_flag are right. Its length:
+ * head_size. */
 unsigned char *put_head(unsigned char *to, const Fields *fields, int32_t size, int32_t body_crc,
                         int64_t queue_offset, int64_t offset, int64_t store_timestamp);
 static inline Py_ssize_t head_size(const Fields *f)
 {
     return HEAD - 16 + f->born_length + f->store_length;
 }
-/* A head that records of one batch share but for a few fields, and its length. */
+/* A head that records of one batch share except for a few fields, and its length. */
 typedef struct {
     unsigned char bytes[HEAD + 24];
     Py_ssize_t size;
@@ -77,7 +78,7 @@ static inline unsigned char *put_start(unsigned char *to, const Head *head, int6
     put_int(to + FLAG_AT, flag);
     return put_int(to + head->size - 4, (int32_t)body_length) + body_length;
 }
-/* Tests have a writer die between two stores, see die_after of instants.c; elsewhere this is 0. */
+/* Tests kill a writer between two stores, see die_after of instants.c; elsewhere this is 0. */
 extern long long instants_left;
 void count_instant(void);
 #define INSTANT do { if (instants_left) count_instant(); } while (0)

@@ -3,18 +3,19 @@
 #define RMQCTL_RUNS_H
 #include "native.h"
 
-/* What the records of a queue have in common, and where they lie. */
+/* The common fields of the records of a queue, and where they lie. */
 typedef struct {
     Py_buffer units, log, field;
     int64_t first, queue_id, queue_offset;
     int32_t unusual;
 } Run;
 
-/* From the first arguments of a function; 0, or -1 with an error set. */
+/* Reads the first arguments of a function; 0, or -1 with an error set. */
 int get_run(Run *run, PyObject *units, PyObject *log, PyObject *field);
 void release_run(Run *run);
 
-/* What a unit says: where in the file its record lies, if it lies there at all, and its size. */
+/* The fields of a unit: position of its record in the file, if it lies there at all, and its
+ * size. */
 static inline int64_t place_of(const Run *run, Py_ssize_t number)
 {
     const unsigned char *unit = (const unsigned char *)run->units.buf + number * UNIT;
@@ -25,12 +26,12 @@ static inline int32_t size_of(const Run *run, Py_ssize_t number)
     return int_at((const unsigned char *)run->units.buf + number * UNIT + 8);
 }
 
-/* The record of a unit, if it lies within the file and has a usual size; else NULL. */
+/* The record of a unit, if it lies within the file and has a common size; else NULL. */
 const unsigned char *record_of(const Run *run, Py_ssize_t number);
-/* The length of the body if it is a usual record that agrees with its unit, else -1. */
+/* The length of the body if it is a common record that agrees with its unit, else -1. */
 int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *record);
 
-/* Have the processor bring a record closer while another one is looked at. */
+/* Prefetch a record while another one is read. */
 void fetch(const unsigned char *record, int32_t size);
 /* The same for the record of a unit. */
 void fetch_next(const Run *run, Py_ssize_t number);

@@ -1,10 +1,10 @@
-/* Texts: Java's String.hashCode of them, as storage/format/java_hash.py has it; keys in KEYS. */
+/* Texts: Java's String.hashCode, as in storage/format/java_hash.py; keys in KEYS. */
 #include "text.h"
 
 enum { P1 = 31, P2 = 961, P3 = 29791, P4 = 923521 };
 
-/* The hash of a text that goes on after one whose hash is ``hash``; ``at`` is UTF-8, which Java
- * hashes as UTF-16. */
+/* The hash of a text that continues one whose hash is ``hash``; ``at`` is UTF-8, which Java hashes
+ * as UTF-16. */
 uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + length;
@@ -29,13 +29,13 @@ uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length)
     return hash;
 }
 
-/* An unsigned hash as the index has it: Java's Math.abs, but 0 for -2^31. */
+/* An unsigned hash in the form of the index: Java's Math.abs, but 0 for -2^31. */
 int32_t absolute_hash(uint32_t hash)
 {
     return (int32_t)(hash < 0x80000000u ? hash : (0u - hash) & 0x7FFFFFFFu);
 }
 
-/* The UTF-8 of a string, or NULL without an error if it is none or has none (half a pair). */
+/* The UTF-8 of a string, or NULL without an error if it is no string or has none (half a pair). */
 const char *text_of(PyObject *string, Py_ssize_t *length)
 {
     if (!PyUnicode_CheckExact(string))

@@ -1,4 +1,4 @@
-/* Texts, and keys in KEYS: those that blanks divide. */
+/* Texts, and keys in KEYS: separated by blanks. */
 #ifndef RMQCTL_TEXT_H
 #define RMQCTL_TEXT_H
 #include "native.h"
@@ -32,14 +32,14 @@ int32_t absolute_hash(uint32_t hash);
 
 Py_ssize_t key_count(const char *at, Py_ssize_t length);
 /* The hash of an id for the index. Ids that were made together differ in their last characters
- * only, so what is before them is remembered. */
+ * only, so the hash of the characters before them is remembered. */
 typedef struct {
-    const char *at; /* NULL at first; else it has to hold */
+    const char *at; /* NULL at first; else it must stay valid */
     Py_ssize_t size;
     uint32_t begun, hash;
 } IdHash;
 int32_t hash_id(IdHash *last, uint32_t begun, const char *id, Py_ssize_t size);
-/* Hashes for the index, which go on from that of ``topic#``; gives where the next one goes. */
+/* Hashes for the index, which continue that of ``topic#``; gives the end of the hashes. */
 int64_t *hash_parts(const char *at, Py_ssize_t length, uint32_t begun, int64_t *to);
 
 #endif

@@ -1,5 +1,5 @@
-/* Whether the chains of an index file reach each entry once, from its own slot. What is wrong where
- * they do not is for storage/tools/fsck/index_file.py to say, whose _check_chains is the pure form.
+/* Whether the chains of an index file reach each entry once, from its own slot.
+ * storage/tools/fsck/index_file.py reports what is wrong; its _check_chains is the reference.
  */
 #include "index_file.h"
 #include "native.h"
@@ -24,8 +24,8 @@ static void fetch(const Index *index, int64_t number)
 #endif
 }
 
-/* Note that something of ``slot`` leads to an entry; 0 if it is not one of that slot, or the second
- * time. */
+/* Note that a link of ``slot`` leads to an entry; 0 if the entry is not of that slot, or was
+ * reached before. */
 static int reach(const Index *index, int64_t number, int64_t slot)
 {
     int32_t key_hash = int_at(index->entries + number * ENTRY);

@@ -1,5 +1,5 @@
-/* When a file was changed last: what os.fstat tells, without an object of all that the system knows
- * of it. Asked for at every read, see storage/coordination/java_start.py.
+/* When a file was changed last: one field of os.fstat, without an object of all fields. Called at
+ * every read, see storage/coordination/java_start.py.
  */
 #include "native.h"
 #include <sys/stat.h>

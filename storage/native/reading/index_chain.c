@@ -1,6 +1,6 @@
-/* A key in index files: from its slot along the chain of entries. The pure form is _search of
- * storage/index/reader.py; a test holds both against each other. Whatever a file says is
- * only followed within the file, and only backwards.
+/* A key in index files: from its slot along the chain of entries. The reference is _search of
+ * storage/index/reader.py; a test compares both. Links of a file are only followed within the file,
+ * and only backwards.
  */
 #include "index_file.h"
 #include "lookups.h"
@@ -42,7 +42,7 @@ static int append_hits(const unsigned char *file, int64_t length, const Question
                 return -1;
             found++;
         }
-        /* An entry's predecessor was put before it; anything else is damage, maybe a circle. */
+        /* An entry's predecessor was put before it; anything else is damage, perhaps circular. */
         if (previous <= 0 || previous >= number || when < asked->begin)
             return 0;
         number = previous;
@@ -60,7 +60,7 @@ int64_t hash_of(PyObject *topic, PyObject *key)
     return absolute_hash(java_hash_on(hash, key_text, key_length));
 }
 
-/* Look into one file: 1 if older ones may have more, 0 if not, -1 with an error set. */
+/* Search one file: 1 if older ones may have more, 0 if not, -1 with an error set. */
 static int look_into(PyObject *map, const Question *asked, int64_t wanted, PyObject *hits)
 {
     Py_buffer file;
@@ -92,7 +92,8 @@ int search_files(PyObject *files, const Question *asked, int64_t wanted, PyObjec
 PyDoc_STRVAR(search_doc,
              "search_index(files, slots, entries, topic, key, begin, end, below, follow_slots,"
              " most, hits)\n\n"
-             "Append what index files, newest first, have of a topic's key; tells whether older\n"
+             "Append the hits of index files, newest first, for a topic's key; gives whether"
+             " older\n"
              "files may have more, None for text that is no UTF-8.");
 static PyObject *search_index(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -101,7 +102,7 @@ static PyObject *search_index(PyObject *module, PyObject *const *args, Py_ssize_
         return NULL;
     PyObject *files = args[0], *below = args[7], *hits = args[10];
     if (!PyTuple_Check(files) || !PyList_Check(hits)) {
-        PyErr_SetString(PyExc_TypeError, "a tuple of files and a list are wanted");
+        PyErr_SetString(PyExc_TypeError, "a tuple of files and a list are required");
         return NULL;
     }
     const Question asked = {

@@ -1,6 +1,6 @@
-/* From a key to its messages: the entries of the index, and the records that they name. The pure
- * form is the second half of query_message in storage/read/by_key.py; a test holds both against
- * each other. Whatever is unusual is left to it.
+/* From a key to its messages: the entries of the index, and the records that they name. The
+ * reference is the second half of query_message in storage/read/by_key.py, which takes all unusual
+ * records; a test compares both.
  */
 #include "index_file.h"
 #include "lookups.h"
@@ -22,7 +22,7 @@ static void let_go(Log *log)
     log->first = -1;
 }
 
-/* Have the log file that begins at ``first``: 1, 0 if it is not mapped, -1 with an error set. */
+/* Open the log file that begins at ``first``: 1, 0 if it is not mapped, -1 with an error set. */
 static int take_file(Log *log, int64_t first)
 {
     if (log->first == first)
@@ -33,7 +33,7 @@ static int take_file(Log *log, int64_t first)
     Py_XDECREF(number);
     if (file == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    Py_INCREF(file); /* whoever maps another one may drop it from the dict */
+    Py_INCREF(file); /* a thread that maps another one may drop it from the dict */
     PyObject *view = PyObject_GetAttr(file, view_name);
     Py_DECREF(file);
     if (view == NULL)
@@ -102,9 +102,10 @@ static PyObject *result_of(PyObject *messages, PyObject *hits, int64_t time, int
 PyDoc_STRVAR(query_key_doc,
              "query_key(files, slots, entries, topic, key, begin, end, below, most, opened,"
              " file_size, log_end, unusual)\n\n"
-             "Messages that index files, newest first, have of a key, oldest first; their log\n"
-             "offsets, newest first; time and log offset of the newest entry. None for what is to\n"
-             "be looked at one by one. See query_message of storage.read.by_key.");
+             "Messages of a key in index files (newest first), oldest first; their log\n"
+             "offsets, newest first; time and log offset of the newest entry. None for records"
+             " that\n"
+             "must be read one by one. See query_message of storage.read.by_key.");
 static PyObject *query_key(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;

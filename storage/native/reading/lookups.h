@@ -1,9 +1,9 @@
-/* Looking for one thing: what the files that do so have of each other. */
+/* Look-ups of single messages: functions that these files share. */
 #ifndef RMQCTL_LOOKUPS_H
 #define RMQCTL_LOOKUPS_H
 #include "native.h"
 
-/* A question to index files: how these are laid out, times in ms, both included. */
+/* A query of index files: their layout, and times in ms, both included. */
 typedef struct {
     int64_t slots, entries, begin, end, below, most;
     int has_below, follow_slots;
@@ -17,7 +17,7 @@ int64_t hash_of(PyObject *topic, PyObject *key);
 int search_files(PyObject *files, const Question *asked, int64_t wanted, PyObject *hits);
 
 /* The message of ``offset``, whose record begins at ``position`` of a log file and ends at
- * ``limit`` or before; NULL without an error if it is none of the usual ones. */
+ * ``limit`` or before; NULL without an error if it is unusual. */
 PyObject *message_at(const Py_buffer *log, int64_t position, int64_t limit, int64_t offset,
                      int32_t unusual);
 

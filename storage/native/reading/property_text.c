@@ -1,9 +1,8 @@
-/* Property bytes into a dict. The pure form is parse_properties of storage/format/properties.py; a
- * test holds both against each other.
+/* Property bytes into a dict. The reference is parse_properties of storage/format/properties.py; a
+ * test compares both.
  *
- * A store has few names of properties, and some of them always the same value (WAIT, TAGS,
- * CLUSTER). So a name that was seen is found again by its bytes, together with the last value it
- * had.
+ * A store has few names of properties, and some of them always have the same value (WAIT, TAGS,
+ * CLUSTER). So a known name is found again by its bytes, together with its last value.
  */
 #include "native.h"
 
@@ -18,7 +17,7 @@ static int is_text(PyObject *text, const char *at, Py_ssize_t length)
     Py_ssize_t size;
     const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
     if (bytes == NULL)
-        PyErr_Clear(); /* no memory: as if it was another one */
+        PyErr_Clear(); /* no memory: treated as another one */
     return bytes != NULL && size == length && !memcmp(bytes, at, length);
 }
 

@@ -1,6 +1,6 @@
-/* Whether records lie one after the other, as far as they are plain: version 1, IPv4 hosts, a
- * body. The pure form is the loop of scan_records in storage/format/check.py; whatever is unusual
- * or wrong is left to it.
+/* Whether records lie one after the other, as far as they are plain: version 1, IPv4 hosts, a body.
+ * The reference is the loop of scan_records in storage/format/check.py, which takes all unusual and
+ * wrong records.
  */
 #include "native.h"
 

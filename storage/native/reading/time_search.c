@@ -1,9 +1,9 @@
-/* From a time to a message of a queue, by halves. The pure form is halve of
- * storage/read/by_time.py; a test holds both against each other.
+/* From a time to a message of a queue, by halves. The reference is halve of
+ * storage/read/by_time.py; a test compares both.
  */
 #include "native.h"
 
-/* The file of the log that was looked at last. */
+/* The file of the log that was read last. */
 typedef struct {
     int64_t first; /* -1 before there is any */
     Py_buffer bytes;
@@ -16,7 +16,7 @@ static void close_file(LogFile *file)
     file->first = -1;
 }
 
-/* Have ``file`` be the one that begins at ``first``: 1, 0 if it is gone, -1 with an error set. */
+/* Make ``file`` the one that begins at ``first``: 1, 0 if it is missing, -1 with an error set. */
 static int open_file(LogFile *file, int64_t first, PyObject *at)
 {
     if (file->first == first)
@@ -77,7 +77,7 @@ static PyObject *halve(PyObject *module, PyObject *const *args, Py_ssize_t count
     int64_t left = -1, right = -1, left_time = -1, right_time = -1, nearest = -1, time = 0;
     int found = 0;
     if (low < 0 || log_min < 0 || file_size <= 0 || high >= (int64_t)(units.len / UNIT)) {
-        PyErr_SetString(PyExc_ValueError, "units that are not there");
+        PyErr_SetString(PyExc_ValueError, "the units are missing");
         time = -2;
     }
     while (time >= 0 && high >= low && !found) {

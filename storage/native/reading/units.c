@@ -1,6 +1,5 @@
-/* Whether the units of consecutive queue offsets are those of some records. The pure form is
- * _compare_queue of storage/tools/fsck/queue_compare.py, which also says what is wrong where they
- * are not.
+/* Whether the units of consecutive queue offsets are those of some records. The reference is
+ * _compare_queue of storage/tools/fsck/queue_compare.py, which also reports the difference.
  */
 #include "native.h"
 

@@ -1,6 +1,6 @@
-/* Appending one plain record where all is open, known and has room: the pure form is
- * FastAppender.append of storage/append/fast_append.py, which also takes whatever is not so, and
- * tells this one what it has learned. Both store the same bytes in the same order; a test kills
+/* Appending one plain record where all is open, known and has room. The reference is
+ * FastAppender.append of storage/append/fast_append.py. It takes all other records as well, and
+ * registers files and queues here. Both store the same bytes in the same order; a test kills
  * writers between any two stores.
  */
 #include "appending.h"
@@ -9,7 +9,7 @@
 
 static PyObject *end_name, *go_on_at_name, *put_name, *has_file_name;
 
-/* The code of a message's tags; -1 without an error for what is no text. */
+/* The code of a message's tags; -1 without an error for a value that is no text. */
 static int code_of(PyObject *tags, int64_t *code)
 {
     Py_ssize_t length;
@@ -24,14 +24,14 @@ static int code_of(PyObject *tags, int64_t *code)
     return 0;
 }
 
-/* Where a queue goes on, or NULL. */
+/* The tail of a queue, or NULL. */
 Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id)
 {
     PyObject *queues = PyDict_GetItemWithError(a->topics, topic);
     return queues == NULL ? NULL : (Tail *)PyDict_GetItemWithError(queues, queue_id);
 }
 
-/* A map's bytes while nothing of Python runs, or NULL without an error if it has been closed. */
+/* A map's bytes while no Python code runs, or NULL without an error if it has been closed. */
 unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed)
 {
     if (PyObject_GetBuffer(map, view, PyBUF_WRITABLE) < 0) {
@@ -40,11 +40,11 @@ unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed)
     }
     unsigned char *at = view->buf;
     int fits = view->len >= needed;
-    PyBuffer_Release(view); /* only code of Python's closes a map */
+    PyBuffer_Release(view); /* only Python code closes a map */
     return fits ? at : NULL;
 }
 
-/* One aligned store, between all that stands before and after it here. */
+/* One aligned store, after all stores before it and before all stores after it. */
 void store_word(Appending *a, int64_t number, int64_t value)
 {
     INSTANT;
@@ -53,7 +53,7 @@ void store_word(Appending *a, int64_t number, int64_t value)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Whether there is an index file: the pure form sees to the first one. */
+/* Whether there is an index file: the reference makes the first one. */
 static int has_index_file(Appending *a)
 {
     if (!a->has_file) {
@@ -82,7 +82,8 @@ int allocate(Appending *a, Shell *shell)
     drop(shell);
     return -1;
 }
-/* The numbers; gives the result, which has the other parts now but for the row. -1 for an error. */
+/* Set the numbers of the result, which has its other parts by now, except the row. -1 for an
+ * error. */
 static int fill(Appending *a, Shell *shell, PyObject *message, int64_t start, int64_t queue_offset,
                 int64_t timestamp)
 {
@@ -109,7 +110,7 @@ static int fill(Appending *a, Shell *shell, PyObject *message, int64_t start, in
     return 0;
 }
 
-/* Where the keys that are noted end; -1 without an error if it is no number. */
+/* Where the noted keys end; -1 without an error if it is no number. */
 static int64_t noted_end(Appending *a)
 {
     int64_t end;
@@ -141,18 +142,18 @@ static int note_keys(Appending *a, PyObject *row, int64_t start, int64_t end)
         done = PyObject_CallMethodObjArgs(a->pending, put_name, NULL);
         Py_XDECREF(done);
         if (!a->in_run)
-            a->limit = -1; /* it is one now: FastAppender.have_room sees to it */
+            a->limit = -1; /* it is a run now: FastAppender.have_room handles it */
     }
     return done == NULL ? -1 : 0;
 }
 
 /* Bytes that are written at once: the kernel makes one page of what it can, and has blocks of up to
- * 1 MiB at hand; those of 2 MiB a virtual machine may have to ask its host for. */
+ * 1 MiB ready; for those of 2 MiB a virtual machine may have to ask its host. */
 enum { AT_ONCE = 1 << 20 };
 static int write_at(Appending *a, const unsigned char *from, Py_ssize_t size, int64_t position)
 {
     for (Py_ssize_t done = 0; done < size;) {
-        /* Whoever dies may have written a part of it. */
+        /* A dead writer may have written a part of it. */
         const size_t left = (size_t)(size - done < AT_ONCE ? size - done : AT_ONCE);
         const size_t piece = instants_left && left > 1 ? left / 2 : left;
         INSTANT;
@@ -166,15 +167,15 @@ static int write_at(Appending *a, const unsigned char *from, Py_ssize_t size, in
     return 0;
 }
 
-/* Where records lie between others, each write begins and ends within a page, and makes many small
- * ones of the rest. So for less than AHEAD bytes pages of that size are made before, of zeros,
- * where all is zero and has blocks. Not where each put is synced: a sync looks through all of a
- * page. */
+/* Where records lie between others, each write begins and ends within a page, and makes many
+ * small pages of the rest. So for less than AHEAD bytes pages of that size are made first, by
+ * writing zeros where all is zero and has blocks. Not where each put is synced: a sync scans all
+ * of a page. */
 enum { AHEAD = 256 << 10 };
 static int make_pages(Appending *a, int64_t start, int64_t end)
 {
     static const unsigned char zeros[AHEAD];
-    if (a->filled < start) /* the first, or others have put something since */
+    if (a->filled < start) /* the first one, or another process has put something since */
         a->filled = a->first + (start - a->first + AHEAD - 1) / AHEAD * AHEAD;
     for (; a->filled < end && a->filled + AHEAD <= a->first + a->reserved; a->filled += AHEAD)
         if (write_at(a, zeros, AHEAD, a->filled - a->first) < 0)
@@ -189,7 +190,7 @@ int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int6
     return write_at(a, image, size, start - a->first);
 }
 
-/* Puts one record where it belongs, or into a buffer of its own. */
+/* Puts one record at its offset, or into a buffer of its own. */
 static void store_record(unsigned char *to, const unsigned char *head_bytes, Py_ssize_t head,
                          const Fields *f, const Tail *tail)
 {
@@ -278,20 +279,20 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
 PyObject *given(Shell *shell, int done)
 {
     if (done == 0)
-        PyErr_Clear(); /* the pure form says what it has to say */
+        PyErr_Clear(); /* the reference reports the error */
     PyObject *found = done > 0 ? owned(shell->found) : done == 0 ? owned(Py_None) : NULL;
     drop(shell);
     return found;
 }
 
 const char append_doc[] = "append(message, now_ms, body_crc=None)\n\n"
-                          "As FastAppender.append does if nothing new has to be learned for it.";
+                          "As FastAppender.append does if nothing has to be registered for it.";
 PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     int64_t now, crc;
     Shell shell;
     if (count < 2 || count > 3) {
-        PyErr_SetString(PyExc_TypeError, "a message and a time are wanted");
+        PyErr_SetString(PyExc_TypeError, "a message and a time are required");
         return NULL;
     }
     int has_crc = count == 3 && args[2] != Py_None;

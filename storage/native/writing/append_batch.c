@@ -1,6 +1,6 @@
 /* Appending a batch that was encoded by compiled code, where all is open, known and has room: log,
- * queues and index in one step. The pure form is Appender._append_part of storage/append/append.py,
- * which also takes whatever is not so. Both store the same bytes, in the same order of stages; a
+ * queues and index in one step. The reference is Appender._append_part of storage/append/append.py,
+ * which takes all other batches as well. Both store the same bytes, in the same order of stages; a
  * test kills writers between any two stores.
  */
 #include "appending.h"
@@ -10,13 +10,14 @@
 #include <emmintrin.h>
 #endif
 
-enum { LINE = 64 }; /* of the caches */
+enum { LINE = 64 }; /* of the processor's caches */
 
 static PyObject *cast_name, *long_format;
 
 const char use_index_doc[] =
     "use_index(map, name, slots, most_entries, first, end)\n\n"
-    "The index file whose bytes from ``first`` to ``end`` take the next keys; None: none are wanted.";
+    "The index file whose bytes from ``first`` to ``end`` take the next keys; None: there are no"
+    " keys.";
 PyObject *use_index(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
@@ -34,14 +35,15 @@ PyObject *use_index(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* One batch, and where all of it goes. Nothing is owned but ``memory`` and ``changes``. */
+/* One batch, and the offsets and maps that it goes to. Only ``memory`` and ``changes`` are
+ * owned. */
 typedef struct {
     const Row *rows;
     Py_ssize_t count, queue_count, keys;
     unsigned char *image;
     Py_ssize_t size;
     const int64_t *hashes;
-    void *memory; /* of the arrays: */
+    void *memory; /* holds the arrays: */
     int64_t *following, *counts, *places;
     unsigned char **unit_to;
     Tail **tails;
@@ -52,9 +54,9 @@ typedef struct {
     Changes changes;
 } Batch;
 
-/* What a put gives: allocated first, because the garbage collector may run code of others' then.
- * The numbers are columns of native longs: whoever looks at one makes an int of it, and no process
- * looks at all of them. */
+/* The result of a put: allocated first, because the garbage collector may run other code then. The
+ * numbers are columns of native longs: a reader makes an int of each that it reads, and no reader
+ * needs all of them. */
 typedef struct {
     PyObject *found, *log, *queue;
     int64_t *in_log, *in_queue;
@@ -92,7 +94,7 @@ int prepare_append_batch(void)
     return cast_name && long_format ? 0 : -1;
 }
 
-/* -- looking --------------------------------------------------------------------------------- */
+/* -- checking ------------------------------------------------------------------------------- */
 
 /* The arrays of a batch whose numbers of rows, queues and keys are known. */
 static int allocate_arrays(Batch *b)
@@ -109,8 +111,8 @@ static int allocate_arrays(Batch *b)
     return 0;
 }
 
-/* Whether the rows are those of the image, of the queues and of the hashes; counts units, and notes
- * where the record of each key will be. */
+/* Whether the rows are those of the buffer, of the queues and of the hashes; counts units, and
+ * notes where the record of each key will be. */
 static int rows_agree(Batch *b)
 {
     int64_t at = 0, keys = 0;
@@ -176,7 +178,7 @@ static int look_at_index(Appending *a, Batch *b)
     return BATCH_DONE;
 }
 
-/* Finds out where everything goes; nothing is stored. -1 with an error set. */
+/* Finds all offsets and maps; nothing is stored. -1 with an error set. */
 static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
 {
     volatile int64_t *words = a->words.buf;
@@ -189,7 +191,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     if (words[KEYS_FROM] != b->start || PyList_Size(a->rows))
         return BATCH_UNUSUAL;
     const int is_large = b->is_large = b->size > a->largest;
-    const int may_be_run = !a->in_run && now != a->now; /* FastAppender.have_room sees to it */
+    const int may_be_run = !a->in_run && now != a->now; /* FastAppender.have_room handles it */
     if (position < 0 || may_be_run || !is_log_there(a, now)
         || position > (is_large ? a->reserved : a->limit) - b->size)
         return BATCH_NO_ROOM;
@@ -217,7 +219,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
 
 /* -- storing --------------------------------------------------------------------------------- */
 
-/* Gives the image and the columns their last numbers; -1 with an error set. */
+/* Gives the buffer and the columns their last numbers; -1 with an error set. */
 static int place(Appending *a, Batch *b, Columns *columns)
 {
     for (Py_ssize_t i = 0; i < b->count; i++) {
@@ -285,8 +287,8 @@ static void store_keys(Appending *a, Batch *b, int64_t end)
     store_word(a, STAGE, STAGE_NONE);
 }
 
-/* ``is_large``: past the caches, which does not fetch first what is written over, and leaves them
- * to what is needed again. All is stored when it returns. */
+/* ``is_large``: past the caches, which do not fetch the bytes that are overwritten, and keep bytes
+ * that are needed again. All is stored when it returns. */
 static void copy(unsigned char *to, const unsigned char *from, size_t size, int is_large)
 {
 #ifdef __SSE2__
@@ -313,7 +315,7 @@ static int store(Appending *a, Batch *b)
 {
     const int64_t end = b->start + b->size;
     const size_t half = (size_t)b->size / 2;
-    if (b->index_to != NULL) /* they come while the records are copied */
+    if (b->index_to != NULL) /* they are fetched while the records are copied */
         fetch_slots(b->index_to + HEADER, (uint32_t)a->index.slots, b->hashes, b->keys);
     store_word(a, FROM, b->start);
     store_word(a, TO, end);
@@ -343,13 +345,13 @@ static int store(Appending *a, Batch *b)
 
 /* -- both ------------------------------------------------------------------------------------ */
 
-/* Takes what was encoded: image, table, queues, hashes; -1 with an error set. */
+/* Takes the encoded batch: buffer, table, queues, hashes; -1 with an error set. */
 static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
 {
     char *table;
     Py_ssize_t length;
     if (!PyByteArray_CheckExact(args[0]) || !PyList_CheckExact(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "no image, or no queues");
+        PyErr_SetString(PyExc_TypeError, "no buffer, or no queues");
         return -1;
     }
     if (PyBytes_AsStringAndSize(args[1], &table, &length) < 0
@@ -369,7 +371,7 @@ static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
     return -1;
 }
 
-/* Looks and stores; gives whether that is done, or what is not known, -1 with an error set. */
+/* Checks and stores; gives BATCH_DONE, or what is not known, -1 with an error set. */
 static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues, int64_t now)
 {
     int found = look(a, b, queues, now);
@@ -383,7 +385,7 @@ static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues
 const char append_batch_doc[] =
     "append_batch(image, table, queues, hashes, now_ms)\n\n"
     "What Appender.append does of a PreparedTable where all is known and has room; else a number"
-    " that says what is not: 1 something unusual, 2 room in the log, 3 a queue, 4 the index.";
+    " of the reason: 1 an unusual batch, 2 no room in the log, 3 an unknown queue, 4 the index.";
 PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Appending *a = (Appending *)self;
@@ -423,9 +425,9 @@ static int tell_waiting(Appending *a, PyObject *queues)
 
 const char put_batch_doc[] =
     "put_batch(image, table, queues, hashes)\n\n"
-    "What MessageStore.put does of a PreparedTable while this process holds on to the gate and"
-    " nothing has to be learned. Else nothing is done, and it gives the time, or None if it did not"
-    " look at the clock.";
+    "What MessageStore.put does of a PreparedTable while this process keeps the write lock and"
+    " nothing has to be registered. Else nothing is done, and it gives the time, or None if it"
+    " did not read the clock.";
 PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Appending *a = (Appending *)self;
@@ -440,10 +442,10 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (time_of(a, &now) < 0 || take(&b, args, &hashes) < 0)
         return NULL;
     int found = allocate_columns(a, &columns, b.count);
-    if (found == 0) /* others' code may have run since */
+    if (found == 0) /* other code may have run since */
         found = gate_is_ours(a) ? append_all(a, &b, &columns, args[2], now) : BATCH_UNUSUAL;
     if (found < 0 && PyErr_ExceptionMatches(PyExc_OSError))
-        found = BATCH_UNUSUAL; /* who holds the write lock cuts it off, tries again and says why */
+        found = BATCH_UNUSUAL; /* the caller undoes it, tries again and reports the error */
     PyObject *given = NULL;
     if (found > 0) {
         PyErr_Clear();

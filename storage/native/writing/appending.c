@@ -1,5 +1,5 @@
-/* What appends records, as Python has it: what it is told by FastAppender of
- * storage/append/fast_append.py, and its methods, most of which stand in other files.
+/* The appender of records, as Python has it: its registered state from FastAppender of
+ * storage/append/fast_append.py, and its methods, most of which are in other files.
  */
 #include "appending.h"
 
@@ -14,7 +14,8 @@ static void free_tail(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A store and this one know each other, so the garbage collector has to see what it holds. */
+/* A store and this object refer to each other, so the garbage collector has to see its
+ * references. */
 static int visit_appending(PyObject *object, visitproc visit, void *arg)
 {
     Appending *a = (Appending *)object;
@@ -27,7 +28,7 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
         Py_VISIT(held[i]);
     return 0;
 }
-/* Nothing is appended any more: of the store nothing is held. */
+/* Release all references to the store; nothing is appended any more. */
 static void let_go(Appending *a)
 {
     PyObject **const held[] = {&a->log_map,   &a->index.map, &a->gate,  &a->locked,
@@ -63,7 +64,7 @@ static void free_appending(PyObject *object)
 }
 
 PyDoc_STRVAR(appending_doc, "appending(result_type, put_ok, pending, rows, most_pending)\n\n"
-                            "What appends records; see Appending of _compiled.pyi.");
+                            "The appender of records; see Appending of _compiled.pyi.");
 static PyObject *appending(PyObject *module, PyObject *args)
 {
     PyObject *result_type, *put_ok, *pending, *rows;
@@ -74,7 +75,7 @@ static PyObject *appending(PyObject *module, PyObject *args)
         return NULL;
     if (!PyType_Check(result_type)
         || !PyType_IsSubtype((PyTypeObject *)result_type, &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "a class of tuples is wanted");
+        PyErr_SetString(PyExc_TypeError, "a class of tuples is required");
         return NULL;
     }
     Appending *a = (Appending *)PyType_GenericAlloc(appending_type, 0);
@@ -94,8 +95,8 @@ static PyObject *appending(PyObject *module, PyObject *args)
 }
 
 PyDoc_STRVAR(end_doc, "end()\n\n"
-                      "Let go of the page, of all maps and of what guard() was given: nothing is"
-                      " put.");
+                      "Release the shared state, all maps and the arguments of guard(); nothing"
+                      " is put any more.");
 static PyObject *end(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -103,7 +104,8 @@ static PyObject *end(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(use_words_doc, "use_words(words)\n\nThe page's words, which are mapped writable.");
+PyDoc_STRVAR(use_words_doc, "use_words(words)\n\n"
+                            "The words of the shared state, which are mapped writable.");
 static PyObject *use_words(PyObject *self, PyObject *words)
 {
     Appending *a = (Appending *)self;
@@ -112,7 +114,7 @@ static PyObject *use_words(PyObject *self, PyObject *words)
         return NULL;
     if (found.len < SLOTS || (uintptr_t)found.buf % WORD) {
         PyBuffer_Release(&found);
-        PyErr_SetString(PyExc_ValueError, "no words of a page");
+        PyErr_SetString(PyExc_ValueError, "no words of a shared state");
         return NULL;
     }
     if (a->has_words)
@@ -122,13 +124,14 @@ static PyObject *use_words(PyObject *self, PyObject *words)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest, in_run, pages)\n\n"
-                          "The log file that begins at ``first``, where up to position ``limit``"
-                          " nothing has to be asked while it is ``now_ms``; for batches of more than"
-                          " ``largest`` bytes, which go through the descriptor, to ``reserved``. 0:"
-                          " everything does. ``in_run``: later it is enough to see that it is there."
-                          " ``pages``: a PagesAhead of the map, or None; what it has made takes"
-                          " batches, however large.");
+PyDoc_STRVAR(use_log_doc, "use_log(map, fd, first, limit, reserved, now_ms, largest, in_run,"
+                          " pages)\n\n"
+                          "The log file that begins at ``first``. Up to position ``limit`` it"
+                          " needs no check while the time is ``now_ms``; for batches of more"
+                          " than ``largest`` bytes, which go through the descriptor (0: all do),"
+                          " up to ``reserved``. ``in_run``: later only its existence is checked."
+                          " ``pages``: a PagesAhead of the map, or None; the pages that it has"
+                          " made take batches of any size.");
 static PyObject *use_log(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
@@ -152,8 +155,9 @@ static PyObject *use_log(PyObject *self, PyObject *args)
 }
 
 PyDoc_STRVAR(learn_doc, "learn(topic, queue_id, topic_field, word, map, first, last)\n\n"
-                        "A queue: the page's word of its next offset, its newest file, where that"
-                        " begins, and the place of the last unit that has blocks.");
+                        "A queue: the word of its next offset in the shared state, its newest"
+                        " file, where that begins, and the position of the last unit that has"
+                        " blocks.");
 static PyObject *learn(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;

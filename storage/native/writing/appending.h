@@ -1,11 +1,11 @@
-/* What appends records: its state, and what append.c, append_batch.c and put.c share. */
+/* The appender of records: its state, and what append.c, append_batch.c and put.c share. */
 #ifndef RMQCTL_APPENDING_H
 #define RMQCTL_APPENDING_H
 #include "appending_numbers.h"
 #include "pages_ahead.h"
 #include "record.h"
 
-/* Where one queue's next unit goes. */
+/* The tail of one queue: where its next unit goes. */
 typedef struct {
     PyObject ob_base;
     PyObject *map;
@@ -24,11 +24,11 @@ typedef struct {
 
 typedef struct {
     PyObject ob_base;
-    PyObject *result_type, *put_ok, *no_reason; /* of what append gives */
+    PyObject *result_type, *put_ok, *no_reason; /* of the result of append */
     PyObject *pending, *rows;                   /* PendingKeys and its list of rows */
     PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
     PyObject *log_map;
-    PyObject *pages; /* what makes its pages ahead, or NULL */
+    PyObject *pages; /* makes its pages ahead, or NULL */
     PyObject *gate, *locked, *lock_file, *clock, *asked, *notify; /* of put, see guard */
     Py_buffer words;
     int has_words, has_file, exclusive, syncs, log_fd, in_run;
@@ -38,8 +38,8 @@ typedef struct {
     Index index;
 } Appending;
 
-/* What append gives and the row of its keys, without their numbers: all that is allocated and that
- * the garbage collector knows. It may run code of others' meanwhile, so this comes first. */
+/* The result of append and the row of its keys, without their numbers: all that is allocated and
+ * that the garbage collector tracks. It may run other code meanwhile, so this comes first. */
 typedef struct {
     PyObject *found, *log, *queue, *row;
 } Shell;
@@ -52,12 +52,12 @@ static inline PyObject *owned(PyObject *object)
 
 /* append.c */
 int allocate(Appending *a, Shell *shell);
-/* Gives 1 if it is done, 0 if something is unusual, -1 with an error set; then it may be half done.
- * With ``alone`` nothing of Python's runs between the first look at the page and the last store: no
- * other thread and no signal comes between. */
+/* Gives 1 if it is done, 0 for an unusual record, -1 with an error set; then it may be half done.
+ * With ``alone`` no Python code runs between the first read of the shared state and the last store:
+ * no other thread and no signal comes between. */
 int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *known_crc,
                   Shell *shell, int alone);
-/* What was made, or None, or NULL with an error set; takes the shell. */
+/* The result, or None, or NULL with an error set; takes the shell. */
 PyObject *given(Shell *shell, int done);
 
 unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed);
@@ -70,7 +70,8 @@ PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count);
 extern const char append_doc[];
 int prepare_append(void);
 
-/* What keeps a batch from being appended in one step; positive numbers but BATCH_DONE are told. */
+/* The reason that a batch is not appended in one step; positive numbers except BATCH_DONE are
+ * returned. */
 enum { BATCH_DONE, BATCH_UNUSUAL };
 PyObject *use_index(PyObject *self, PyObject *args); /* append_batch.c */
 PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
@@ -79,24 +80,25 @@ extern const char use_index_doc[], append_batch_doc[], put_batch_doc[];
 int prepare_append_batch(void);
 
 /* put.c */
-/* Puts a record while this process holds on to the gate, or takes it for that; 1 if it is done, 0 if
- * something is unusual, -1 with an error set. */
+/* Puts a record while this process keeps the write lock, or takes it for that; 1 if it is done, 0
+ * for an unusual record, -1 with an error set. */
 int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell);
 int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error set */
-/* Whether the log file has a name still: that is asked once a millisecond, as
- * FastAppender.have_room does, which knows nothing else that changes by itself but whether this is a
- * run; who puts keys has it asked. */
+/* Whether the log file still has a name: checked once a millisecond, as FastAppender.have_room
+ * does. Between two such checks only the start of a run changes by itself; the caller that puts
+ * keys has it checked. */
 int is_log_there(Appending *a, int64_t now);
-/* Whether the gate is held on to and nobody asked for it since that was last heard. */
+/* Whether the write lock is kept and no process has asked for it since LOCK_WANTED was last
+ * read. */
 int gate_is_ours(Appending *a);
-/* Gives up the gate that is held on to if somebody asks for it; -1 with an error set. Whoever asks,
- * or waits for a message, says so and then looks: a full barrier lies between what was stored and
- * this, and is_anybody_waiting comes behind it, or behind giving the gate back. */
+/* Releases the kept write lock if another process asks for it; -1 with an error set. A process that
+ * asks, or waits for a message, stores that and then reads: a full barrier lies between the stores
+ * of the put and this, and is_anybody_waiting comes after it, or after releasing the write lock. */
 int see_to_gate(Appending *a);
 int is_anybody_waiting(Appending *a);
-/* Rings whoever waits for the topic. */
+/* Wakes each process that waits for the topic. */
 int ring_for(Appending *a, PyObject *topic); /* -1 with an error set */
-/* bells.c: of the page whose bytes are given. */
+/* bells.c: for the shared state whose bytes are given. */
 int is_anybody_there(const unsigned char *page);
 int ring_bells(unsigned char *page, uint64_t wanted); /* whether some have sockets */
 int topic_word(PyObject *topic, uint64_t *word);      /* -1 with an error set */

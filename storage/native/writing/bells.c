@@ -1,5 +1,5 @@
-/* Waking whoever waits for messages, and waiting: see storage/coordination/wakeup.py. A waker that
- * is a word of the shared state takes one system call on either side, and no file of its own.
+/* Waking waiters, and waiting: see storage/coordination/wakeup.py. A waker that is a word of the
+ * shared state takes one system call on either side, and no file of its own.
  */
 #include "appending.h"
 
@@ -12,7 +12,7 @@
 #define HAS_WORD_BELLS 1
 enum { FUTEX_WAIT, FUTEX_WAKE }; /* the kernel's headers are not everywhere */
 
-/* The half of the word that counts, in which the system looks. */
+/* The half of the word that counts; the futex uses this half. */
 static uint32_t *bell_of(unsigned char *page, int64_t slot)
 {
     uint32_t *word = (uint32_t *)(page + WAITER_WAKERS + slot * WORD);
@@ -26,7 +26,7 @@ static void wake_word(unsigned char *page, int64_t slot)
     syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Whether the waker rang, as far as one can tell: a signal ends it, too. */
+/* Whether the waker was woken, as far as that is known: a signal ends the sleep, too. */
 static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t timeout_ms)
 {
     const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
@@ -93,7 +93,7 @@ int topic_word(PyObject *topic, uint64_t *word)
     return 0;
 }
 
-/* The shared state that a call is about, held by ``view``, and the numbers after it; NULL with an
+/* The shared state of a call's arguments, held by ``view``, and the numbers after it; NULL with an
  * error set. */
 static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
                               Py_buffer *view, int64_t *numbers)
@@ -102,7 +102,7 @@ static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_
         return NULL;
     for (Py_ssize_t i = 1; i < wanted; i++)
         if (number_of(args[i], &numbers[i - 1]) < 0) {
-            PyErr_SetString(PyExc_TypeError, "numbers are wanted behind the page");
+            PyErr_SetString(PyExc_TypeError, "numbers are required after the shared state");
             return NULL;
         }
     if (PyObject_GetBuffer(args[0], view, PyBUF_WRITABLE) < 0)
@@ -110,7 +110,7 @@ static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_
     if (view->len >= SLOTS && (uintptr_t)view->buf % WORD == 0)
         return view->buf;
     PyBuffer_Release(view);
-    PyErr_SetString(PyExc_ValueError, "this is no page");
+    PyErr_SetString(PyExc_ValueError, "this is no shared state");
     return NULL;
 }
 
@@ -127,8 +127,8 @@ static unsigned char *page_of_slot(PyObject *const *args, Py_ssize_t count, Py_s
 }
 
 PyDoc_STRVAR(ring_doc, "notify(map, wanted)\n\n"
-                       "Ring the words of all who wait for one of the topics, and clear their flags;"
-                       " whether others, who have sockets, wait for one, too.");
+                       "Wake the words of all waiters for one of the topics, and clear their"
+                       " flags; whether waiters with sockets wait for one, too.");
 static PyObject *notify(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
@@ -143,7 +143,7 @@ static PyObject *notify(PyObject *module, PyObject *const *args, Py_ssize_t coun
 }
 
 PyDoc_STRVAR(arm_doc, "arm(map, slot, topics)\n\n"
-                      "Have the slot's word woken for the topics from now on; gives what it is now. A"
+                      "Wake the slot's word for the topics from now on; gives its value now. A"
                       " full memory barrier.");
 static PyObject *arm(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -162,8 +162,8 @@ static PyObject *arm(PyObject *module, PyObject *const *args, Py_ssize_t count)
 }
 
 PyDoc_STRVAR(rung_doc, "woken(map, slot, seen, timeout_ms)\n\n"
-                       "Sleep until the slot's word is not ``seen``; whether that is so before the"
-                       " time is over. A signal ends it, too.");
+                       "Sleep until the slot's word differs from ``seen``; whether it does"
+                       " before the time is over. A signal ends it, too.");
 static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
@@ -180,7 +180,8 @@ static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count
     return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
 }
 
-PyDoc_STRVAR(wake_doc, "wake(map, slot)\n\nRing the slot's word.");
+PyDoc_STRVAR(wake_doc, "wake(map, slot)\n\n"
+                       "Wake the slot's word.");
 static PyObject *wake(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;

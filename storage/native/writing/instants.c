@@ -1,5 +1,5 @@
-/* Deaths between two stores, for tests: what compiled forms store, no file system that is handed in
- * sees. */
+/* Deaths between two stores, for tests: no replaced file system observes the stores of compiled
+ * forms. */
 #include "record.h"
 #include <signal.h>
 
@@ -10,8 +10,8 @@ void count_instant(void)
         raise(SIGKILL);
 }
 
-PyDoc_STRVAR(die_doc, "die_after(instants)\n\nHave this process killed before so many more stores"
-                      " to maps; for tests.");
+PyDoc_STRVAR(die_doc, "die_after(instants)\n\n"
+                      "Kill this process after so many more stores to maps; for tests.");
 static PyObject *die_after(PyObject *module, PyObject *number)
 {
     long long value = PyLong_AsLongLong(number);

@@ -1,5 +1,5 @@
-/* Keys for the index: hashes of those of many records, and what putting them changes in an index
- * file. The pure forms are columns_of of storage/index/pending_keys.py and put_keys of
+/* Keys for the index: hashes of the keys of many records, and the changes that putting them makes
+ * in an index file. The references are columns_of of storage/index/pending_keys.py and put_keys of
  * storage/format/index_file.py.
  */
 #include "keys.h"
@@ -15,7 +15,7 @@ static PyObject *key_columns(PyObject *module, PyObject *rows)
     Py_ssize_t total = 0, made = 0;
     (void)module;
     if (!PyList_Check(rows)) {
-        PyErr_SetString(PyExc_TypeError, "a list is wanted");
+        PyErr_SetString(PyExc_TypeError, "a list is required");
         return NULL;
     }
     Py_ssize_t count = PyList_Size(rows);
@@ -127,7 +127,7 @@ void end_changes(Changes *c)
 {
     PyMem_Free(c->changes);
     PyMem_Free(c->places);
-    c->changes = NULL; /* whoever could not begin ends, too */
+    c->changes = NULL; /* for a caller that could not begin, too */
     c->places = NULL;
 }
 
@@ -191,7 +191,7 @@ static int longs_of(PyObject *object, Py_buffer *view, Py_ssize_t count)
     return -1;
 }
 
-/* Entries, and slots with the header after them, as bytes; None if a number is beyond all. */
+/* Entries, and slots with the header after them, as bytes; None if a number is out of range. */
 static PyObject *changes_of(const Py_buffer *map, uint32_t slots, const Py_buffer *hashes,
                             const int64_t *places, const int64_t *times, int time_step)
 {
@@ -227,8 +227,8 @@ static PyObject *changes_of(const Py_buffer *map, uint32_t slots, const Py_buffe
 
 PyDoc_STRVAR(entries_doc,
              "index_entries(map, slots, hashes, offsets, timestamps)\n\n"
-             "What putting keys into an index file of so many slots writes: the entries, and what"
-             " index_finish wants then; or None. One int may be the time of all.");
+             "What putting keys into an index file of so many slots writes: the entries, and the"
+             " argument for index_finish; or None. One int may be the time of all.");
 static PyObject *index_entries(PyObject *module, PyObject *args)
 {
     PyObject *map_object, *hash_object, *place_object, *time_object, *found = NULL;

@@ -20,7 +20,7 @@ typedef struct {
     uint32_t mask, count;
 } Changes;
 
-/* Says where the file stands; the first entry of a new one is number 1. */
+/* Reads the state of the file; the first entry of a new one is number 1. */
 void read_header(const unsigned char *at, Header *h);
 void write_header(unsigned char *to, const Header *h);
 /* Whether so many hashes are in range, and the header's numbers with them. */
@@ -30,7 +30,7 @@ int can_put(const Header *h, const int64_t *hashes, Py_ssize_t count);
 int begin_changes(Changes *changes, Py_ssize_t count);
 void end_changes(Changes *changes);
 
-/* Have the slots of ``count`` keys in the processor's cache soon. */
+/* Prefetch the slots of ``count`` keys into the processor's cache. */
 void fetch_slots(const unsigned char *table, uint32_t slots, const int64_t *hashes,
                  Py_ssize_t count);
 /* Writes entries, and notes header and changes; ``time_step`` 0 = one time for all. */

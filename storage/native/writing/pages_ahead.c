@@ -1,10 +1,10 @@
-/* Blocks and pages of mapped files before somebody stores to them, in a thread of C's own.
+/* Blocks and pages of mapped files are made before the stores, in a thread of C.
  *
- * To have blocks may take reading where there are some, and a store to a page that was never
+ * To reserve blocks may take reading where there are some, and a store to a page that was never
  * written waits for the system to make it, which takes several times as long as the store. The
- * thread asks for both first, and touches the pages as a writer does (MADV_POPULATE_WRITE): they
- * hold what they held, so it needs no lock of the store's. It needs none of Python's either, and
- * signals are not for it. There is one for all files, while there are files that it is wanted for.
+ * thread makes both first, and touches the pages as a writer does (MADV_POPULATE_WRITE). Their
+ * bytes do not change, so it needs no lock of the store. It does not need Python's lock either, and
+ * gets no signals. There is one thread for all files, while there are files with requests.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fallocate, names of threads */
@@ -22,33 +22,33 @@
 #endif
 
 enum { LARGE_PAGE = 2 << 20 };
-/* Requests that are left out at most, after one that came to nothing. */
+/* Requests that are skipped at most, after one that came too late. */
 enum { LONGEST_REST = 31 };
 
 struct PagesAhead {
     PyObject ob_base;
     Py_buffer map;
-    int64_t piece, lead; /* what is made at once; how far ahead of who stores the thread begins */
+    int64_t piece, lead; /* bytes made at once; how far ahead of stores the thread begins */
     PagesMade made;
-    pid_t owner; /* the process whose thread makes its pages; 0 = none does */
-    /* The following is for who has the lock. */
-    PagesAhead *next; /* that waits for the thread, too */
+    pid_t owner; /* the process whose thread makes its pages; 0 = none */
+    /* The following fields need the lock. */
+    PagesAhead *next; /* next in the queue of the thread */
     int is_waiting;
-    int64_t until;           /* pages up to here are wanted, */
+    int64_t until;           /* pages up to here are requested, */
     int64_t beginning_until; /* and all up to here, wherever stores are */
-    int fd, rest, resting;   /* requests to be left out the next time it is late, and from now on */
+    int fd, rest, resting;   /* requests to skip at the next delay, and from now on */
 };
 
 static PyTypeObject *pages_type;
 static int64_t page_size;
 
-/* The thread, and whom it works for. In a forked child all of it is its parent's. */
+/* The thread, and its queue of files. In a forked child all of it is its parent's. */
 static struct {
     pid_t process;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int is_running, users;
-    PagesAhead *first, *last, *busy; /* who waits, and who does no more */
+    PagesAhead *first, *last, *busy; /* the queue, and the file in work */
 } maker;
 
 /* To be called before the lock is taken: the parent's may be locked for ever here. */
@@ -87,13 +87,13 @@ static int64_t behind(const PagesAhead *p, int64_t position)
     return (position + 2 * p->lead - 1) / p->lead * p->lead;
 }
 
-/* Has the system make the pages of [position, end); whether it did. */
+/* Make the system make the pages of [position, end); whether it did. */
 static int make_pages(PagesAhead *p, int64_t position, int64_t end)
 {
     unsigned char *at = (unsigned char *)p->map.buf + position;
     const size_t size = (size_t)(end - position);
     if (p->piece >= LARGE_PAGE)
-        madvise(at, size, MADV_HUGEPAGE); /* where there are none, small ones are made */
+        madvise(at, size, MADV_HUGEPAGE); /* without huge pages small ones are made */
     while (madvise(at, size, MADV_POPULATE_WRITE) < 0)
         if (errno != EINTR && errno != EAGAIN)
             return 0;
@@ -116,9 +116,9 @@ static void make_beginning(PagesAhead *p)
     p->beginning_until = 0;
 }
 
-/* Makes what is wanted, or as much as comes before it is needed: where memory is dear just now,
- * whoever stores would only wait for pages that are being made. So who was late leaves out the next
- * request, and more of them each time it is late again. */
+/* Makes the requested pages, or as many as come before they are needed: where memory is slow at the
+ * moment, the stores would only wait for pages that are being made. So after a delay the thread
+ * skips the next request, and more of them each time it is late again. */
 static void make_wanted(PagesAhead *p)
 {
     PagesMade *made = &p->made;
@@ -166,7 +166,7 @@ static void *run(void *nothing)
     return nothing;
 }
 
-/* A thread that no signal comes to: those are for Python's main thread. With the lock. */
+/* A thread that gets no signals: those are for Python's main thread. With the lock. */
 static int start(void)
 {
     pthread_t thread;
@@ -182,9 +182,9 @@ static int start(void)
     return maker.is_running;
 }
 
-/* -- who stores ------------------------------------------------------------------------------ */
+/* -- the caller that stores ------------------------------------------------------------------- */
 
-/* Takes it from those that wait; with the lock. */
+/* Removes it from the queue; with the lock. */
 static void stop_waiting(PagesAhead *p)
 {
     PagesAhead **at = &maker.first, *before = NULL;
@@ -197,13 +197,13 @@ static void stop_waiting(PagesAhead *p)
         maker.last = before;
 }
 
-/* Gives the map back; nothing is made any more. */
+/* Releases the map; nothing is made any more. */
 static void let_go(PagesAhead *p)
 {
     const pid_t owner = p->owner;
     Py_buffer map = p->map;
     p->owner = 0;
-    p->map.obj = NULL; /* nothing can be wanted any more; the thread looks at the rest */
+    p->map.obj = NULL; /* nothing can be requested any more; the thread checks the rest */
     if (owner == getpid()) {
         Py_BEGIN_ALLOW_THREADS
         pthread_mutex_lock(&maker.lock);
@@ -221,7 +221,8 @@ static void let_go(PagesAhead *p)
         PyBuffer_Release(&map);
 }
 
-PyDoc_STRVAR(end_doc, "end()\n\nWait for the thread and let go of the map. Twice is fine.");
+PyDoc_STRVAR(end_doc, "end()\n\n"
+                      "Wait for the thread and release the map. Twice is fine.");
 static PyObject *end(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -229,7 +230,7 @@ static PyObject *end(PyObject *self, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* Has the thread be there for it; with the lock. 0: whoever stores makes its pages. */
+/* Starts the thread for it if needed; with the lock. 0: the stores make its pages. */
 static int get_thread(PagesAhead *p)
 {
     if (p->owner)
@@ -241,7 +242,7 @@ static int get_thread(PagesAhead *p)
     return 1;
 }
 
-/* Has the thread come to it; with the lock. */
+/* Queues it for the thread; with the lock. */
 static void wait_for_turn(PagesAhead *p)
 {
     if (p->is_waiting)
@@ -254,8 +255,8 @@ static void wait_for_turn(PagesAhead *p)
 }
 
 PyDoc_STRVAR(want_doc, "want(position, until)\n\n"
-                       "Have blocks and pages from a little behind ``position``, where stores go on, up"
-                       " to ``until``. Does not wait.");
+                       "Request blocks and pages from a little after ``position``, where stores"
+                       " go on, up to ``until``. Does not wait.");
 static PyObject *want(PyObject *self, PyObject *args)
 {
     PagesAhead *p = (PagesAhead *)self;
@@ -282,8 +283,9 @@ static PyObject *want(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(want_first_doc, "want_first(until)\n\nHave pages from the file's beginning on up to"
-                             " ``until``, which has blocks. Does not wait.");
+PyDoc_STRVAR(want_first_doc, "want_first(until)\n\n"
+                             "Request pages from the file's beginning up to ``until``, which has"
+                             " blocks. Does not wait.");
 static PyObject *want_first(PyObject *self, PyObject *number)
 {
     PagesAhead *p = (PagesAhead *)self;
@@ -317,8 +319,8 @@ static PyObject *made_to(PyObject *self, PyObject *number)
     return PyLong_FromLongLong(position < from || position > to ? position : to);
 }
 
-PyDoc_STRVAR(stores_at_doc, "stores_at(position)\n\nSay where stores are now: pages below it are"
-                            " made in vain.");
+PyDoc_STRVAR(stores_at_doc, "stores_at(position)\n\n"
+                            "Note where stores are now: pages below it are made in vain.");
 static PyObject *stores_at(PyObject *self, PyObject *number)
 {
     long long position = PyLong_AsLongLong(number);
@@ -338,9 +340,9 @@ static void free_pages(PyObject *object)
 }
 
 PyDoc_STRVAR(pages_ahead_doc, "pages_ahead(map, fd, piece, lead)\n\n"
-                              "What makes pages of a writable map of a file ahead: ``piece`` bytes at"
-                              " once, from ``lead`` ahead of stores on. See PagesAhead of"
-                              " _compiled.pyi.");
+                              "A maker of pages of a writable map of a file ahead: ``piece``"
+                              " bytes at once, from ``lead`` ahead of stores on. See PagesAhead"
+                              " of _compiled.pyi.");
 static PyObject *pages_ahead(PyObject *module, PyObject *args)
 {
     PyObject *map;

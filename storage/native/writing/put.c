@@ -1,7 +1,7 @@
 /* Putting one record: what MessageStore.put_message of storage/store.py does while this process
- * holds on to the write lock, or takes it for a lone put (Gate.uncontended_after); and what
- * put_batch has in common with it. No process else is let in meanwhile, and nothing of Python's
- * runs, so that neither the write lock's turn is taken nor a signal comes between.
+ * keeps the write lock, or takes it for one put (WriteLock.uncontended_after); and what put_batch
+ * has in common with it. No other process gets the lock meanwhile, and no Python code runs, so that
+ * neither another thread takes thread_mutex nor a signal comes between.
  */
 #include "appending.h"
 #include <fcntl.h>
@@ -15,11 +15,12 @@
 
 static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;
 
-const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, notify, exclusive, syncs)\n\n"
-                         "Have put work: the gate, whether its turns are taken, its file, a clock or"
-                         " None, what to call if somebody asks for a gate that is held on to, and"
-                         " what with the topic if somebody waits for messages. ``syncs``: each put is"
-                         " a lone one, and nobody hears of it before its sync.";
+const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, notify, exclusive,"
+                         " syncs)\n\n"
+                         "Enable put: the write lock, whether its thread_mutex is locked, its"
+                         " file, a clock or None, a call for requests of a kept lock, and a call"
+                         " with the topic if a process waits for messages. ``syncs``: each put"
+                         " takes and releases the lock, and no waiter is woken before its sync.";
 PyObject *guard(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
@@ -27,7 +28,7 @@ PyObject *guard(PyObject *self, PyObject *args)
     if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOOOpp", &gate, &locked, &lock_file, &clock,
                                              &asked, &notify, &a->exclusive, &a->syncs)) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_RuntimeError, "it is guarded");
+            PyErr_SetString(PyExc_RuntimeError, "guard was called already");
         return NULL;
     }
     a->gate = owned(gate);
@@ -52,7 +53,7 @@ static int is_asked_for(Appending *a)
     return a->heard != ((volatile int64_t *)a->words.buf)[LOCK_WANTED];
 }
 
-/* Whether no process has asked for the write lock since Gate.heard was set. */
+/* Whether no process has asked for the write lock since WriteLock.heard was set. */
 static int is_quiet(Appending *a)
 {
     PyObject *number = PyObject_GetAttr(a->gate, heard_name);
@@ -62,7 +63,7 @@ static int is_quiet(Appending *a)
     return same;
 }
 
-/* Whether no thread of this process uses the write lock; none comes while nothing of Python's runs.
+/* Whether no thread of this process uses the write lock; none can start while no Python code runs.
  * The store may have been closed. */
 static int is_our_turn(Appending *a)
 {
@@ -95,8 +96,8 @@ static int set_lock(Appending *a, short kind)
     return done;
 }
 
-/* Takes the write lock as Gate.take does for a lone put, which Write lock has nothing to note of;
-   whether it did. */
+/* Takes the write lock as WriteLock.take does for a lone put, for which WriteLock updates no other
+ * field; whether it did. */
 static int take_gate(Appending *a)
 {
     if (!is_our_turn(a) || a->exclusive || !is_quiet(a))
@@ -111,7 +112,7 @@ static int take_gate(Appending *a)
     return 1;
 }
 
-/* Gives it back, as Gate.give_back does. An error that is set stays set. */
+/* Releases it, as WriteLock.give_back does. An error that is set stays set. */
 static void give_gate_back(Appending *a)
 {
     PyObject *kind, *error, *trace;
@@ -127,7 +128,7 @@ static void give_gate_back(Appending *a)
     PyErr_Restore(kind, error, trace);
 }
 
-/* -1 with an error set; ``what`` may be release by another thread's end() meanwhile. */
+/* -1 with an error set; ``what`` may be released by another thread's end() meanwhile. */
 static int call(PyObject *what, PyObject *with)
 {
     if (what == NULL)
@@ -205,9 +206,9 @@ int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell)
 }
 
 const char put_doc[] = "put(message)\n\n"
-                      "What MessageStore.put_message does while this process holds on to the gate,"
-                      " or nobody has used it for a while, and nothing has to be learned; None:"
-                      " nothing is done. OSError: a part of it may be written.";
+                       "What MessageStore.put_message does while this process keeps the write"
+                       " lock, or no process has used it for a while, and nothing has to be"
+                       " registered; None: nothing is done. OSError: a part of it may be written.";
 PyObject *put(PyObject *self, PyObject *message)
 {
     Appending *a = (Appending *)self;

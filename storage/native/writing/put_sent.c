@@ -1,18 +1,19 @@
-/* A plain message that a producer sends, from Message to what its sender is told, in one step: what
- * Sender.send of broker/send/send.py does where it knows the way (a template of storage/append/send_template.py).
- * Whatever is not as usual is left to that; a test holds both against each other.
+/* A plain message that a producer sends, from the Message to its result, in one step: what
+ * Sender.send of broker/send/send.py does where it has a template
+ * (storage/append/send_template.py). All other messages are left to Sender.send; a test compares
+ * both.
  */
 #include "appending.h"
 
-/* The places of a SendTemplate. The first five are the first of inner_message's arguments, but for
- * the queue id, which stands apart. */
+/* The indexes of a SendTemplate. The first five are the first of inner_message's arguments, except
+ * the queue id, which is separate. */
 enum {
     WAY_TOPIC, WAY_QUEUES, WAY_AFTER, WAY_LARGEST, WAY_ORIGIN, WAY_CHANGES, WAY_UNTIL, WAY_HOST,
     WAY_RESULT, WAY_STATUS, WAY_OPTIONS, WAY_FIELDS
 };
 enum { RESULT_FIELDS = 6, OFFSET_DIGITS = 16, LONGEST_HOST = 40 };
 
-/* Whether the message may go this way now; 0 without an error if not. */
+/* Whether the template is valid now; 0 without an error if not. */
 static int is_way_open(Appending *a, PyObject *way, int64_t now)
 {
     int64_t changes, until;
@@ -36,7 +37,7 @@ static PyObject *offset_id(PyObject *host, int64_t offset)
     return PyUnicode_FromStringAndSize(text, at - text);
 }
 
-/* The SendResult of what was put; NULL with an error set. */
+/* The SendResult of the put; NULL with an error set. */
 static PyObject *told(PyObject *way, PyObject *queue, PyObject *id, const Shell *shell)
 {
     PyObject *const log = PyTuple_GetItem(shell->found, 1), *at = PyTuple_GetItem(log, 0);
@@ -49,7 +50,7 @@ static PyObject *told(PyObject *way, PyObject *queue, PyObject *id, const Shell 
     if (result == NULL) {
         Py_XDECREF(place);
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "this is no way");
+            PyErr_SetString(PyExc_ValueError, "this is no template");
         return NULL;
     }
     PyTuple_SetItem(result, 0, owned(PyTuple_GetItem(way, WAY_STATUS)));
@@ -58,7 +59,7 @@ static PyObject *told(PyObject *way, PyObject *queue, PyObject *id, const Shell 
     PyTuple_SetItem(result, 3, owned(id));
     PyTuple_SetItem(result, 4, place);
     PyTuple_SetItem(result, 5, owned(PyTuple_GetItem(shell->found, 3)));
-    PyObject_GC_UnTrack(result); /* nothing in it leads back, so the collector need not look */
+    PyObject_GC_UnTrack(result); /* it is in no cycle, so the collector need not track it */
     return result;
 }
 
@@ -88,7 +89,7 @@ PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (!PyTuple_Check(way) || PyTuple_Size(way) != WAY_FIELDS
         || !PyType_Check(PyTuple_GetItem(way, WAY_RESULT))
         || !PyType_IsSubtype((PyTypeObject *)PyTuple_GetItem(way, WAY_RESULT), &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "a SendTemplate is wanted");
+        PyErr_SetString(PyExc_TypeError, "a SendTemplate is required");
         return NULL;
     }
     if (a->gate == NULL || a->syncs || (queue = queue_of(way, args[1])) == NULL)
@@ -112,7 +113,7 @@ PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     Py_INCREF(id);
-    /* Others' code may have run where something was allocated. */
+    /* Other code may have run during an allocation. */
     const int done = is_way_open(a, way, now) ? put_record(a, inner, now, &shell) : 0;
     PyObject *result = done > 0 ? told(way, queue, id, &shell) : NULL;
     if (!done)

@@ -1,4 +1,5 @@
-/* What a record gets when its place is known: what table.c and append_batch.c share. */
+/* The last fields of a record, set when its offset is known: shared by table.c and
+ * append_batch.c. */
 #ifndef RMQCTL_ROWS_H
 #define RMQCTL_ROWS_H
 #include "record.h"
@@ -13,7 +14,7 @@ static inline void place_record(unsigned char *record, int64_t queue_offset, int
              store_timestamp);
 }
 
-/* The unit of a row, whose image begins at ``offset``; gives where the next one goes. */
+/* The unit of a row, whose record begins at ``offset``; gives the end of the unit. */
 static inline unsigned char *put_unit(unsigned char *to, const Row *row, int64_t offset,
                                       int64_t store_timestamp)
 {

@@ -1,5 +1,5 @@
-/* Records that were encoded before their places were known get them: the pure forms are place and
- * units of storage/format/prepared.py. */
+/* Set the offsets of records that were encoded before these were known. The references are place
+ * and units of storage/format/prepared.py. */
 #include "rows.h"
 
 /* A table and how many rows it has; -1 with an error set if it is none. */
@@ -31,8 +31,8 @@ static PyObject *list_of(const int64_t *numbers, Py_ssize_t count)
 
 PyDoc_STRVAR(place_doc,
              "place(image, table, offset, queue_offsets, store_timestamp)\n\n"
-             "Write into the image what is known last; the records' offsets, in the log and in"
-             " their queues.");
+             "Write offsets and times into the buffer; gives the records' offsets, in the log"
+             " and in their queues.");
 static PyObject *place(PyObject *module, PyObject *args)
 {
     PyObject *image, *table, *next_offsets, *found = NULL;
@@ -64,7 +64,7 @@ static PyObject *place(PyObject *module, PyObject *args)
         place_record(at + row->start, in_queue[i], in_log[i], store_timestamp);
     }
     if (!good) {
-        PyErr_SetString(PyExc_ValueError, "the table is of another image, or of other queues");
+        PyErr_SetString(PyExc_ValueError, "the table is of another buffer, or of other queues");
     } else {
         PyObject *log_list = list_of(in_log, count), *queue_list = list_of(in_queue, count);
         if (log_list != NULL && queue_list != NULL)
@@ -112,7 +112,7 @@ static PyObject *units(PyObject *module, PyObject *args)
         else
             to[number] = (unsigned char *)PyBytes_AsString(block);
         Py_XDECREF(item);
-        Py_XDECREF(block); /* the list has it */
+        Py_XDECREF(block); /* the list owns it */
     }
     for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
         const Row *row = rows + i;
@@ -125,7 +125,7 @@ static PyObject *units(PyObject *module, PyObject *args)
 }
 
 PyDoc_STRVAR(key_places_doc, "key_places(table, offset)\n\n"
-                             "Each record's log offset as often as it has keys: native longs.");
+                             "Each record's log offset, once for each of its keys: native longs.");
 static PyObject *key_places(PyObject *module, PyObject *args)
 {
     PyObject *table;

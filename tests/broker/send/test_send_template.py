@@ -219,7 +219,7 @@ def test_what_is_no_way_is_refused(tmp_path: Path, wrong: Any) -> None:
         walk(broker)
         assert broker.store is not None
         put_sent = broker.store._appender.one.put_sent
-        with pytest.raises(TypeError, match="a SendTemplate is wanted"):
+        with pytest.raises(TypeError, match="a SendTemplate is required"):
             put_sent(named("a"), 0, wrong)
         way = broker._sender._ways["T"]
         broker.update_topic(TopicConfig("U", 1, 1))
