@@ -1,7 +1,7 @@
-"""Compiled forms of the loops that most time is spent in, where they could be built.
+"""Compiled forms of the hottest loops, where they could be built.
 
 ``compiled`` is None without them: no C compiler when rmqctl was installed, or ``RMQCTL_PURE=1``.
-The pure forms stand where they are called, and do the same; tests hold both against each other.
+The references in Python are in the modules that call them, and do the same; tests compare both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def wants_pure() -> bool:
-    """Whether ``RMQCTL_PURE`` is on, as any other switch that a variable sets."""
+    """Whether ``RMQCTL_PURE`` is on, by the rules of other environment switches."""
     return os.environ.get("RMQCTL_PURE", "").strip().lower() not in _OFF
 
 

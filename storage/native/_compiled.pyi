@@ -1,4 +1,4 @@
-"""What the C files here offer."""
+"""The functions of the C files here."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ def crc32(data: bytes | memoryview, /) -> int:
     """The same as zlib.crc32."""
 
 def crc32_ways(data: bytes | memoryview, /) -> list[int]:
-    """The same by each way that this processor can go and that so many bytes can go."""
+    """The same by each function that this processor supports and that takes so many bytes."""
 
 def scan_plain(
     buffer: memoryview, position: int, limit: int, most: int, check_crc: bool, /
@@ -40,7 +40,7 @@ def units_match(
     """Whether unit i is that of record ``rows[i]`` of the columns (int64)."""
 
 def bind(message_class: type, /) -> None:
-    """Say what messages are made of; once, before ``read_run`` and ``read_at``."""
+    """Set the class of messages; once, before ``read_run`` and ``read_at``."""
 
 def read_run(
     units: bytes | memoryview,
@@ -86,31 +86,31 @@ def read_bodies(
     """See ColumnReader._block: bodies; times, places, sizes and flags, as many as units of each."""
 
 def read_at(log: memoryview, position: int, limit: int, offset: int, unusual: int, /) -> Any:
-    """See RecordReader.look; None for what the pure form is to look at."""
+    """See RecordReader.look; None for records that the reference must read."""
 
 def parse_properties(data: bytes, /) -> dict[str, str]:
     """See storage.format.properties.parse_properties."""
 
 def bind_message(message_class: type, /) -> None:
-    """Say what is sent; see storage.format.message."""
+    """Set the class of messages to send; see storage.format.message."""
 
 def bind_inner(inner_class: type, /) -> None:
-    """Say what is made of a message that is stored; see storage.format.plain_message."""
+    """Set the class of stored messages; see storage.format.plain_message."""
 
 def make_late(pure: Callable[..., None], /) -> Any:
-    """What Message is to have as ``properties``, which are made late from then on; ``pure`` is its
+    """The ``properties`` of Message, which are made at the first read from then on; ``pure`` is its
     own ``__init__``. After ``bind_message``."""
 
 class Made:
-    """What Message comes from: its ``__init__`` does what the one that make_late was told does."""
+    """The base of Message: its ``__init__`` does what the one that was given to make_late does."""
 
     def __init__(self, *args: Any, **by_name: Any) -> None: ...
 
 class CalledAtOnce(type):
-    """What Message is of: after ``make_late`` calls of it go to compiled code."""
+    """The metaclass of Message: after ``make_late`` calls of Message go to compiled code."""
 
 def look_at(message: Any, largest_body: int, /) -> int:
-    """See storage.format.plain_message, and the others too."""
+    """See storage.format.plain_message; the same for the others."""
 
 def have_topic(messages: Any, topic: str, /) -> bool: ...
 def look_over(messages: Any, topic: str, largest_body: int, /) -> tuple[int, int] | None: ...
@@ -147,10 +147,10 @@ def offset_msg_ids(store_host: bytes, offsets: Any, /) -> str:
     """See storage.format.message_id.offset_msg_ids."""
 
 Encoded = tuple[bytearray, bytes, list[tuple[str, int]], bytes]
-"""Image, table, queues and key hashes: what PreparedTable takes."""
+"""Buffer, table, queues and key hashes: the arguments of PreparedTable."""
 
 def encode_run(messages: list[Any], /) -> Encoded | None:
-    """See storage.format.encode.prepare; None for what the pure form is to look at."""
+    """See storage.format.encode.prepare; None for messages that the reference must encode."""
 
 def encode_column(
     topic: str,
@@ -184,19 +184,19 @@ def key_places(table: bytes, offset: int, /) -> bytes:
     """See PreparedRecords.key_offsets."""
 
 def key_columns(rows: list[tuple[str, Any, int, int]], /) -> tuple[bytes, bytes, bytes] | None:
-    """See storage.index.pending_keys.columns_of; None for what the pure form is to look at."""
+    """See storage.index.pending_keys.columns_of; None for rows that the reference must read."""
 
 def index_entries(
     mapped: Any, slots: int, hashes: Any, offsets: Any, timestamps: Any, /
 ) -> tuple[bytes, bytes] | None:
-    """See storage.format.index_file.put_keys: the entries, and what ``index_finish`` wants."""
+    """See storage.format.index_file.put_keys: the entries, and the argument of ``index_finish``."""
 
 def index_finish(mapped: Any, rest: bytes, /) -> None:
     """Store slots and header of keys whose entries are in the file."""
 
 class PagesAhead:
-    """Has a thread make blocks and pages of a mapped file before they are stored to; holds the map
-    until ``end``."""
+    """Makes blocks and pages of a mapped file in a thread before the stores; holds the map until
+    ``end``."""
 
     def want(self, position: int, until: int, /) -> None: ...
     def want_first(self, until: int, /) -> None: ...
@@ -207,11 +207,12 @@ class PagesAhead:
 def pages_ahead(mapped: Any, fd: int, piece: int, lead: int, /) -> PagesAhead: ...
 
 class Appending:
-    """The compiled forms of FastAppender.append and BatchAppender.append, and what they know."""
+    """The compiled forms of FastAppender.append and BatchAppender.append, and their state."""
 
     def use_words(self, words: memoryview, /) -> None: ...
     def end(self) -> None:
-        """Release the shared state, of all maps and of what guard() was given: nothing is put."""
+        """Release the shared state, all maps and the arguments of guard(); nothing is put any
+        more."""
     def use_log(
         self,
         mapped: Any,
@@ -249,7 +250,7 @@ class Appending:
         now_ms: int,
         /,
     ) -> Any:
-        """See BatchAppender: what Appender.append gives, or a number: what is not known."""
+        """See BatchAppender: the result of Appender.append, or a number: the reason for none."""
     def guard(
         self,
         write_lock: Any,
@@ -269,13 +270,13 @@ class Appending:
     def put_batch(
         self, buffer: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: Any, /
     ) -> Any:
-        """See MessageStore.put: what it gives, or the time, or None."""
+        """See MessageStore.put: its result, or the time, or None."""
 
 def appending(
     result_type: type, put_ok: Any, pending: Any, rows: list[Any], most_pending: int, /
 ) -> Appending: ...
 def die_after(instants: int, /) -> None:
-    """Have this process killed before so many more stores to maps; for tests."""
+    """Kill this process after so many more stores to maps; for tests."""
 
 def query_key(
     files: tuple[Any, ...],
@@ -293,8 +294,8 @@ def query_key(
     unusual: int,
     /,
 ) -> tuple[list[Any], list[int], int, int] | None:
-    """See storage.read.by_key: what QueryMessageResult takes; None for what is to
-    be looked at one by one."""
+    """See storage.read.by_key: the arguments of QueryMessageResult; None for records that must be
+    read one by one."""
 
 def search_index(
     files: tuple[Any, ...],
@@ -325,14 +326,14 @@ def halve(
     """See storage.read.by_time; ``at`` gives the file of the log that begins at an offset."""
 
 def changed_ns(fd: int, /) -> int:
-    """What os.fstat(fd).st_ctime_ns is."""
+    """The value of os.fstat(fd).st_ctime_ns."""
 
 def notify(mapped: Any, wanted: int, /) -> bool: ...
 def arm(mapped: Any, slot: int, topics: int, /) -> int: ...
 def woken(mapped: Any, slot: int, seen: int, timeout_ms: int, /) -> bool: ...
 def wake(mapped: Any, slot: int, /) -> None: ...
 def has_futex_wakers() -> bool:
-    """The other four are for these, see storage.coordination.wakeup."""
+    """Whether the other four functions work here, see storage.coordination.wakeup."""
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""

@@ -1,14 +1,14 @@
-/* Records into columns: what their heads say, the queue that they belong to, and what follows from
- * their properties: the tags' hash for the unit, the keys' hashes for the index. The pure form is
- * storage/record_batch; a test holds both against each other.
+/* Records into columns: the fields of their heads, their queue, and values from their properties:
+ * the tags' hash for the unit, the keys' hashes for the index. The reference is
+ * storage/record_batch; a test compares both.
  *
- * The lengths in the records were checked, but whoever writes beside us may have changed them
- * since: nothing is read beyond the record's end.
+ * The lengths in the records were checked, but a concurrent writer may have changed them since:
+ * nothing is read beyond the record's end.
  */
 #include "text.h"
 
-/* The rows of the matrix that is filled, as RecordBatch of storage/record_batch/record_batch.py has
-   them. */
+/* The rows of the matrix that is filled, in the order of RecordBatch of
+ * storage/record_batch/record_batch.py. */
 enum {
     PLACE, SIZE, QUEUE_ID, QUEUE_OFFSET, PHYSICAL_OFFSET, SYS_FLAG, STORE_TIMESTAMP, TOPIC,
     PROPERTIES_AT, PROPERTIES_LENGTH, TAGS_CODE, MARKS, COLUMNS
@@ -122,7 +122,7 @@ static int is_named(Text item, const char *name, size_t length, Text *value)
 }
 #define IS_NAMED(item, name, value) is_named(item, name "\1", sizeof name, value)
 
-/* What follows from the properties; the last one of a name counts, and empty ones do not. */
+/* The values from the properties; the last one of a name counts, and empty ones do not. */
 static int read_properties(Reading *reading, int64_t row, uint32_t topic, Text text, int64_t *code,
                            int64_t *marks)
 {
@@ -179,8 +179,7 @@ static int read_properties(Reading *reading, int64_t row, uint32_t topic, Text t
     return 0;
 }
 
-/* Have the processor fetch what will be read of the records to come: the head of one, then, when
- * its lengths are there, its end. */
+/* Prefetch the records to come: the head of one, then, when its lengths are known, its end. */
 static void fetch_ahead(const unsigned char *file, const int64_t *place, const int64_t *size,
                         int64_t row, int64_t count)
 {

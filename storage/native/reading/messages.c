@@ -1,6 +1,6 @@
-/* Records of a log into messages: the loop that consumers spend their time in. The pure forms are
- * read_run and look of storage/log/record_reader.py; a test holds both against each other.
- * Nothing here knows more of the format than those do.
+/* Records of a log into messages: the hottest loop of consumers. The references are read_run and
+ * look of storage/log/record_reader.py; a test compares both. The format is known here only as far
+ * as there.
  */
 #include "lookups.h"
 #include "runs.h"
@@ -44,7 +44,7 @@ static int put_bytes(PyObject *message, int slot, const unsigned char *at, Py_ss
     return bytes != NULL;
 }
 
-/* The places of the slots of a class and of those it inherits; -1 with an error set if one is
+/* The offsets of the slots of a class and of those it inherits; -1 with an error set if one is
  * missing. */
 static int find_slots(PyTypeObject *type)
 {
@@ -71,12 +71,12 @@ static int find_slots(PyTypeObject *type)
 }
 
 PyDoc_STRVAR(bind_doc, "bind(message_class)\n\n"
-                       "Say what messages are made of; once, before read_run.");
+                       "Set the class of messages; once, before read_run.");
 static PyObject *bind(PyObject *module, PyObject *type)
 {
     (void)module;
     if (!PyType_Check(type)) {
-        PyErr_SetString(PyExc_TypeError, "a class is wanted");
+        PyErr_SetString(PyExc_TypeError, "a class is required");
         return NULL;
     }
     if (find_slots((PyTypeObject *)type) < 0)
@@ -88,7 +88,7 @@ static PyObject *bind(PyObject *module, PyObject *type)
     Py_RETURN_NONE;
 }
 
-/* What records next to each other mostly have in common: made once, and shared by messages. */
+/* The values that consecutive records mostly have in common: made once, and shared by messages. */
 static struct {
     int64_t value;
     PyObject *number;
@@ -130,7 +130,7 @@ static PyObject *topic_at(const unsigned char *at, Py_ssize_t length)
     Py_ssize_t known = -1;
     const char *text = last_topic ? PyUnicode_AsUTF8AndSize(last_topic, &known) : NULL;
     if (last_topic != NULL && text == NULL)
-        PyErr_Clear(); /* no memory: as if it was another one */
+        PyErr_Clear(); /* no memory: treated as another one */
     if (text == NULL || known != length || memcmp(text, at, length)) {
         PyObject *topic = PyUnicode_DecodeUTF8((const char *)at, length, "replace");
         if (topic == NULL)
@@ -179,11 +179,11 @@ static PyObject *message_of(const unsigned char *record, int32_t size, PyObject 
 }
 
 PyDoc_STRVAR(read_run_doc,
-             "read_run(units, log, first, topic, field, queue_id, queue_offset, count, byte_limit,"
-             " unusual)\n\n"
+             "read_run(units, log, first, topic, field, queue_id, queue_offset, count,"
+             " byte_limit, unusual)\n\n"
              "Messages of the units whose records lie in one log file that begins at ``first``,\n"
              "and how many bytes these records have.\n\n"
-             "Ends before whatever is unusual, as RecordReader.read_run says.");
+             "Ends before an unusual record, as RecordReader.read_run says.");
 static PyObject *read_run(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
@@ -252,7 +252,7 @@ static PyObject *read_bodies(PyObject *module, PyObject *const *args, Py_ssize_t
         int32_t size = size_of(&run, number), body_length = -1;
         if (number && (position < 0 || position >= run.log.len || size <= 0
                        || total + size > byte_limit))
-            break; /* what comes then is read another time */
+            break; /* the rest is read another time */
         const unsigned char *record = record_of(&run, number);
         fetch_next(&run, number + 1);
         if (record != NULL)
@@ -311,8 +311,9 @@ PyObject *message_at(const Py_buffer *log, int64_t position, int64_t limit, int6
 
 PyDoc_STRVAR(read_at_doc,
              "read_at(log, position, limit, offset, unusual)\n\n"
-             "The message whose record begins at ``position`` of a log file and ends at ``limit``\n"
-             "or before, None if it is none of the usual ones, or not the one of ``offset``.\n"
+             "The message whose record begins at ``position`` of a log file and ends at"
+             " ``limit``\n"
+             "or before, None if it is unusual, or not the one of ``offset``.\n"
              "See RecordReader.look.");
 static PyObject *read_at(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {

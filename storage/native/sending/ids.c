@@ -1,4 +1,4 @@
-/* Ids of many messages, the broker's and the producer's: the pure forms are offset_msg_ids_pure and
+/* Ids of many messages, the broker's and the producer's: the references are offset_msg_ids_pure and
  * _numbered of storage/format/message_id.py. */
 #include "native.h"
 
@@ -28,7 +28,7 @@ static char *put_hex(char *to, const unsigned char *at, Py_ssize_t size)
     return to;
 }
 
-/* Offsets as a column of native longs, as put_batch gives them; 0 for whatever else there is. */
+/* Offsets as a column of native longs, as put_batch gives them; 0 for any other value. */
 static int column_of(PyObject *offsets, Py_buffer *view)
 {
     if (!PyMemoryView_Check(offsets))
@@ -93,7 +93,7 @@ static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(numbered_doc, "numbered(prefix, first, end)\n\n"
-                           "The prefix with each counter of [first, end) behind it as four digits.");
+                           "The prefix followed by each counter of [first, end) as four digits.");
 static PyObject *numbered(PyObject *module, PyObject *arguments)
 {
     const char *prefix;
@@ -120,7 +120,7 @@ static PyObject *numbered(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(unique_id_doc, "unique_id(fixed, time, counter)\n\n"
-                            "Eight digits of the time and four of the counter behind a text.");
+                            "A text followed by eight digits of the time and four of the counter.");
 static PyObject *unique_id(PyObject *module, PyObject *arguments)
 {
     enum { LONGEST = 64, TIME = 8, COUNTER = 4 };

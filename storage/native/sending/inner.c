@@ -1,5 +1,5 @@
-/* What is stored of a message that a producer sends: a MessageInner. The pure form is
- * MessageBuilder of broker/send; a test holds both against each other.
+/* The stored form of a message that a producer sends: a MessageInner. The reference is
+ * MessageBuilder of broker/send; a test compares both.
  */
 #include "plain.h"
 
@@ -36,8 +36,8 @@ static PyObject *keys_of(PyObject *unique_id, const struct text *keys)
     return found;
 }
 
-/* Properties as they are stored: the message's own, an id if it has none, what the broker adds.
- * NULL without an error if that is too long. */
+/* Properties as they are stored: the message's own, an id if it has none, the broker's. NULL
+ * without an error if that is too long. */
 static PyObject *stored_properties(const struct plain *found, PyObject *given_id, const char *after,
                                    Py_ssize_t after_size)
 {
@@ -72,7 +72,7 @@ static PyObject *stored_properties(const struct plain *found, PyObject *given_id
     return encoded;
 }
 
-/* What is stored of all messages of one send: arguments of the function below. */
+/* The common fields of all messages of one send: arguments of the function below. */
 struct shared {
     PyObject *topic, *queue_id;
     const char *after;
@@ -91,7 +91,7 @@ static int shared_of(PyObject *const *arguments, struct shared *shared)
     if (shared->largest == -1 && PyErr_Occurred())
         return -1;
     if (!PyTuple_Check(arguments[4]) || PyTuple_Size(arguments[4]) != 5) {
-        PyErr_SetString(PyExc_TypeError, "an Origin is wanted");
+        PyErr_SetString(PyExc_TypeError, "an Origin is required");
         return -1;
     }
     for (int number = 0; number < 5; number++)
@@ -150,16 +150,16 @@ static PyObject *inner_of(PyObject *message, PyObject *given_id, const struct sh
     PyTuple_SetItem(inner, 12, keys);
     set(inner, 13, zero);
     set(inner, 14, minus_one);
-    PyObject_GC_UnTrack(keys); /* nothing in them leads back, so the collector need not look */
+    PyObject_GC_UnTrack(keys); /* they are in no cycle, so the collector need not track them */
     PyObject_GC_UnTrack(inner);
     return inner;
 }
 
 PyDoc_STRVAR(message_doc,
              "inner_message(topic, queue_id, after, largest_body, origin, message, unique_id)\n\n"
-             "What is stored of a plain message, and its id; None for another.\n\n"
-             "``unique_id`` is for a message without one; ``after`` are encoded properties that the"
-             " broker adds.");
+             "The stored form of a plain message, and its id; None for another.\n\n"
+             "``unique_id`` is for a message without one; ``after`` are encoded properties that"
+             " the broker adds.");
 static PyObject *inner_message(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     struct shared shared;

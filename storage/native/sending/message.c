@@ -1,5 +1,5 @@
-/* Making a message to send: what Message.__init__ of storage/format/message.py does with what
- * nearly all give, a topic, a body, tags and keys. All else is left to it.
+/* Making a message to send: what Message.__init__ of storage/format/message.py does with the common
+ * arguments, a topic, a body, tags and keys. All other calls are left to it.
  */
 #include "plain.h"
 
@@ -16,7 +16,7 @@ static void set_slot(PyObject *message, int slot, PyObject *value)
     Py_XDECREF(old);
 }
 
-/* -- properties that are made when somebody looks at them ------------------------------------- */
+/* -- properties that are made when they are first read ------------------------------------- */
 
 static void free_late(PyObject *object)
 {
@@ -79,13 +79,12 @@ PyObject *dict_of(Late *late)
     return made;
 }
 
-/* The properties of a message as a dict, which they are from now on (borrowed); NULL with or
- * without an error set: they are none. */
+/* The properties of a message as a dict, which the message has from now on (borrowed); NULL with or
+ * without an error set: it has none. */
 static PyObject *own_dict(PyObject *message)
 {
     PyObject *properties;
-    /* Where a dict is made the garbage collector may run code of others', which may look at
-       them. */
+    /* While a dict is made the garbage collector may run other code, which may read them. */
     while ((properties = slot_of(message, SENT_PROPERTIES)) != NULL && is_late(properties)) {
         Py_INCREF(properties);
         PyObject *made = dict_of((Late *)properties);
@@ -127,8 +126,9 @@ static PyGetSetDef properties_way = {"properties", get_properties, set_propertie
 
 const char make_late_doc[] =
     "make_late(pure)\n\n"
-    "What the class that bind_message was told is to have as ``properties``: from now on they are made"
-    " when somebody asks for them. ``pure`` is its own __init__, for what Made leaves to it.";
+    "The ``properties`` for the class that was given to bind_message: from now on they are made"
+    " when they are first read. ``pure`` is its own __init__, for the calls that Made leaves to"
+    " it.";
 PyObject *make_late(PyObject *module, PyObject *function)
 {
     (void)module;
@@ -143,9 +143,9 @@ PyObject *make_late(PyObject *module, PyObject *function)
     return PyDescr_NewGetSet(sent_type, &properties_way);
 }
 
-/* -- making ----------------------------------------------------------------------------------- */
+/* -- making -------------------------------------------------------------------------------- */
 
-/* Which name it is, by who it is: callers' names are interned. -1 for another. */
+/* The number of a name, by its identity: callers' names are interned. -1 for another. */
 static int name_of(PyObject *name)
 {
     for (int i = 0; i < NAMES; i++)
@@ -154,7 +154,7 @@ static int name_of(PyObject *name)
     return -1;
 }
 
-/* 1 if it is done, 0 if something is unusual, -1 with an error set. */
+/* 1 if it is done, 0 for an unusual call, -1 with an error set. */
 static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const *values)
 {
     PyObject *properties = late_of(values[TAGS_NAME], values[KEYS_NAME]);
@@ -175,7 +175,7 @@ int make_at_once(PyTypeObject *type, PyObject *const *values, PyObject *names_gi
     PyObject *known[NAMES] = {NULL, NULL, no_flag};
     const Py_ssize_t named = names_given == NULL ? 0 : PyTuple_Size(names_given);
     if (type != sent_type || pure == NULL || PyType_GetSlot(type, Py_tp_init) != (void *)made_init)
-        return 0; /* somebody has given it another __init__ */
+        return 0; /* the class has got another __init__ */
     for (Py_ssize_t i = 0; i < named; i++) {
         int number = name_of(PyTuple_GetItem(names_given, i));
         if (number < 0)
@@ -190,8 +190,8 @@ int make_at_once(PyTypeObject *type, PyObject *const *values, PyObject *names_gi
     return done != 0;
 }
 
-/* As a class has it: Python comes here at once, without looking for a method and without taking
- * apart what it has put together. */
+/* The __init__ slot of a class: Python calls it directly, without looking up a method and without
+ * unpacking arguments again. */
 static int made_init(PyObject *self, PyObject *args, PyObject *by_name)
 {
     PyObject *values[NAMES] = {NULL, NULL, no_flag}, *name, *value;

@@ -1,6 +1,6 @@
-/* Calling the class of messages to send. Python puts a call's arguments into a tuple and those that
- * have names into a dict, for the class to take apart again: a third of what a message takes to be
- * made. A class whose own class says how (PEP 590) takes them as they are.
+/* Calling the class of messages to send. Python puts a call's arguments into a tuple and a dict,
+ * and the class unpacks them: a third of the time of making a message. A class whose metaclass has
+ * a vectorcall (PEP 590) takes them directly.
  */
 #include "plain.h"
 #include "structmember.h"
@@ -9,10 +9,10 @@ typedef PyObject *(*Way)(PyObject *, PyObject *const *, size_t, PyObject *); /* 
 enum { TAKES_CALLS = 1 << 11 };                 /* Py_TPFLAGS_HAVE_VECTORCALL, named since 3.12 */
 static const size_t COUNT_FLAG = (size_t)1 << (8 * sizeof(size_t) - 1);
 
-static PyTypeObject *caller_type; /* what the class is of */
-static Py_ssize_t way_at;         /* where such classes have their Way */
+static PyTypeObject *caller_type; /* the metaclass */
+static Py_ssize_t way_at;         /* offset of the Way in such classes */
 
-/* As any class is called: with a tuple and a dict. */
+/* The call of any class: with a tuple and a dict. */
 static PyObject *call_usually(PyObject *type, PyObject *const *values, Py_ssize_t count,
                               PyObject *names)
 {
@@ -49,14 +49,14 @@ void take_calls(PyTypeObject *type)
     }
 }
 
-/* A class of classes: one more pointer than usual ones have. */
+/* A metaclass: its classes have one more pointer than usual ones. */
 int add_caller(PyObject *module)
 {
     PyObject *bases = PyTuple_Pack(1, &PyType_Type);
     PyObject *size = PyObject_GetAttrString((PyObject *)&PyType_Type, "__basicsize__");
     way_at = size == NULL ? -1 : PyLong_AsSsize_t(size);
     PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, way_at, READONLY, NULL}, {0}};
-    static char doc[] = "A class of classes that compiled code may have called at once.";
+    static char doc[] = "A metaclass whose classes compiled code may make directly callable.";
     PyType_Slot slots[] = {{Py_tp_members, members}, {Py_tp_doc, doc}, {0, NULL}};
     PyType_Spec spec = {"storage.native._compiled.CalledAtOnce", (int)(way_at + sizeof(Way)), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | TAKES_CALLS, slots};

@@ -1,5 +1,5 @@
-/* What is done with each message that a producer sends: looking whether it is plain, giving it its
- * id. The rules are those of broker/validation.py; a test holds both against each other.
+/* The steps for each message that a producer sends: checking whether it is plain, and setting its
+ * id. The rules are those of broker/validation.py; a test compares both.
  */
 #include "plain.h"
 #include "structmember.h"
@@ -15,7 +15,7 @@ Py_ssize_t sent_slots[SENT_SLOTS];
 static PyObject *unique_name, *properties_name;
 
 PyDoc_STRVAR(bind_message_doc, "bind_message(message_class)\n\n"
-                               "Say what is sent; once, before all others.");
+                               "Set the class of messages to send; once, before all others.");
 static PyObject *bind_message(PyObject *module, PyObject *type)
 {
     (void)module;
@@ -40,7 +40,7 @@ static PyObject *bind_message(PyObject *module, PyObject *type)
 }
 
 PyDoc_STRVAR(bind_inner_doc, "bind_inner(inner_class)\n\n"
-                             "Say what is made of a message that is stored; once, before inner_message.");
+                             "Set the class of stored messages; once, before inner_message.");
 static PyObject *bind_inner(PyObject *module, PyObject *type)
 {
     (void)module;
@@ -81,7 +81,7 @@ const char *plain_text(PyObject *text, Py_ssize_t *size)
     return at;
 }
 
-/* Takes down what a property of a name is for; 0 if the message is not plain with it. */
+/* Notes the purpose of a property by its name; 0 if the message is not plain with it. */
 static int note(const char *name, Py_ssize_t size, PyObject *value, const char *text,
                 Py_ssize_t text_size, struct plain *found)
 {

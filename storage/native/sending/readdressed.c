@@ -1,6 +1,6 @@
 /* Records that are stored again, for the topic and the queue that two of their own properties name:
- * what delayed messages become when their time has come. The pure form is DelayLevel of
- * broker/schedule/level.py; a test holds both against each other.
+ * due delayed messages. The reference is DelayLevel of broker/schedule/level.py; a test compares
+ * both.
  */
 #include "record.h"
 #include "runs.h"
@@ -14,7 +14,7 @@ typedef struct {
 } Text;
 enum { REAL_TOPIC, REAL_QUEUE, UNIQUE, OWN_KEYS, OWN_TAGS, NAMES };
 
-/* One record that was looked at; nothing is copied. */
+/* One record that was checked; nothing is copied. */
 typedef struct {
     const unsigned char *record;
     int32_t body_length;
@@ -22,7 +22,7 @@ typedef struct {
     int queue;
 } Again;
 
-/* Where records go, in order of appearance. */
+/* The queues of the records, in order of appearance. */
 typedef struct {
     Text topic;
     int32_t queue_id;
@@ -93,7 +93,7 @@ static int target_of(Targets *targets, Text topic, int32_t queue_id)
     return targets->last = number;
 }
 
-/* The number that digits are, -1 if they are none, or many. */
+/* The number in digits, -1 if they are none, or too many. */
 static int32_t queue_id_of(Text digits)
 {
     int32_t value = 0;
@@ -107,7 +107,7 @@ static int32_t queue_id_of(Text digits)
     return value;
 }
 
-/* Whether the record of a unit is a usual one, and goes somewhere usual. */
+/* Whether the record of a unit is a common one, with a common destination. */
 static int look(const Run *run, Py_ssize_t number, const Text *names, Text refused,
                 Targets *targets, Again *again)
 {
@@ -190,7 +190,7 @@ static PyObject *list_of(const Targets *targets)
     return queues;
 }
 
-/* Image, table, queues, key hashes, and how many records these are. */
+/* Buffer, table, queues, key hashes, and the number of records. */
 static PyObject *write_all(const Again *items, Py_ssize_t count, const Targets *targets)
 {
     int64_t bytes = 0, keys = 0;
@@ -236,16 +236,17 @@ static int text_from(PyObject *given, Text *text)
 {
     text->at = text_of(given, &text->size);
     if (text->at == NULL && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "a text is wanted");
+        PyErr_SetString(PyExc_TypeError, "a text is required");
     return text->at == NULL ? -1 : 0;
 }
 
 PyDoc_STRVAR(readdressed_doc,
              "readdressed(units, log, first, field, queue_id, queue_offset, unusual, topic_name,"
              " queue_name, refused)\n\n"
-             "What encode_run gives of the records of units in the log file that begins at\n"
-             "``first``, stored again for the topic and queue id that two properties name, and how\n"
-             "many these are. Ends before whatever is unusual, or goes to the topic ``refused``;\n"
+             "The result of encode_run for the records of units in the log file that begins at\n"
+             "``first``, stored again for the topic and queue id that two properties name, and"
+             " how\n"
+             "many these are. Ends before an unusual record, or one for the topic ``refused``;\n"
              "None if that is the first.");
 static PyObject *readdressed(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {

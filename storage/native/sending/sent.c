@@ -1,13 +1,13 @@
-/* Batches that producers send, straight into records: what inner.c makes of each message and
- * encode.c of all of those, without an object between. The pure form is the way through
- * MessageBuilder of broker/send and storage/format/encode.py; a test holds both against each other.
+/* Batches that producers send, straight into records: the steps of inner.c and encode.c without an
+ * object between. The reference is MessageBuilder of broker/send with storage/format/encode.py; a
+ * test compares both.
  */
 #include "plain.h"
 #include "record.h"
 
 enum { ITEM_HEAD = 22, SHARED = 5 };
 
-/* One message and what was measured of it. */
+/* One message and its measures. */
 struct item {
     struct plain plain;
     const char *id;
@@ -18,12 +18,12 @@ struct batch {
     struct item *items;
     Py_ssize_t count, after_size, largest, topic_size;
     const char *after, *topic;
-    Fields fields; /* what all share */
+    Fields fields; /* common to all */
     Head head;
     int64_t bytes, keys, ids;
 };
 
-/* Takes what the messages share; -1 without an error for what is unusual. */
+/* Takes the common fields of the messages; -1 without an error for unusual values. */
 static int take_shared(struct batch *b, PyObject *topic, PyObject *queue_id, PyObject *origin)
 {
     Fields *f = &b->fields;
@@ -41,7 +41,7 @@ static int take_shared(struct batch *b, PyObject *topic, PyObject *queue_id, PyO
     return hosts_are_usual(f, born_length, store_length);
 }
 
-/* Looks at a message, and how long its record will be; -1 if it is not plain, or has no id. */
+/* Checks a message, and measures its record; -1 if it is not plain, or has no id. */
 static int measure(struct batch *b, struct item *item, PyObject *message, PyObject *topic,
                    PyObject *given_id)
 {
@@ -89,7 +89,7 @@ static unsigned char *put_record(const struct batch *b, const struct item *item,
     return to;
 }
 
-/* Image, table, queues, key hashes, ids. */
+/* Buffer, table, queues, key hashes, ids. */
 static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
 {
     const int32_t sys_flag = b->fields.sys_flag;
@@ -144,8 +144,9 @@ static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
 
 PyDoc_STRVAR(sent_doc,
              "encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)\n\n"
-             "What encode_run gives of plain messages of that topic, and their ids joined by commas;"
-             " None if one is not plain, or they are larger than ``largest`` together.\n\n"
+             "The result of encode_run for plain messages of that topic, and their ids joined by"
+             " commas; None if one is not plain, or they are larger than ``largest``"
+             " together.\n\n"
              "``unique_ids`` are for messages without one, None: all have theirs. ``after`` are"
              " encoded properties that the broker adds.");
 static PyObject *encode_sent(PyObject *module, PyObject *const *arguments, Py_ssize_t given)

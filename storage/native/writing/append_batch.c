@@ -94,7 +94,7 @@ int prepare_append_batch(void)
     return cast_name && long_format ? 0 : -1;
 }
 
-/* -- checking ------------------------------------------------------------------------------- */
+/* -- checking ------------------------------------------------------------------------------ */
 
 /* The arrays of a batch whose numbers of rows, queues and keys are known. */
 static int allocate_arrays(Batch *b)
@@ -217,7 +217,7 @@ static int look(Appending *a, Batch *b, PyObject *queues, int64_t now)
     return found;
 }
 
-/* -- storing --------------------------------------------------------------------------------- */
+/* -- storing ------------------------------------------------------------------------------- */
 
 /* Gives the buffer and the columns their last numbers; -1 with an error set. */
 static int place(Appending *a, Batch *b, Columns *columns)
@@ -343,7 +343,7 @@ static int store(Appending *a, Batch *b)
     return 0;
 }
 
-/* -- both ------------------------------------------------------------------------------------ */
+/* -- both ---------------------------------------------------------------------------------- */
 
 /* Takes the encoded batch: buffer, table, queues, hashes; -1 with an error set. */
 static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)

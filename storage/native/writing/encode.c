@@ -1,17 +1,17 @@
-/* Records of many messages in one image: the references are prepare_pure of storage/format/encode.py,
- * prepare_column_pure of storage/format/column_pure.py, PreparedRecords' place and units; tests
- * compare both.
+/* Records of many messages in one buffer: the references are prepare_pure of
+ * storage/format/encode.py, prepare_column_pure of storage/format/column_pure.py, PreparedRecords'
+ * place and units; tests compare both.
  *
- * Whatever is not as usual (a host of another length, a number that does not fit, a string without
- * UTF-8) gives None, and the pure form says what it has to say about it.
+ * Unusual values (a host of another length, a number that does not fit, a string without UTF-8)
+ * give None, and the reference reports them.
  */
 #include "record.h"
 
-/* Memory of one call, and what the call gives. */
+/* Memory of one call, and its result. */
 typedef struct {
     PyObject *table, *image, *hashes, *queues;
     Row *rows;
-    int64_t *hash; /* the next one goes here */
+    int64_t *hash; /* the next one is stored here */
     unsigned char *to;
 } Made;
 
@@ -54,8 +54,8 @@ static PyObject *finish(Made *made, int done)
 
 /* -- numbers of queues ----------------------------------------------------------------------- */
 
-/* Numbers of (topic, queue id) in order of appearance, as places of ``queues``. A few are found by
- * who the topic is; all by what it is, in a dict. */
+/* Numbers of (topic, queue id) in order of appearance, as indexes of ``queues``. A few are found by
+ * the identity of the topic; all by its value, in a dict. */
 enum { QUICK = 64 };
 typedef struct {
     PyObject *numbers, *queues;
@@ -200,13 +200,13 @@ static int write_run(PyObject *messages, Py_ssize_t count, Made *made)
 }
 
 PyDoc_STRVAR(run_doc, "encode_run(messages)\n\n"
-                      "Image, table, queues and key hashes of a list of MessageInner, or None.");
+                      "Buffer, table, queues and key hashes of a list of MessageInner, or None.");
 static PyObject *encode_run(PyObject *module, PyObject *messages)
 {
     Made made;
     (void)module;
     if (!PyList_Check(messages)) {
-        PyErr_SetString(PyExc_TypeError, "a list is wanted");
+        PyErr_SetString(PyExc_TypeError, "a list is required");
         return NULL;
     }
     Py_ssize_t count = PyList_Size(messages);
@@ -229,7 +229,7 @@ typedef struct {
     struct item *items;
 } Column;
 
-/* What differs, as it was measured. */
+/* The differing parts, measured. */
 struct item {
     const unsigned char *body;
     const char *key;
@@ -237,8 +237,8 @@ struct item {
     int32_t queue_id;
 };
 
-/* Numbers of queues; all that is allocated for them may have the garbage collector run code of
- * others', so nothing of the lists is held meanwhile. */
+/* Numbers of queues; the allocations for them may make the garbage collector run other code, so
+ * nothing of the lists is held meanwhile. */
 static int number_queues(const Column *c, Py_ssize_t count, Made *made)
 {
     Queues queues = {PyDict_New(), made->queues, {{0}}};
@@ -338,7 +338,7 @@ static void write_column(Column *c, Py_ssize_t count, Made *made)
 PyDoc_STRVAR(column_doc,
              "encode_column(topic, queue_ids, bodies, born_timestamp, born_host, store_host,"
              " properties, tags, unique_ids, keys, flag, sys_flag, delay_ms)\n\n"
-             "The same of what prepare_column takes; unique_ids are joined, or None.");
+             "The same for the arguments of prepare_column; unique_ids are joined, or None.");
 static PyObject *encode_column(PyObject *module, PyObject *args)
 {
     Column c = {0};

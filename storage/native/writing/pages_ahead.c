@@ -72,7 +72,7 @@ PagesMade *made_by(PyObject *pages_ahead)
     return &((PagesAhead *)pages_ahead)->made;
 }
 
-/* -- the thread ------------------------------------------------------------------------------ */
+/* -- the thread ---------------------------------------------------------------------------- */
 
 static void begin_at(PagesMade *made, int64_t position)
 {
@@ -182,7 +182,7 @@ static int start(void)
     return maker.is_running;
 }
 
-/* -- the caller that stores ------------------------------------------------------------------- */
+/* -- the caller that stores ---------------------------------------------------------------- */
 
 /* Removes it from the queue; with the lock. */
 static void stop_waiting(PagesAhead *p)
