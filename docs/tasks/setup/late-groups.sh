@@ -24,11 +24,11 @@ import time
 from pathlib import Path
 
 from storage.configs.progress import ProgressFile
-from storage.configs.offset_samples import ProgressSamples
+from storage.configs.offset_samples import OffsetSamples
 
 store = Path("store")
 offsets = ProgressFile(store).read().offsets()
 ends = {"orders": {0: 24, 1: 24}}
-ProgressSamples(store).append(offsets, ends, int(time.time() * 1000) - 7_200_000)
+OffsetSamples(store).append(offsets, ends, int(time.time() * 1000) - 7_200_000)
 PYTHON
 export TZ=UTC

@@ -110,7 +110,6 @@ class Code(StrEnum):
     consume queue: consumers do not get these messages. The log has them: 'store repair' rebuilds
     the units. After an abnormal end rmqctl reads the newest of these messages from the log, and
     recovery makes their units when the store is opened for writing.
-    recovery makes their units when the store is opened for writing.
     """
     UNIT_WRONG = "UNIT_WRONG"
     """Warning, an error if messages are out of reach. Units of a consume queue do not point at
