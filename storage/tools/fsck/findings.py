@@ -224,6 +224,10 @@ class Code(StrEnum):
     content is one that no rmqctl writes. Readers go on without it where they can; 'store repair'
     rebuilds it from other sources.
     """
+    SHARED_STATE_WRONG = "SHARED_STATE_WRONG"
+    """Warning. Words of rmqctl/shared contradict each other or the files. Readers and writers do
+    without them, and the next writer makes the file again when no other process has the store open.
+    """
     OWN_FILE_TORN = "OWN_FILE_TORN"
     """Info. A line in a file of rmqctl's own is not whole: its writer was killed while it wrote, or
     the disk was full. Readers pass over it.

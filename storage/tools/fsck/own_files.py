@@ -5,12 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from storage.coordination.shared_state import SHARED_STATE_NAME, SharedState
+from storage.coordination.shared_state_check import contradiction
+from storage.files.fs import FileSystem
+from storage.format.names import OURS
 from storage.tools.config_recovery.own_files import BrokerCheck, damaged_own_files
 
 from .findings import Checked, Code, Finding, Severity
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
+
+
+def _wrong_words(view: StoreView) -> str | None:
+    """Why the words of the shared state cannot be true; None if they can, or do not count."""
+    try:
+        shared = SharedState(FileSystem(), view.root, writable=False)
+    except OSError:
+        return None
+    try:
+        size = view.config.mapped_file_size_commit_log
+        if shared.stale(log_file_size=size) is not None:
+            return None
+        return contradiction(shared, view.root, size)
+    finally:
+        shared.close()
 
 
 def check_own_files(
@@ -20,6 +39,16 @@ def check_own_files(
     check_broker: BrokerCheck | None = None,
 ) -> None:
     """Read each file below ``rmqctl`` as its readers do."""
+    wrong = _wrong_words(view)
+    if wrong is not None:
+        effect = "readers and writers do without it, and the next writer makes it again when no"
+        effect += " other process has the store open"
+        emit(
+            Finding(
+                *(Code.SHARED_STATE_WRONG, Severity.WARNING, f"{OURS}/{SHARED_STATE_NAME}", None),
+                *(wrong, effect, ""),
+            )
+        )
     for damage in damaged_own_files(view, check_broker):
         checked.files += 1
         if damage.torn:

@@ -14,6 +14,7 @@ import pytest
 from storage.coordination.shared_state import SLOTS, WORD_NAMES, Word
 from storage.errors import StoreError
 from storage.readonly import StoreView
+from storage.tools.fsck import Code, Severity, fsck
 from tests.support.crash import Child
 from tests.support.every_instant import LATER
 from tests.support.samples import SMALL, Sample, Ticking, batch, new_store, open_store, prepared
@@ -190,3 +191,18 @@ def restore(root: Path, clean: dict[Path, bytes]) -> None:
             path.write_bytes(data)
             if path.name == "lock" and times is not None:
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_the_check_names_words_that_are_wrong(closed, tmp_path) -> None:
+    copy = working_copy(closed, tmp_path)
+    with StoreView.open(copy) as view:
+        assert fsck(view).findings == []
+    set_word(copy, Word.FLUSHED_TO, HUGE)
+    with StoreView.open(copy) as view:
+        (finding,) = fsck(view).findings
+    assert (finding.code, finding.severity) == (Code.SHARED_STATE_WRONG, Severity.WARNING)
+    assert finding.file == "rmqctl/shared"
+    assert word(copy, Word.FLUSHED_TO) == HUGE, "a check changes nothing"
+    open_store(copy, SMALL).close()
+    with StoreView.open(copy) as view:
+        assert fsck(view).findings == []
