@@ -13,8 +13,9 @@ from broker.errors import MessageIllegalError
 from broker.validation import check_body_size, check_properties
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner
-from storage.format.encode_column import column_pays, prepare_column
+from storage.format.encode_column import prepare_column
 from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, SCHEDULE_TOPIC, split_keys
+from storage.format.prepared_table import column_pays
 
 from .send import Sender, prepared, put_outcome
 

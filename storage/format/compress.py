@@ -90,7 +90,7 @@ def _inflate_zstd(body: bytes, limit: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        # The library bounds no output, so input goes in by pieces that can not become much: a
+        # The library bounds no output, so input goes in by pieces that cannot become much: a
         # zstd block of 4 bytes stands for 128 KiB at most.
         for start in range(0, len(body), _PIECE):
             piece: bytes = inflater.decompress(body[start : start + _PIECE])

@@ -19,7 +19,7 @@ CQ_STORE_UNIT: Final = Struct(">qiq")
 CQ_STORE_UNIT_SIZE: Final = CQ_STORE_UNIT.size
 PRE_BLANK_SIZE: Final = 0x7FFFFFFF
 PRE_BLANK: Final = CQ_STORE_UNIT.pack(0, PRE_BLANK_SIZE, 0)
-"""Filler unit in front of a queue's first message (ConsumeQueue.fillPreBlank)."""
+"""Filler unit before a queue's first message (ConsumeQueue.fillPreBlank)."""
 MAX_QUEUE_OFFSET: Final = 1 << 56
 """No queue has so many messages: larger queue offsets are damage."""
 MOST_LOST: Final = 1_000_000
@@ -51,7 +51,7 @@ class StoreUnit(NamedTuple):
 
     @property
     def is_pre_blank(self) -> bool:
-        """Whether this is a filler in front of the queue's first message."""
+        """Whether this is a filler before the queue's first message."""
         return self.commitlog_offset == 0 and self.size == PRE_BLANK_SIZE
 
 
@@ -62,5 +62,5 @@ def iter_units(buffer: bytes | memoryview) -> Iterator[StoreUnit]:
 
 
 def is_ext_addr(tags_code: int) -> bool:
-    """Tell whether a tags code is an address into ConsumeQueueExt; no tag hash can be one."""
+    """Whether a tags code is an address into ConsumeQueueExt; no tag hash can be one."""
     return tags_code <= MAX_EXT_ADDR

@@ -45,10 +45,10 @@ def bulk_crc32_from() -> Callable[[bytes | bytearray | memoryview, int], int]:
 
 
 def crc_after_zeros(value: int, count: int) -> int:
-    """Give zlib's CRC-32 of data whose sum is ``value`` and ``count`` zero bytes behind it.
+    """Give zlib's CRC-32 of data whose sum is ``value``, followed by ``count`` zero bytes.
 
-    Zeros change the sum's register by a matrix of bits: its powers take as many steps as the count
-    has digits, where going through a hole of terabytes would take hours.
+    Zeros change the sum's register by a matrix of bits. Its powers take as many steps as the count
+    has digits; reading a hole of terabytes would take hours.
     """
     register = value ^ 0xFFFFFFFF
     matrix = [zlib.crc32(b"\0", 1 << bit ^ 0xFFFFFFFF) ^ 0xFFFFFFFF for bit in range(32)]

@@ -1,8 +1,8 @@
-"""From a record of the commit log to what is derived from it: a unit and index keys.
+"""From a record of the commit log to its unit and its index keys.
 
 The rules of org.apache.rocketmq.store.CommitLog.checkMessageAndReturnSize (DispatchRequest) and of
-the dispatchers of DefaultMessageStore. Appending takes a faster road for records that it has just
-encoded (storage.format.encode); this one reads them back, after a crash or for a foreign store.
+the dispatchers of DefaultMessageStore. Appending needs none of this for records that it has just
+encoded (storage.format.encode); here they are read back, after a crash or from a foreign store.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KeyRow = tuple[str, Sequence[str], int, int]
 
 
 class DispatchRequest(NamedTuple):
-    """What one record puts where.
+    """The unit and the keys of one record.
 
     ``units`` names each (topic, queue, queue offset) that gets a unit: one for a plain record,
     none for a prepared or rolled back one or an impossible topic, several with multi-dispatch.
@@ -106,7 +106,7 @@ def keys_of(unique: str | None, keys: str | None) -> tuple[str, ...]:
 
 
 def read_keys(buffer: bytes | memoryview, position: int, size: int) -> KeyRow:
-    """Read nothing but the keys of the record at ``position``; none if it is not to be found."""
+    """Read only the keys of the record at ``position``; none if they cannot be found."""
     head = read_head(buffer, position)
     at = position + head.head_size + max(0, head.body_length)
     width = 1 if head.magic & 0xFF == 0xA7 else 2

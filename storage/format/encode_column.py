@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
-
-from storage import native
+from typing import TypeAlias
 
 from .encode import prepare
 from .message_id import IdColumn
@@ -28,14 +26,6 @@ ColumnParts: TypeAlias = tuple[
     int,
 ]
 """The arguments of :func:`prepare_column`, in its order; the unique ids are joined."""
-
-_NUMPY_FROM: Final = 48
-"""Where nothing is compiled, so many bodies pay for the import of NumPy."""
-
-
-def column_pays(count: int) -> bool:
-    """Whether :func:`prepare_column` is faster than ``prepare`` for ``count`` messages."""
-    return native.compiled is not None or count >= _NUMPY_FROM
 
 
 def prepare_column(

@@ -1,9 +1,9 @@
-"""Errors of the format: bytes that can not be decoded.
+"""Errors of the format: bytes that cannot be decoded.
 
 StoreError
   FormatError                     (also a ValueError)
     RecordError                   bytes that are no record of the commit log
-    BodyError                     a stored body that can not be turned back into what was sent
+    BodyError                     a stored body that cannot be turned back into the sent one
       BodyTooLargeError           it inflates beyond the limit
       CompressionTypeError        packed by an unknown method, or the library for it is missing
     JsonError                     text that even fastjson does not take for JSON
@@ -24,7 +24,7 @@ class FormatError(StoreError, ValueError):
 class RecordError(FormatError):
     """The bytes at a position are no record of the commit log.
 
-    ``position`` counts in the buffer that was handed in, not in the commit log.
+    ``position`` counts in the given buffer, not in the commit log.
     """
 
     def __init__(self, reason: str, position: int) -> None:
@@ -37,7 +37,7 @@ class BodyError(FormatError):
     """A compressed body is damaged; headers and properties of the message are still good."""
 
     def of(self, message: str) -> Self:
-        """Give the same error with the name of the message that it is about."""
+        """Give the same error with the name of its message."""
         named = copy(self)
         named.args = (f"{message}: {self}",)
         return named

@@ -284,7 +284,7 @@ class JsonReader:
         if numbers is None or (found := _pairs(numbers[1])) is None:
             return None
         if self._once and len(found) < numbers[1].count(":"):
-            return None  # one comes twice: which one is told where they are read one by one
+            return None  # one comes twice; reading them one by one finds which one
         self._at = numbers.end()
         return found
 

@@ -111,7 +111,7 @@ def entry_position(hash_slot_num: int, entry: int) -> int:
 
 
 def normalised_slot(value: int, next_entry: int) -> int:
-    """Read a slot's value as IndexFile.putKey does: 0 if it can not be an entry's number."""
+    """Read a slot's value as IndexFile.putKey does: 0 if it cannot be an entry's number."""
     return value if 0 < value <= next_entry else 0
 
 
@@ -128,7 +128,7 @@ def free_entries(header: IndexHeader, index_num: int) -> int:
 
 
 def following_header(full: IndexHeader) -> IndexHeader:
-    """Make the header of the file behind a full one: it begins where that one ends."""
+    """Make the header of the file after a full one: it begins where that one ends."""
     return IndexHeader(
         full.end_timestamp, full.end_timestamp, full.end_phy_offset, full.end_phy_offset
     )

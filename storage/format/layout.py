@@ -1,7 +1,7 @@
 """Where the fields of a commit log record lie; ``record`` draws the picture.
 
-The fixed part in front of the body has four forms, by the two IPv6 bits of sysFlag. sysFlag and
-everything before it lie at the same place in all of them.
+The fixed part before the body has four forms, by the two IPv6 bits of sysFlag. sysFlag and all
+fields before it have the same position in each of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MESSAGE_MAGIC_V1: Final = 0xDAA320A7 - (1 << 32)
 MESSAGE_MAGIC_V2: Final = 0xDAA320AB - (1 << 32)
 BLANK_MAGIC: Final = 0xCBD43194 - (1 << 32)
 BLANK_SIZE: Final = 8
-"""Bytes of a blank record's head, and what a file must have left behind its last record."""
+"""Bytes of a blank record's head, and what a file must have left after its last record."""
 
 QUEUE_OFFSET_POSITION: Final = 20
 PHYSICAL_OFFSET_POSITION: Final = 28
@@ -35,5 +35,5 @@ TWO_INTS: Final = Struct(">2i")
 
 
 def store_timestamp_position(sys_flag: int) -> int:
-    """Give where the store timestamp lies in a record: 56, or 68 behind an IPv6 born host."""
+    """Give where the store timestamp lies in a record: 56, or 68 after an IPv6 born host."""
     return 68 if sys_flag & 0x10 else 56

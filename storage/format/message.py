@@ -19,23 +19,23 @@ from .properties import find_property, parse_properties
 from .sys_flag import MessageSysFlag as MessageSysFlag
 
 PROPERTY_KEYS: Final = "KEYS"
-"""What it can be found by, divided by blanks."""
+"""The keys by which it can be found, separated by blanks."""
 PROPERTY_TAGS: Final = "TAGS"
 """The word that subscriptions filter by."""
 PROPERTY_WAIT_STORE_MSG_OK: Final = "WAIT"
-"""Whether the sender waits until the device has it: false asks for less."""
+"""Whether the sender waits until the device has it; false: until the log has it."""
 PROPERTY_DELAY_TIME_LEVEL: Final = "DELAY"
 """The delay level at which it is to be delivered."""
 PROPERTY_RETRY_TOPIC: Final = "RETRY_TOPIC"
 """Of a retry: the topic that it was first consumed from."""
 PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
-"""Of a delayed or half message: where it goes in the end."""
+"""Of a delayed or half message: its final topic."""
 PROPERTY_REAL_QUEUE_ID: Final = "REAL_QID"
-"""Of a delayed or half message: the queue that it goes to in the end."""
+"""Of a delayed or half message: its final queue."""
 PROPERTY_TRANSACTION_PREPARED: Final = "TRAN_MSG"
 """Whether it is the half message of a transaction."""
 PROPERTY_PRODUCER_GROUP: Final = "PGROUP"
-"""The producer's group, which is asked about the transaction."""
+"""The producer's group, which answers checks of the transaction."""
 PROPERTY_MIN_OFFSET: Final = "MIN_OFFSET"
 """Given to consumers: the first offset of the queue when it was pulled."""
 PROPERTY_MAX_OFFSET: Final = "MAX_OFFSET"
@@ -51,7 +51,7 @@ PROPERTY_RECONSUME_TIME: Final = "RECONSUME_TIME"
 PROPERTY_MSG_REGION: Final = "MSG_REGION"
 """The broker's region, for traces."""
 PROPERTY_TRACE_SWITCH: Final = "TRACE_ON"
-"""Whether traces of it are wanted."""
+"""Whether it is traced."""
 PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: Final = "UNIQ_KEY"
 """The id that its producer gave it; copies keep it."""
 PROPERTY_MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
@@ -61,9 +61,9 @@ PROPERTY_CONSUME_START_TIMESTAMP: Final = "CONSUME_START_TIME"
 PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET: Final = "TRAN_PREPARED_QUEUE_OFFSET"
 """Of the end of a transaction: the queue offset of its half message."""
 PROPERTY_TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
-"""How often the producer was asked about the transaction."""
+"""How often the transaction was checked with the producer."""
 PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
-"""How long the producer is not asked about the transaction."""
+"""How long the transaction is not checked."""
 PROPERTY_INSTANCE_ID: Final = "INSTANCE_ID"
 PROPERTY_CORRELATION_ID: Final = "CORRELATION_ID"
 """Joins a reply to its request."""
@@ -124,8 +124,8 @@ class MessageQueue(NamedTuple):
 _COMPRESSED: Final = MessageSysFlag.COMPRESSED_FLAG
 
 
-# Where something is compiled, it makes the messages: this is the base of their class, and its type.
-# Below the class, compiled code takes the place of its ``__init__`` and ``properties``.
+# Compiled code makes the messages, where there is some: it gives the class its base and its type.
+# After the class, it replaces ``__init__`` and ``properties``.
 if TYPE_CHECKING or native.compiled is None:
     _Made = object
     _Called = type
@@ -135,7 +135,7 @@ else:
 
 
 class Message(_Made, metaclass=_Called):
-    """A message to send. Limits are the broker's to check, when it is sent.
+    """A message to send. The broker checks limits when it is sent.
 
     ``tags``, ``keys`` and ``delay_time_level`` live in ``properties`` under TAGS, KEYS and DELAY;
     keys may be given as one string, or as several that are joined by blanks.
@@ -230,8 +230,8 @@ class Message(_Made, metaclass=_Called):
 
 
 if not TYPE_CHECKING and native.compiled is not None:
-    # Programs that send make one for each message, and half of that time was Python's. A dict for
-    # each was half of what was left, and few programs look into it.
+    # Programs that send make one for each message: half of that time was Python's. The dict was
+    # half of the rest, and few programs read it.
     native.compiled.bind_message(Message)
     Message.properties = native.compiled.make_late(Message.__init__)
     Message.__init__ = native.compiled.Made.__init__
@@ -250,15 +250,15 @@ class MessageExt(Message):
     """A message as it is stored: made by ``storage.format.record.decode_record``.
 
     Times are ms since the epoch; hosts are ``ip:port``, IPv6 in brackets. ``stored_body`` and
-    ``property_bytes`` are what lies on disk; ``body`` and ``properties`` are derived from them on
+    ``property_bytes`` are those on disk; ``body`` and ``properties`` are derived from them on
     first use. Reading ``body`` of a compressed message inflates it, up to 64 MiB: more raises
-    BodyTooLargeError, damage BodyError, both with the place of the message in their text
+    BodyTooLargeError, damage BodyError, both with topic, queue and offset in their text
     (``inflated_body`` takes another limit, ``raw_body`` is what is stored).
     Assigning ``body`` or ``properties`` changes the object only, never the store.
 
     ``added_property_bytes`` are properties that a client adds to what it has pulled, written alike;
     of two with one name the added one counts. Many messages share one such object: assigning it
-    is all that it costs until somebody reads a property.
+    is its whole cost until a property is read.
     """
 
     __slots__ = (

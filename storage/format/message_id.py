@@ -94,7 +94,7 @@ class IdColumn(Sequence[bytes]):
 class UniqueIds:
     """Makes UNIQ_KEYs; one for a process, safe to share among its threads.
 
-    ``ip`` has 4 or 16 bytes; ``loader_hash`` tells generators of one process id apart (Java uses
+    ``ip`` has 4 or 16 bytes; ``loader_hash`` distinguishes generators of one process id (Java uses
     its class loader's hashCode). ``tz`` None means the machine's time zone: the time field
     counts from the start of the month *there*. Ids differ also if the clock stands still, or steps
     back by less than 1,000 seconds. A forked child needs its own generator. Raises ValueError for
@@ -167,7 +167,7 @@ class UniqueIds:
 
 
 def _unique_id(fixed: str, time: int, counter: int) -> str:
-    """The pure form of ``unique_id`` of storage/native/sending/ids.c."""
+    """The reference of ``unique_id`` of storage/native/sending/ids.c."""
     high = f"{_HEX[time >> 24 & 0xFF]}{_HEX[time >> 16 & 0xFF]}"
     low = f"{_HEX[time >> 8 & 0xFF]}{_HEX[time & 0xFF]}"
     return f"{fixed}{high}{low}{_HEX[counter >> 8]}{_HEX[counter & 0xFF]}"
@@ -176,11 +176,11 @@ def _unique_id(fixed: str, time: int, counter: int) -> str:
 unique_id: Final[Callable[[str, int, int], str]] = (
     _unique_id if native.compiled is None else native.compiled.unique_id
 )
-"""Put the digits of a time and a counter behind what all ids of a generator begin with."""
+"""Append the digits of a time and a counter to the fixed part of a generator's ids."""
 
 
 def numbered(prefix: bytes, first: int, end: int) -> bytes:
-    """Put counters below 65,536, of four digits, behind the prefix; joined."""
+    """Append counters below 65,536, of four digits, to the prefix; the ids are joined."""
     if native.compiled is not None:
         found: bytes = native.compiled.numbered(prefix, first, end)
         return found
@@ -188,7 +188,7 @@ def numbered(prefix: bytes, first: int, end: int) -> bytes:
 
 
 def _numbered(prefix: bytes, first: int, end: int) -> Iterator[bytes]:
-    """Put counters below 65,536 behind the prefix: 256 ids with one call, joined."""
+    """Append counters below 65,536 to the prefix: 256 ids with one call, joined."""
     for high in range(first >> 8, (end + 255) >> 8):
         start = high << 8
         before = b"%b%02X" % (prefix, high)
@@ -208,7 +208,7 @@ def month_bounds(now_ms: int, tz: tzinfo | None = None) -> tuple[int, int]:
 
 
 class UniqueIdParts(NamedTuple):
-    """What a UNIQ_KEY tells. ``born_timestamp`` is a guess: the id does not name its month."""
+    """The parts of a UNIQ_KEY. ``born_timestamp`` is a guess: the id does not hold its month."""
 
     ip: bytes
     pid: int

@@ -69,10 +69,10 @@ def index_file_name(created_ms: int, tz: tzinfo | None = None) -> str:
 
 
 def is_index_file_name(name: str) -> bool:
-    """Tell whether Java would load this file of the index folder: its name is a number."""
+    """Whether Java would load this file of the index folder: its name is a number."""
     return name.isascii() and name.isdigit()
 
 
 def next_index_file_name(name: str) -> str:
-    """Name that sorts just behind ``name``, for two index files made within one millisecond."""
+    """Name that sorts directly after ``name``, for two index files made in one millisecond."""
     return f"{int(name) + 1:0{INDEX_NAME_DIGITS}d}"

@@ -1,7 +1,7 @@
-"""What is whole of JSON that ends too early, or turns into something else in the middle.
+"""The whole part of JSON that ends too early, or that is damaged in the middle.
 
 A member counts when its value is complete: ``1:12`` at the very end may have been ``1:123``. Zeros
-behind the cut are no text: file systems leave them after a power loss.
+after the cut are no text: file systems leave them after a power loss.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NOTHING: Final = "\0 \t\r\n"
 class PartialJson(NamedTuple):
     """The whole part of a document, an object.
 
-    ``cut_at`` is the position (in characters) from which on nothing was understood, None if the
+    ``cut_at`` is the position (in characters) of the first text that could not be read, None if the
     text is whole. ``open`` names the objects that the cut lies in, from the outermost member on:
-    they are there as far as they go, so whoever needs all of a row leaves the last one out.
+    they are incomplete, so a caller that needs whole rows drops the last one.
     """
 
     document: JsonObject
@@ -49,7 +49,7 @@ class _TornReader(JsonReader):
         try:
             value = self.read()
         except JsonError:
-            if self._cut is None:  # an object was whole, and more stands behind it
+            if self._cut is None:  # an object was whole, and more follows it
                 self._cut = self._start
         document = self._whole if self._whole is not None else value
         if not isinstance(document, dict):

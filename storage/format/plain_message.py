@@ -1,13 +1,13 @@
-"""Short ways for plain messages: those that ask for nothing but to be stored, as nearly all do.
+"""Fast paths for plain messages: those that need nothing but to be stored, as nearly all do.
 
-Plain is an object of the class Message itself with a body of bytes and properties that all have
-names and values, without separators in them and without DELAY, WAIT, TRAN_MSG and CLUSTER. Compiled
-loops see to such messages at once. Whatever else there is, and everything where nothing is
-compiled, goes the general way, which knows the rules and the errors: the client's checks, and
-MessageBuilder of broker.send. Both ways end with the same.
+A plain message is an object of the class Message itself with a body of bytes. Its properties all
+have names and values, without separators in them and without DELAY, WAIT, TRAN_MSG and CLUSTER.
+Compiled loops process such messages. All other messages, and all messages where nothing is
+compiled, take the general path with its rules and errors: the client's checks, and MessageBuilder
+of broker.send. Both paths store the same bytes.
 
-A message made of tags and keys alone keeps them, and the id that it gets, beside each other: its
-``properties`` become a dict when somebody looks at them, and are that dict from then on.
+A message made of tags and keys alone keeps them, and its id, as they are. ``properties`` becomes a
+dict when it is first read, and stays that dict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .prepared_table import PreparedTable
 Seen = tuple[int, int]
 """Of messages: how many have no UNIQ_KEY, and the bytes of their bodies and properties."""
 PLAIN_WITHOUT_ID: Final = 2
-"""``look_at`` says so of a message that has no UNIQ_KEY yet; 1 of another plain one, else 0."""
+"""``look_at`` gives it for a plain message without UNIQ_KEY; 1 for another plain one, else 0."""
 
 
 LookAt = Callable[[Message, int], "int | None"]
@@ -62,19 +62,19 @@ if native.compiled is not None:
     native.compiled.bind_inner(MessageInner)
 
 look_at: Final[LookAt] = _compiled("look_at")
-"""Tell whether a message is plain, with a body of 1 byte to so many."""
+"""Whether a message is plain, with a body of 1 byte up to the given size."""
 look_over: Final[LookOver] = _compiled("look_over")
-"""The same of messages of one topic in a list or tuple; None if one is not plain."""
+"""The same for messages of one topic in a list or tuple; None if one is not plain."""
 have_topic: Final[HaveTopic] = _compiled("have_topic")
-"""Tell whether all messages in a list or tuple have this very topic; they may have its like."""
+"""Whether all messages in a list or tuple have this topic object; False if one has an equal one."""
 give_ids: Final[GiveIds] = _compiled("give_ids")
-"""Put the next of joined ids of one width into each plain message that has no UNIQ_KEY."""
+"""Give each plain message without UNIQ_KEY the next of joined ids of one width."""
 give_id: Final[GiveId] = _give_id if native.compiled is None else native.compiled.give_id
-"""Put an id into any message, as its UNIQ_KEY."""
+"""Give any message an id, as its UNIQ_KEY."""
 has_id: Final[HasId] = _has_id if native.compiled is None else native.compiled.has_unique_id
-"""Tell whether any message has a UNIQ_KEY; its properties need not be made for that."""
+"""Whether a message has a UNIQ_KEY; its properties are not made for that."""
 inner_message: Final[InnerMessage] = _compiled("inner_message")
-"""Make what is stored of a plain message, and give its id; None for another.
+"""Make the stored form of a plain message, and give its id; None for another message.
 
 Arguments: topic and queue id where it is stored, encoded properties to add, bytes of the largest
 body, the message's Origin (broker.send.message_builder), the message, an id if it has none.

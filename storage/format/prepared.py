@@ -1,9 +1,9 @@
-"""Records ready to be appended, but for what only the appender knows.
+"""Records ready to be appended, except for the three fields that only the appender knows.
 
-Encoding, checksums and hashes are done before the right to append is taken; under it, a run of
-records only needs its place: commit log offset, queue offsets and store timestamp.
+Encoding, checksums and hashes are done before the write lock is taken. Under it, a run of records
+only needs its commit log offset, queue offsets and store timestamp.
 
-    prepare -> PreparedRecords -> [gate: split, place, write image, write units, index] -> result
+    prepare -> PreparedRecords -> [lock: split, place, write image, write units, index] -> result
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _BORN_V6: Final = 0x10
 class PreparedRecords:
     """A run of records of one append, in order.
 
-    ``buffer`` holds them one behind the other, record i at ``starts[i]`` (the first at 0) with
+    ``buffer`` holds them consecutively, record i at ``starts[i]`` (the first at 0) with
     ``sizes[i]`` bytes. ``queues`` lists the distinct (topic, queue_id); ``queue_index[i]`` is the
     number of record i's queue in it, None = all are ``queues[0]``. ``has_unit`` None = every
     record gets a consume queue unit. ``delays_ms[i]`` >= 0: the unit's tags code is the store
     timestamp plus that delay; None or -1: it is ``tags_codes[i]``. ``key_hashes`` are the index
     hashes of all records in order, ``key_counts`` how many each has (an int = all the same).
 
-    Not safe to share among threads: ``place`` changes ``buffer``.
+    Not thread-safe: ``place`` changes ``buffer``.
     """
 
     store_timestamps: Ints | None = None
-    """Store times that the records bring with them (ms), None = they get the appender's."""
+    """Store times that the records already have (ms), None = they get the appender's."""
     may_go_back: bool = False
     """Whether such times may be older than the log's newest."""
 
@@ -92,7 +92,7 @@ class PreparedRecords:
         return max(self.sizes, default=0)
 
     def queue_counts(self) -> Sequence[int]:
-        """Count how many queue offsets each queue of ``queues`` gives away."""
+        """Count how many queue offsets each queue of ``queues`` uses."""
         if self.queue_index is None and self.has_unit is None:
             return [len(self.starts)] * len(self.queues)
         counts = [0] * len(self.queues)
@@ -131,7 +131,7 @@ class PreparedRecords:
         """
         buffer = self.buffer
         if len(self.starts) == 1:
-            # One message at a time is the commonest use; the general way takes twice as long.
+            # One message at a time is the most frequent use; the loop below takes twice as long.
             number = 0 if self.queue_index is None else self.queue_index[0]
             has_unit = self.has_unit is None or self.has_unit[0]
             queue_offset = queue_offsets[number] if has_unit else 0

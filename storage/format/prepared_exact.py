@@ -1,6 +1,6 @@
 """Prepared records that keep their store times, and their queue offsets if these are given.
 
-For records that come from another store. What is new is their place in the log.
+For records that come from another store. Only their log offsets are new.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FILLER: Final = np.frombuffer(PRE_BLANK, "V20")
 
 
 class ExactColumns(PreparedColumns):
-    """Records with store times of their own (ms); every one of them gets a unit.
+    """Records with store times of their own (ms); each of them gets a unit.
 
     ``queue_offsets`` None = each gets the next one of its queue, as any other record does. Else
-    they ascend within each queue, from its next offset on; where they leave some out the queue gets
-    fillers, which readers pass over (ConsumeQueue.fillPreBlank makes such units).
+    they ascend within each queue, from its next offset on. Offsets that they leave out get fillers,
+    which readers skip (ConsumeQueue.fillPreBlank makes such units).
 
-    ``may_go_back``: times that are older than what the log holds are no reason to refuse them.
+    ``may_go_back``: records older than the log's newest are not refused.
     """
 
     __slots__ = ("_next", "_rows", "may_go_back", "queue_offsets", "store_timestamps")
@@ -41,7 +41,7 @@ class ExactColumns(PreparedColumns):
         queue_offsets: Longs | None = None,
         may_go_back: bool = False,
     ) -> None:
-        """Take PreparedRecords' columns, and those that are this class's own."""
+        """Take PreparedRecords' columns, and those of this class."""
         super().__init__(*columns)
         self.store_timestamps = np.empty(0, np.int64)
         if store_timestamps is not None:
@@ -56,7 +56,7 @@ class ExactColumns(PreparedColumns):
     ) -> Ints:
         """Write commit log and queue offsets into ``buffer``; the store times are there.
 
-        ValueError where the queue offsets do not ascend from ``queue_offsets`` on.
+        Raises ValueError if queue offsets do not ascend from ``queue_offsets`` on.
         """
         self._next = queue_offsets
         own = self.queue_offsets

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Longs = NDArray[np.int64]
 
 PLACE: Final = np.dtype([("queue_offset", ">i8"), ("physical_offset", ">i8")])
-"""Two fields of a record that lie side by side, and are known last."""
+"""Two adjacent fields of a record that are known last."""
 _UNIT: Final = np.dtype([("commitlog_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BORN_V6: Final = 0x10
 
 
 def at_any_byte(buffer: bytearray, item: np.dtype[Any]) -> NDArray[Any]:
-    """View a buffer as items that begin at each of its bytes: scatter without byte indexes."""
+    """View a buffer as items that begin at each of its bytes, to write some of them at once."""
     count = max(0, len(buffer) - item.itemsize + 1)
     return np.ndarray((count,), item, buffer, 0, (1,))
 
@@ -50,8 +50,8 @@ class PreparedColumns(PreparedRecords):
     def __init__(self, *columns: Any) -> None:
         """Take the columns in PreparedRecords' order."""
         super().__init__(*columns)
-        # The records that get units, queue by queue. Sorted here, so not under the gate; NumPy
-        # sorts small numbers of 16 bits by counting.
+        # The records that get units, queue by queue. Sorted here, not under the write lock; NumPy
+        # sorts numbers of 16 bits by counting.
         self._by_queue: Longs | None = None
         if len(self.queues) > 1:
             numbers = self._queue_of_units()
@@ -66,7 +66,7 @@ class PreparedColumns(PreparedRecords):
         return index if self.has_unit is None else index[self.has_unit]
 
     def queue_counts(self) -> Sequence[int]:
-        """Count how many queue offsets each queue of ``queues`` gives away."""
+        """Count how many queue offsets each queue of ``queues`` uses."""
         counts: list[int] = np.bincount(self._queue_of_units(), minlength=len(self.queues)).tolist()
         return counts
 

@@ -2,8 +2,8 @@
 
     name 0x01 value 0x02 name 0x01 value ...
 
-Nothing is escaped. Writers up to 4.9.0 and from 5.2.0 end the last item with 0x02 too, those
-between do not; readers take both. Order means nothing: Java writes the order of its hash map.
+Nothing is escaped. Writers up to 4.9.0 and from 5.2.0 end the last item with 0x02, too; those
+between do not. Readers accept both. The order has no meaning: Java writes that of its hash map.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_PROPERTIES_LENGTH: Final = 32767
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """Write properties as 4.9.1 and later do: no separator behind the last item.
+    """Write properties as 4.9.1 and later do: no separator after the last item.
 
     Items with an empty name or value are left out, as no reader would see them. A separator inside
     a name, or 0x02 inside a value, would come back as other properties: InvalidMessageError.

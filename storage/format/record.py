@@ -74,7 +74,7 @@ class RecordHead(NamedTuple):
 
     @property
     def head_size(self) -> int:
-        """Bytes in front of the body: 88, 100 or 112."""
+        """Bytes before the body: 88, 100 or 112."""
         return 72 + len(self.born_host) + len(self.store_host)
 
 
@@ -122,10 +122,10 @@ def encode_record(
     body_crc: int | None = None,
     version: int = 1,
 ) -> bytes:
-    """Encode one record, all fields given; the reference that faster encoders are tested against.
+    """Encode one record, all fields given; the reference of all encoders.
 
     The IPv6 bits of ``sys_flag`` follow the lengths of the hosts. ``body_crc`` None computes it.
-    Raises InvalidMessageError for a topic or properties that their length fields can not hold.
+    Raises InvalidMessageError for a topic or properties that their length fields cannot hold.
     """
     topic_bytes = topic.encode()
     limit = MAX_TOPIC_LENGTH_V1 if version == 1 else MAX_TOPIC_LENGTH_V2

@@ -47,7 +47,7 @@ def check(value: Any, shape: Shape) -> None:
 
 
 def anything(value: Any, place: str) -> None:
-    """Take every value: of members that only tell people something."""
+    """Accept every value: for members that only people read."""
 
 
 def whole(low: int = -MAX_LONG - 1, high: int = MAX_LONG) -> Shape:
@@ -146,7 +146,7 @@ def table(inner: Shape, *, ids: bool = False) -> Shape:
 def members(needed: Mapping[str, Shape], more: Mapping[str, Shape] = _NOTHING) -> Shape:
     """Make the shape of an object with members that it needs, and others that it may have.
 
-    Members of other names are left to who knows them: a later version, or nobody.
+    Members of other names are accepted: a later version may know them.
     """
 
     def shape(value: Any, place: str) -> None:
@@ -164,7 +164,7 @@ def members(needed: Mapping[str, Shape], more: Mapping[str, Shape] = _NOTHING) -
 
 
 def is_id(name: str) -> bool:
-    """Tell whether a text is the number of a queue, as JSON has it for the name of a member."""
+    """Whether a text is the number of a queue, as the name of a member in JSON."""
     return len(name) <= _DIGITS and name.isascii() and name.isdigit() and int(name) <= MAX_INT
 
 

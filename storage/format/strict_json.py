@@ -18,8 +18,8 @@ MAX_DEPTH: Final = 64
 
 
 def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
-    """Read one value. JsonError for whatever is no JSON, is nested too deep, has a number that a
-    float can not hold, or more digits than Python converts, or an object with a name twice."""
+    """Read one value. JsonError for text that is no JSON, is nested too deep, has a number that a
+    float cannot hold, or more digits than Python converts, or an object with a name twice."""
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
@@ -38,7 +38,7 @@ def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Tell whether lists and objects are nested deeper than so many levels."""
+    """Whether lists and objects are nested deeper than so many levels."""
     level = [value] if type(value) in _NESTING else []
     for _ in range(levels):
         below: list[Any] = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 REPLACED_FLAG: Final = 1 << 30
-"""rmqctl's mark of a record that stands where a damaged one was; no RocketMQ release uses it."""
+"""rmqctl's mark of a record that replaces a damaged one; no RocketMQ release uses it."""
 
 
 class MessageSysFlag:
@@ -41,7 +41,7 @@ def transaction_type(sys_flag: int) -> int:
 
 
 def gets_unit(sys_flag: int) -> bool:
-    """Tell whether a record gets a consume queue unit and a queue offset.
+    """Whether a record gets a consume queue unit and a queue offset.
 
     Prepared and rollback records do not (CommitLog.DefaultAppendMessageCallback,
     CommitLogDispatcherBuildConsumeQueue): bit 2 is set in exactly those two types.
@@ -50,5 +50,5 @@ def gets_unit(sys_flag: int) -> bool:
 
 
 def is_indexed(sys_flag: int) -> bool:
-    """Tell whether the keys of a record enter the index: all but rollback records."""
+    """Whether the keys of a record enter the index: all but rollback records."""
     return transaction_type(sys_flag) != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE

@@ -1,12 +1,12 @@
-"""Records that stand where a damaged one was (FORMAT.md, "Replaced records").
+"""Records that replace damaged ones (FORMAT.md, "Replaced records").
 
-``store repair`` puts a record of the same length there, with the same topic, queue and queue
-offset, a body of zeros and the right CRC: so the log goes on for every reader, a Java broker too.
-A bit of sysFlag that RocketMQ does not use marks it, so the mark goes wherever the bytes go.
-rmqctl hands out no such record; a Java broker delivers the zeros.
+``store repair`` writes a record of the same length, with the same topic, queue and queue offset, a
+body of zeros and the right CRC. So the log goes on for every reader, a Java broker, too. A bit of
+sysFlag that RocketMQ does not use marks it, so a copy of the bytes keeps the mark. rmqctl gives no
+such record to its callers; a Java broker delivers the zeros.
 
-Bytes that no unit tells anything about become records without a queue: of transaction type
-rollback, which nobody dispatches.
+Bytes that no unit names become records without a queue, of transaction type rollback, which are
+not dispatched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .record import encode_record
 from .sys_flag import REPLACED_FLAG as REPLACED_FLAG, MessageSysFlag
 
 NOBODY: Final = "RMQCTL_REPLACED"
-"""Topic of records that fill bytes of which nobody knows what they were."""
+"""Topic of records that fill bytes of unknown content."""
 LEAST_FILLER: Final = MIN_RECORD_SIZE + 1
 _MOST_FILLER: Final = 4 << 20
 _NO_HOST: Final = bytes(8)
@@ -78,7 +78,7 @@ class Tombstone(NamedTuple):
 
 
 def is_replaced(sys_flag: int, body: bytes | memoryview) -> bool:
-    """Tell whether a record stands for a damaged one; ``body`` as stored."""
+    """Whether a record replaces a damaged one; ``body`` as stored."""
     return bool(sys_flag & REPLACED_FLAG) and not any(body)
 
 

@@ -337,21 +337,21 @@ class RecordReader:
 
 
 def is_dispatched_to(message: MessageExt, topic: str, queue_id: int, queue_offset: int) -> bool:
-    """Tell whether multi-dispatch puts a message into this queue at this offset (MultiDispatch)."""
+    """Whether multi-dispatch puts a message into this queue at this offset (MultiDispatch)."""
     names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
     offsets = message.get_property(PROPERTY_INNER_MULTI_QUEUE_OFFSET)
     if not names or not offsets:
         return False
     if queue_id != (0 if topic.startswith(LMQ_PREFIX) else message.queue_id):
         return False
-    wanted = (topic, str(queue_offset))
-    return wanted in zip(names.split(","), offsets.split(","), strict=False)
+    own = (topic, str(queue_offset))
+    return own in zip(names.split(","), offsets.split(","), strict=False)
 
 
 def names_queue(
     view: memoryview, position: int, size: int, key: QueueKey, queue_offset: int
 ) -> bool:
-    """Tell whether the whole record at ``position`` is this queue's, at this offset."""
+    """Whether the whole record at ``position`` is this queue's, at this offset."""
     head = read_head(view, position)
     if (head.queue_id, head.queue_offset) == (key.queue_id, queue_offset):
         at = position + head.head_size + max(0, head.body_length)

@@ -144,7 +144,7 @@ def read_block(
     """Read consecutive records, the first of which begins at ``start`` of a file, as columns.
 
     ``first`` is the file's log offset. The lengths in the records have been checked
-    (storage.format.record.scan_records). Without compiled code a record takes some 15 us.
+    (storage.format.record.scan_records). Without compiled code a record takes some 8 us.
     """
     size = np.array(sizes, np.int64)
     return read_records(view, first, start + np.cumsum(size) - size, size, topics)

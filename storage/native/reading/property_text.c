@@ -66,14 +66,14 @@ static PyObject *parse_properties(PyObject *module, PyObject *data)
     PyObject *found = PyDict_New();
     const char *end = at + length;
     while (found != NULL && at < end) {
-        const char *behind = memchr(at, 2, end - at);
-        if (behind == NULL)
-            behind = end;
-        const char *name_end = memchr(at, 1, behind - at);
-        if (name_end != NULL && name_end > at && name_end + 1 < behind
-            && put_item(found, at, name_end - at, name_end + 1, behind - name_end - 1) < 0)
+        const char *item_end = memchr(at, 2, end - at);
+        if (item_end == NULL)
+            item_end = end;
+        const char *name_end = memchr(at, 1, item_end - at);
+        if (name_end != NULL && name_end > at && name_end + 1 < item_end
+            && put_item(found, at, name_end - at, name_end + 1, item_end - name_end - 1) < 0)
             Py_CLEAR(found);
-        at = (char *)behind + 1;
+        at = (char *)item_end + 1;
     }
     return found;
 }
