@@ -34,7 +34,7 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Make the report that the words ask for and print it."""
+    """Make the report that the arguments request and print it."""
     asked = _parser().parse_args(words)
     began = time.monotonic()
     try:
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topic", action="append", help="only this topic; repeatable")
     parser.add_argument("--include-retry", action="store_true", help="retry topics, too")
     parser.add_argument("--as-of", type=int, metavar="MS", help="count ages from this epoch ms")
-    parser.add_argument("--exact", action="store_true", help="look at each record")
+    parser.add_argument("--exact", action="store_true", help="read each record")
     return parser
 
 

@@ -1,7 +1,7 @@
 """Errors of reports.
 
 AnalyticsError
-  NoSuchStoreError      nothing matches what was named
+  NoSuchStoreError      no folder matches the name
   ManifestError         a list of stores is malformed
   KeptError             a folder holds no kept reports
   NoArrowError          the [spark] extra's pyarrow is not installed
@@ -20,21 +20,21 @@ class AnalyticsError(Exception):
 
 
 class NoSuchStoreError(AnalyticsError):
-    """Nothing matches what was named."""
+    """No folder matches the name."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"no folder matches {text}")
 
 
 class ManifestError(AnalyticsError):
-    """A list of stores is malformed; says in which line, and what is wrong."""
+    """A list of stores is malformed; the text has the line and the reason."""
 
     def __init__(self, path: Path, line: int, reason: str) -> None:
         super().__init__(f"{path}, line {line}: {reason}")
 
 
 class KeptError(AnalyticsError):
-    """A folder holds no kept reports, or none as old as was asked for."""
+    """A folder holds no kept reports, or none as old as requested."""
 
     def __init__(self, folder: str, *, as_old: bool = False) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ class SparkNotFoundError(AnalyticsError):
 
 
 class SparkFailedError(AnalyticsError):
-    """Spark did not start, or a job failed. ``log`` holds what it said."""
+    """Spark did not start, or a job failed. ``log`` holds its output."""
 
     def __init__(self, what: str, log: Path | None = None) -> None:
         where = f"; {log} tells more" if log is not None else ""

@@ -1,4 +1,4 @@
-"""How fast rmqctl is, always beside a peer that does the same work in the same minute.
+"""Speed of rmqctl, always beside a peer that does the same work in the same minute.
 
 ``python -m benchmarks`` (``make bench``); what is measured and why: benchmarks/README.md.
 """

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measures, prints one table, and says which goals were missed."""
+"""``python -m benchmarks``: measures, prints one table, and names the missed goals."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ _QUICK = (
     "start",
     "shell",
 )
-"""Those that hold the goals against peers; three minutes together."""
+"""Measures with goals against peers; three minutes together."""
 
 
 def main() -> int:
-    """Run what the command line asks for; 1 if a measure breaks, or --strict and a goal missed."""
+    """Run the requested measures; 1 if one breaks, or with --strict if a goal is missed."""
     options = _options()
-    # A backlog is drained as fast as flow control lets it; that it does so is no news here.
+    # Flow control logs its pauses; they are expected here.
     logging.getLogger("rmqctl.client.pull").setLevel(logging.ERROR)
     names = options.only or (_QUICK if options.quick else _NAMES)
     began = time.monotonic()
@@ -89,7 +89,7 @@ def main() -> int:
             except NotMeasurableError as error:
                 missing[name] = str(error)
             except (AssertionError, OSError, subprocess.SubprocessError) as error:
-                broken[name] = f"broke: {error!r}"  # hours of other measures are not lost by it
+                broken[name] = f"broke: {error!r}"  # other measures go on
     rows = [row for finding in findings.values() for row in finding.rows]
     print(table(rows))
     for name, reason in (missing | broken).items():
@@ -115,7 +115,7 @@ def main() -> int:
 
 
 def _measured(name: str, run: Run, missing: dict[str, str]) -> Finding:
-    """Let a measure do its work; adds to ``missing`` what it could not compare with."""
+    """Run a measure; adds to ``missing`` what it could not compare with."""
     start = time.monotonic()
     try:
         module = importlib.import_module(f"benchmarks.measures.{name}")

@@ -25,7 +25,7 @@ def peer_script(name: str) -> list[str]:
 def seconds_of(
     command: Sequence[str], *, output: Path | None = None, env: Mapping[str, str] | None = None
 ) -> float:
-    """Time of the whole process, its standard output going to a file or to nowhere."""
+    """Time of the whole process, its standard output going to a file or to /dev/null."""
     with (output or Path("/dev/null")).open("wb") as sink:
         start = perf_counter()
         done = subprocess.run(command, stdout=sink, stderr=subprocess.PIPE, check=False, env=env)

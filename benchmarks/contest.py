@@ -1,7 +1,7 @@
-"""Taking turns: the only honest way to compare on a machine that other work shares.
+"""Taking turns: the only fair comparison on a machine with other work.
 
-Each round runs every contestant once, in an order that rotates; a ratio is taken within a round,
-and the median of the ratios is what counts. Rounds before them warm files, caches and code.
+Each round runs every contestant once, in an order that rotates. A ratio is taken within a round,
+and the median of the ratios counts. Earlier rounds warm files, caches and code.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def take_turns(
     each."""
     names = list(contestants)
     times = Times({name: [] for name in names})
-    os.sync()  # nobody waits for what was written before
+    os.sync()  # no contestant waits for earlier writes
     gc.collect()
-    gc.freeze()  # the messages made before are no garbage to look through, for anybody
+    gc.freeze()  # garbage collection skips the messages made before
     for number in range(-warming, rounds):
         note(f"round {number + 1} of {rounds}" if number >= 0 else "warming up")
         first = number % len(names)

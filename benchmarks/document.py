@@ -19,7 +19,7 @@ _HEAD = ("what", "ours", "peer", "ratio (lowest..highest)", "goal", "met?")
 
 @dataclass(frozen=True)
 class Finding:
-    """What one measure gave: its rows and how long it took; or why it gave none."""
+    """Result of one measure: its rows and its time; or why it gave none."""
 
     rows: Sequence[Row]
     seconds: float
@@ -48,7 +48,7 @@ class Session:
 
 
 def command_shown(arguments: Sequence[str]) -> str:
-    """The command that measures the same; where it works is each machine's own affair."""
+    """The command that measures the same; the working folder depends on the machine."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ("--dir", "--json"):
         parser.add_argument(option)

@@ -1,8 +1,8 @@
 """Apache RocketMQ 4.9.7 itself as a peer: its store in a JVM, or a broker with its clients.
 
-Jars and JVMs come from what the interop tests have (``tests.support.java``): Maven fetches the
-jars once into a cache outside of this folder. The classes of ``java/`` are compiled beside them.
-Everything that talks by TCP lives in a network namespace of its own, where the system allows it.
+Jars and JVMs come from the interop tests (``tests.support.java``): Maven fetches the jars once into
+a cache outside of this folder. The classes of ``java/`` are compiled beside them. Everything that
+talks by TCP lives in a network namespace of its own, where the system allows it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Bench:
         self._process = process
 
     def ask(self, what: str, **request: Any) -> Any:
-        """Have it done; give what it says."""
+        """Let it do the work; give its answer."""
         return self._process.ask(what, request, deadline=_MANY_SECONDS)
 
     def kill(self) -> None:
@@ -130,7 +130,7 @@ class Cluster:
 
     scratch: Path
     inside: tuple[str, ...]
-    """What to put before a command, so that it runs in their network."""
+    """Prefix of a command, so that it runs in their network."""
 
     @contextmanager
     def client(self) -> Iterator[Bench]:
@@ -154,8 +154,8 @@ class Cluster:
     def mqadmin(self, *arguments: str, quiet_s: float | None = None) -> tuple[float, float]:
         """Run a command of mqadmin; seconds until its output was there, and until it ended.
 
-        With ``quiet_s`` it is killed when it has printed nothing more for so long: what it does
-        then is to wait for three seconds.
+        With ``quiet_s`` it is killed when it has printed nothing more for so long: it only waits
+        for three seconds then.
         """
         java = command(
             "org.apache.rocketmq.tools.command.MQAdminStartup",

@@ -1,7 +1,7 @@
-"""A store of as many messages as one likes: all its units, but only the records that are looked at.
+"""A store with any number of messages: all its units, but only the records that are read.
 
 The log is a row of sparse files. Record ``n`` of the store lies at byte ``n * RECORD``, in queue
-``n % queues``: what a reader finds in a queue's units is what it would find had all been sent.
+``n % queues``: a reader finds the same units in a queue as if all messages had been sent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def make_large_store(
     """Make a closed store with one topic; ``messages`` is a multiple of ``queues``.
 
     With ``shared_by`` so many neighbours of a queue point to the record of their first one, which
-    is there: who looks into some records only finds a time wherever he looks.
+    exists: a reader of a few records finds a time in each.
     """
     MessageStore.create(root)
     each = messages // queues
@@ -46,7 +46,7 @@ def make_large_store(
 
 
 def write_records(root: Path, topic: str, queues: int, places: Iterable[tuple[int, int]]) -> None:
-    """Write the records of some places, (queue id, queue offset) each."""
+    """Write the records at some queue positions, (queue id, queue offset) each."""
     file_size = StoreConfig().mapped_file_size_commit_log
     for queue_id, offset in places:
         number = offset * queues + queue_id
@@ -97,7 +97,7 @@ def _write_units(
 
 
 def _fill_up(root: Path) -> None:
-    """Have all log files between the first and the last one."""
+    """Make all log files between the first and the last one."""
     file_size = StoreConfig().mapped_file_size_commit_log
     last = max(int(path.name) for path in (root / COMMITLOG).iterdir())
     for start in range(0, last, file_size):

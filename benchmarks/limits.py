@@ -1,4 +1,4 @@
-"""What the system itself takes for the bytes: no store can be faster by its means."""
+"""The system's own time for the bytes: no store can be faster with the same system calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _file(run: Run, size: int) -> Iterator[int]:
 
 
 def pwrite_limit(run: Run, batches: int, batch: int, body: int) -> float:
-    """Seconds to write ready chunks of records one behind the other, and nothing else."""
+    """Seconds to write prepared chunks of records in sequence, and nothing else."""
     chunk = bytes(prepare(messages(batch, body)).buffer)
     with _file(run, (batches + 1) * len(chunk)) as fd:
         os.pwrite(fd, chunk, 0)
@@ -34,7 +34,7 @@ def pwrite_limit(run: Run, batches: int, batch: int, body: int) -> float:
 
 
 def durable_limit(run: Run, count: int, body: int) -> list[float]:
-    """Seconds of each ``pwrite`` of a ready record with an ``fdatasync`` behind it."""
+    """Seconds of each ``pwrite`` of a prepared record followed by an ``fdatasync``."""
     record = bytes(prepare(messages(1, body)).buffer)
     times = []
     with _file(run, (count + 1) * len(record)) as fd:

@@ -1,4 +1,4 @@
-"""What the figures were measured on, and with which versions."""
+"""The machine of the measurements, and the versions."""
 
 from __future__ import annotations
 

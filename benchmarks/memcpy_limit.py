@@ -1,4 +1,4 @@
-"""The floor under every writer of these files: copying ready bytes to where they belong.
+"""The lower bound of every writer of these files: copying prepared bytes into place.
 
 For each batch one chunk of records goes into a mapped commit log, one block of units into each
 queue, one block of entries into the index, and each key's slot, anywhere in a table of 5,000,000,

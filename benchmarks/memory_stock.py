@@ -1,9 +1,9 @@
-"""Memory that a machine has at hand when a contestant needs it.
+"""Free memory for a contestant, ready for use.
 
-A virtual machine may hand free memory back to its host within seconds, in blocks of 2 MiB and
-more; whoever comes first then waits many times longer for it. So a process beside us touches what
-a round will fill and keeps it, before each contestant alike, and frees it while that one runs, some
-100 MiB ahead of what it takes.
+A virtual machine may return free memory to its host within seconds, in blocks of 2 MiB and more;
+the first use then takes many times longer. So a separate process touches the memory that a round
+will fill and keeps it, before each contestant alike, and frees it while that one runs, some 100 MiB
+ahead of its use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def memory_stock(size: int, scraps: int | None = None) -> Iterator[Callable[[], 
 
     It also touches up to ``scraps`` bytes of free memory in small blocks, None: all.
 
-    Where the system does not tell of its free memory, nothing is held.
+    Where the system does not report its free memory, nothing is held.
     """
     if not size or not _BLOCKS.exists():
         yield lambda: None

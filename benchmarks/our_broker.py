@@ -1,6 +1,6 @@
-"""Our broker in this process, and a push consumer that goes through all there is of a topic.
+"""Our broker in this process, and a push consumer that reads all messages of a topic.
 
-What ``java_peer.Cluster`` and ``drain`` of ``java/Bench.java`` are for RocketMQ.
+The counterparts of ``java_peer.Cluster`` and ``drain`` of ``java/Bench.java``.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def our_broker(root: Path, topic: str) -> Iterator[EmbeddedBroker]:
 def drain(
     broker: EmbeddedBroker, topic: str, group: str, count: int, *, fail_once: bool = False
 ) -> float:
-    """Have a new group consume ``count`` messages, with the defaults of a push consumer.
+    """Let a new group consume ``count`` messages, with the defaults of a push consumer.
 
-    ``fail_once`` has each fail when it comes first, and come again after a second. Gives the
+    ``fail_once`` makes each fail the first time, and come again after a second. Gives the
     seconds from the first message to the last success, as RocketMQ's time is taken.
     """
     done = threading.Event()

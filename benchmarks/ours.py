@@ -30,7 +30,7 @@ def new_store(
 
 
 def put_column(store: MessageStore, column: Column) -> None:
-    """Put one batch: what `rmqctl produce` does with lines."""
+    """Put one batch: as `rmqctl produce` does with lines."""
     now = now_ms()
     store.put(
         prepare_column(

@@ -14,7 +14,7 @@ _MET, _NOT = "#2f7d4f", "#b5482f"
 
 
 def goals_plot(rows: Sequence[Row]) -> str:
-    """One bar a row, from the goal's line: to the right as many times better, to the left worse.
+    """One bar a row, from the goal's line: by the factor, to the right if better.
 
     The axis is logarithmic; what lies beyond its ends is drawn at them.
     """

@@ -1,8 +1,8 @@
 """``python -m benchmarks.profile``: where the time of one message goes, room by room.
 
-Each operation runs under cProfile. Time of built-in functions counts for whoever called them. A
-profile makes calls dearer than they are, so these are shares, not times; the time beside them is
-taken without one.
+Each operation runs under cProfile. Time of built-in functions counts for their callers. A profile
+makes calls slower than they are, so these are shares, not times; the time beside them is taken
+without one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MEMORY: Final = 512 << 20
 
 
 class Operation(NamedTuple):
-    """Something that is done ``times`` times with ``each`` messages."""
+    """An operation that is done ``times`` times with ``each`` messages."""
 
     name: str
     run: Callable[[], object]

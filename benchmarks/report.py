@@ -20,7 +20,7 @@ class Goal:
     at_most: bool = False
     percent: bool = False
     stretch: float | None = None
-    """What would be better still; shown, not judged."""
+    """A better value; shown, not judged."""
 
     def met_by(self, ratio: float) -> bool:
         """Whether the ratio is on the right side."""
@@ -46,7 +46,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Missing:
-    """What could not be compared, and why: a peer that is not installed."""
+    """A comparison that was not possible, and why: a peer that is not installed."""
 
     what: str
     reason: str
@@ -54,9 +54,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the report: what was compared, both sides in words, and the ratio.
+    """One line of the report: the comparison, both sides in words, and the ratio.
 
-    ``ratios`` are those of the rounds; what counts is their median. ``goal`` None: for information.
+    ``ratios`` are those of the rounds; their median counts. ``goal`` None: for information.
     """
 
     what: str
@@ -67,7 +67,7 @@ class Row:
     unit: str = "x"
     samples: dict[str, list[float]] = field(default_factory=dict)
     key: str = ""
-    """The line of ``benchmarks.goals`` that it answers, if one."""
+    """The line of ``benchmarks.goals`` that it belongs to, if any."""
 
     @property
     def ratio(self) -> float:
@@ -115,7 +115,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def machine() -> dict[str, str | int | list[float]]:
-    """What the figures were measured on."""
+    """The machine of the measurements."""
     return {
         "python": sys.version,
         "system": platform.platform(),
@@ -125,7 +125,7 @@ def machine() -> dict[str, str | int | list[float]]:
 
 
 def write_json(path: Path, rows: Sequence[Row], skipped: dict[str, str]) -> None:
-    """Write everything, every round too."""
+    """Write everything, including every round."""
     data = {
         "machine": machine(),
         "rows": [

@@ -20,7 +20,7 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 
 SHARES = (0.0, 0.1, 0.5, 0.9, 0.99, 0.9999)
-"""What six groups have read of each queue, as a rule."""
+"""The parts of each queue that six groups have read, as a rule."""
 START_MS = 1_790_000_000_000
 AS_OF = START_MS + 86_400_000
 HOURS = 6
@@ -71,7 +71,7 @@ def have_read(root: Path, shares: Sequence[float]) -> None:
 
 
 def read_all(root: Path) -> float:
-    """Seconds for what any report has to do: all units as arrays."""
+    """Seconds for the work of any report: all units as arrays."""
     with StoreView.open(root) as view:
         start = perf_counter()
         for topic, queue_id in view.queues():

@@ -1,4 +1,4 @@
-"""What every measurement is handed: how long to take, and where to write."""
+"""Parameters of every measurement: how long to take, and where to write."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from .contest import Contestant, Times, take_turns
 from .memory_stock import memory_stock
 
 _WARMING_SHORT = 3
-"""Warming rounds of what is over in a second: the first ones fill memory that nobody had before."""
+"""Warming rounds of short measures: the first ones fill memory that was never used."""
 
 
 class NotMeasurableError(Exception):
-    """The measurement needs something that is not there; the text says what."""
+    """The measurement needs something that is missing; the text names it."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The terms of one run of the suite."""
+    """The parameters of one run of the suite."""
 
     directory: Path
     rounds: int
     quick: bool
 
     def sized(self, usual: int, quick: int) -> int:
-        """How much work a round does."""
+        """The amount of work of a round."""
         return quick if self.quick else usual
 
     @property
     def more_rounds(self) -> int:
-        """Rounds of what is over in a second: each scatters more, and more of them cost little."""
+        """Rounds of a measure that takes under a second: each scatters more, and more of them cost
+        little."""
         return self.rounds if self.quick else 2 * self.rounds + 1
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
-        """A new folder that is gone afterwards."""
+        """A new folder that is removed afterwards."""
         path = Path(tempfile.mkdtemp(dir=self.directory))
         try:
             yield path
@@ -57,13 +58,13 @@ class Run:
         new_processes: bool = False,
         memory: int = 0,
     ) -> Times:
-        """See :func:`benchmarks.contest.take_turns`; tells a terminal how far it is.
+        """See :func:`benchmarks.contest.take_turns`; shows the progress on a terminal.
 
-        ``short``: a round is over in a second, so there are more of them, and more that warm up.
-        ``new_processes``: nothing of a round is left for the next one, so a quick run warms nothing
-        up. ``memory``: bytes of the page cache that each contestant fills anew, which are made
-        ready for it (see :mod:`benchmarks.memory_stock`); of memory in scraps a quick run touches
-        no more than that, where it may be most of what is free.
+        ``short``: a round takes under a second, so there are more of them, and more that warm up.
+        ``new_processes``: nothing of a round is left for the next one, so a quick run has no
+        warming rounds. ``memory``: bytes of the page cache that each contestant fills anew, which
+        are prepared (see :mod:`benchmarks.memory_stock`); of memory in scraps a quick run touches
+        no more than that, because it may be most of the free memory.
         """
         warming = _WARMING_SHORT if short and not self.quick else 1
         if new_processes and self.quick:
@@ -83,7 +84,7 @@ class Run:
 
 
 def progress(title: str) -> Callable[[str], None]:
-    """A function that shows on a terminal what is being done."""
+    """A function that shows the current work on a terminal."""
 
     def note(text: str) -> None:
         if sys.stderr.isatty():
@@ -93,13 +94,13 @@ def progress(title: str) -> Callable[[str], None]:
 
 
 def clear_progress() -> None:
-    """Take the line away again."""
+    """Remove the line again."""
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def warm_machine(directory: Path, size: int) -> None:
-    """Touch as much memory as the measurements will, so that nobody pays for its first use.
+    """Touch as much memory as the measurements will, so that none pays for its first use.
 
     On a virtual machine the first touch of a page after the boot costs several times a later one.
     """

@@ -1,5 +1,5 @@
-"""A closed store of any length that takes little room: all its units, and the records that
-`fsck --fast` looks at; between them lie holes."""
+"""A closed store of any length that takes little disk space: all its units, and the records that
+`fsck --fast` reads, with holes between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages that all contestants get: the same objects, made before the clock starts."""
+"""The messages of all contestants: the same objects, made before the clock starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOPIC = "benchmark"
 TAG = "TagA"
 QUEUES = 4
 BESIDES = 276
-"""About how many bytes of log, queues and index a message takes besides its body."""
+"""Approximate bytes of log, queues and index for a message, without its body."""
 HOST = pack_host("127.0.0.1:10911")
 IDS = UniqueIds(bytes((127, 0, 0, 1)), 4711, 0x5A5A5A5A)
 
@@ -28,7 +28,7 @@ def bodies_of(size: int) -> list[bytes]:
 
 
 def to_be_sent(bodies: list[bytes], first: int, count: int) -> list[Message]:
-    """Messages as a program hands them to a client: one tag, one key, the bodies in turn."""
+    """Messages as a program passes them to a client: one tag, one key, the bodies in turn."""
     in_turn = islice(cycle(bodies), first % len(bodies), None)
     return [
         Message(TOPIC, body, tags=TAG, keys=f"order-{number}")
@@ -39,8 +39,8 @@ def to_be_sent(bodies: list[bytes], first: int, count: int) -> list[Message]:
 def messages(count: int, body_size: int, *, first: int = 0) -> list[MessageInner]:
     """Messages as a client sends them: unique id, WAIT, one tag, one key; four queues in turn.
 
-    Keys rise, which is kind to peers that keep them in a tree. Bodies are a hundred objects,
-    so that a million messages fit into memory.
+    Keys ascend, which favours peers that keep them in a tree. Bodies are a hundred objects, so that
+    a million messages fit into memory.
     """
     made = []
     now = now_ms()

@@ -1,10 +1,10 @@
-"""A consumer that is killed sees messages again; its books are right all the same.
+"""A consumer that is killed sees messages again; its books are still right.
 
     python examples/idempotent_consumer.py ./empty-folder
 
-Progress goes to the broker with the next pull, so a process that dies repeats what it has done
-since the last one. The remedy is the reader's: the message's unique id goes into the same
-transaction as what is done because of it. Here: 100 payments of 1, a worker that is killed after
+Progress goes to the broker with the next pull, so a process that dies repeats its work since the
+last one. The remedy is the consumer's: the message's unique id goes into the same transaction as
+the work for it. Here: 100 payments of 1, a worker that is killed after 40, and its successor.
 40, and its successor.
 """
 
@@ -88,7 +88,7 @@ def work(folder: Path, die_after: int) -> None:
 
 
 def main(folder: Path) -> None:
-    """Send the payments, then have two workers consume them, one after the other."""
+    """Send the payments, then let two workers consume them, one after the other."""
     MessageStore.create(folder, SMALL_STORE)
     with EmbeddedBroker.open(folder) as broker, Producer("shop", brokers=[broker]) as producer:
         for _ in range(PAYMENTS):

@@ -1,9 +1,9 @@
-"""An order's life, in order: created, paid, finished, whatever happens in between.
+"""The steps of an order, in sequence: created, paid, finished, also after failures.
 
     python examples/orderly.py ./empty-folder
 
 Messages of one order go to one queue (its id's hash chooses it), and each queue has one thread at a
-time. A step that fails suspends its queue: it is tried again in place, and its successors wait.
+time. A step that fails suspends its queue: it is tried again in place, and later steps wait.
 """
 
 import sys
@@ -35,7 +35,7 @@ done = threading.Event()
 def listen(
     messages: tuple[MessageExt, ...], context: ConsumeOrderlyContext
 ) -> ConsumeOrderlyStatus:
-    """Take one step of one order. The payment of order-3 fails the first time."""
+    """Process one step of one order. The payment of order-3 fails the first time."""
     for message in messages:
         order, step = message.keys[0], message.body.decode()
         if (order, step) == ("order-3", "paid") and not failed.is_set():
@@ -50,7 +50,7 @@ def listen(
 
 
 def main(folder: Path) -> None:
-    """Send the steps of all orders, mixed; print each order's life as the listener saw it."""
+    """Send the steps of all orders, mixed; print each order's steps as the listener got them."""
     MessageStore.create(folder, SMALL_STORE)
     with EmbeddedBroker.open(folder) as broker:
         with Producer("shop", brokers=[broker]) as producer:

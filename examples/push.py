@@ -2,8 +2,8 @@
 
     python examples/push.py ./empty-folder
 
-The database that this listener works on is a dict. Bob has too little money at first, so his order
-is given back with delay level 1 (1 s; without a level the broker waits 10 s, 30 s, 1 min, ...).
+The database of this listener is a dict. Bob has too little money at first, so that order is sent
+back with delay level 1 (1 s; without a level the broker waits 10 s, 30 s, 1 min, ...).
 """
 
 import sys
@@ -39,14 +39,15 @@ def charge(account: str, amount: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line at once: print() ends it by itself, and listeners run in many threads."""
+    """Print a line at once: print() writes the line feed separately, and listeners run in many
+    threads."""
     sys.stdout.write(f"{text}\n")
 
 
 def listen(
     messages: tuple[MessageExt, ...], context: ConsumeConcurrentlyContext
 ) -> ConsumeConcurrentlyStatus:
-    """Charge; whatever is not CONSUME_SUCCESS brings the message again. So does an exception."""
+    """Charge. Any result but CONSUME_SUCCESS, also an exception, brings the message again."""
     for message in messages:
         account, amount = message.body.decode().split()
         attempt = message.reconsume_times + 1
@@ -54,7 +55,7 @@ def listen(
             charge(account, int(amount))
         except InsufficientBalanceError as error:
             say(f"{message.keys[0]}: attempt {attempt}: {error}")
-            balances[account] += 100  # somebody pays in meanwhile
+            balances[account] += 100  # a payment arrives meanwhile
             context.delay_level_when_next_consume = 1
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         say(f"{message.keys[0]}: attempt {attempt}: charged {amount} to {account}")
@@ -67,7 +68,7 @@ def main(folder: Path) -> None:
     """Send two orders, and consume until both are charged."""
     MessageStore.create(folder, SMALL_STORE)
     with EmbeddedBroker.open(folder) as broker:
-        broker.start_services()  # delivers what waits for its next attempt
+        broker.start_services()  # delivers retries
         with Producer("shop", brokers=[broker]) as producer:
             producer.send(Message("Orders", b"ann 30", keys="order-1"))
             producer.send(Message("Orders", b"bob 50", keys="order-2"))

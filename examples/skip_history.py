@@ -1,14 +1,14 @@
-"""Three ways past a backlog that nobody wants any more.
+"""Three ways to skip a backlog that is not needed any more.
 
     python examples/skip_history.py ./empty-folder
 
-100 messages of yesterday and 10 of today lie in the topic. A new group would read them all: on a
-young store the policy CONSUME_FROM_LAST_OFFSET begins at 0, as a real broker's does. A group that
-has progress ignores the policy altogether. What helps in every case:
+The topic has 100 messages of yesterday and 10 of today. A new group would read them all: on a young
+store the policy CONSUME_FROM_LAST_OFFSET begins at 0, as with a real broker. A group with progress
+ignores the policy altogether. These ways always work:
 
-* by date: the listener is done at once with what is too old;
-* by distance: it is done at once with what lies too far from the end of its queue (MAX_OFFSET);
-* by moving progress before the group starts: then nothing of the backlog is read.
+* by date: the listener finishes messages at once that are too old;
+* by distance: it finishes messages at once that lie too far from their queue's end (MAX_OFFSET);
+* by moving progress before the group starts: then none of the backlog is read.
 """
 
 import sys
@@ -55,7 +55,7 @@ def is_far_behind(message: MessageExt) -> bool:
 def consume(
     broker: EmbeddedBroker, group: str, skips: Callable[[MessageExt], bool], delivered: int
 ) -> None:
-    """Consume as ``group`` until so many messages were delivered; print what was done."""
+    """Consume as ``group`` until so many messages were delivered; print the counts."""
     lock = threading.Lock()
     skipped: list[bool] = []
     finished = threading.Event()
@@ -78,7 +78,7 @@ def consume(
 
 
 def main(folder: Path) -> None:
-    """Fill a topic, and have three groups get past its history, each in its own way."""
+    """Fill a topic, and let three groups skip its history, each in its own way."""
     MessageStore.create(folder, SMALL_STORE)
     with EmbeddedBroker.open(folder, clock=yesterday_ms) as broker:
         broker.update_topic(TopicConfig("News", 1, 1))

@@ -1,10 +1,10 @@
-"""Messages that hang on the sender's own transaction: committed, rolled back, asked about.
+"""Messages that depend on the sender's own transaction: committed, rolled back, asked about.
 
     python examples/transaction.py ./empty-folder
 
 The half message is stored first, where no consumer sees it. Then the local transaction runs, and
-what it says ends the message. order-3's answer gets lost: the broker asks for it. A real broker
-asks after a minute; this one after 0.2 s.
+its result ends the message. order-3's answer gets lost: the broker asks for it. A real broker asks
+after a minute; this one after 0.2 s.
 """
 
 import sys
@@ -28,7 +28,7 @@ from rmqctl import (
 
 
 class Orders:
-    """The sender's database: what it knows of its orders survives a lost answer."""
+    """The sender's database: the state of its orders survives a lost answer."""
 
     def __init__(self) -> None:
         self.paid: dict[str, bool] = {}
@@ -42,7 +42,7 @@ class Orders:
         return self._state(order)
 
     def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
-        """Say what became of it: the broker has heard nothing."""
+        """Return the state: the broker has not received it."""
         order = message.keys[0]
         print(f"the broker asks about {order}: {self._state(order)}")
         return self._state(order)
@@ -68,7 +68,7 @@ def listen(
 
 
 def main(folder: Path) -> None:
-    """Send three half messages, and consume what becomes of them."""
+    """Send three half messages, and consume the committed ones."""
     MessageStore.create(folder, SMALL_STORE)
     quick = BrokerConfig(transaction_timeout_ms=100, transaction_check_interval_ms=200)
     with EmbeddedBroker.open(folder, quick) as broker:

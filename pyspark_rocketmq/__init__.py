@@ -1,4 +1,4 @@
-"""Where Spark looks for the data source ``rocketmq`` (it searches packages named ``pyspark_*``)."""
+"""The data source ``rocketmq`` for Spark, which searches packages named ``pyspark_*``."""
 
 from analytics.datasource.source import RocketMQSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""Rows of the tables as Arrow batches, with the columns that are wanted and no others."""
+"""Rows of the tables as Arrow batches, with only the wanted columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("rmqctl.datasource")
 
 _US_PER_MS: Final = 1000
 _BATCH_BYTES: Final = 64 << 20
-"""Bytes of bodies, as they were sent, from which on a batch is given: they may be packed well."""
+"""Bytes of uncompressed bodies after which a batch is given: they may be well compressed."""
 
 _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
     "queue_offset": lambda message: message.queue_offset,
@@ -46,7 +46,7 @@ _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
 
 
 class _Read(NamedTuple):
-    """A message, and why its body cannot be unpacked (None: it can be, or was not asked for)."""
+    """A message, and why its body cannot be decompressed (None: it can, or was not requested)."""
 
     message: MessageExt
     body_error: str | None
@@ -58,11 +58,11 @@ _OF_BODY: Final[dict[str, Callable[[_Read], Any]]] = {
     "body_error": lambda read: read.body_error,
     "corrupt_body": lambda read: read.message.raw_body if read.body_error else None,
 }
-"""Columns for which a body is unpacked."""
+"""Columns for which a body is decompressed."""
 
 
 class DamagedError(Exception):
-    """A message cannot be read whole: Spark is to know."""
+    """A message cannot be read whole; the error goes to Spark."""
 
 
 def message_batches(
@@ -75,8 +75,8 @@ def message_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The ``messages`` of some ranges, with ``times`` only those stored in [begin, end) (ms).
 
-    Raises DamagedError for one that cannot be read, with ``fail_fast`` also for a body that
-    cannot be unpacked. Of those that were stored at other times no more than the time is looked at.
+    Raises DamagedError for one that cannot be read, with ``fail_fast`` also for a body that cannot
+    be decompressed. Of messages stored at other times only the time is read.
     """
     for part in ranges:
         bodies = _Bodies(part, fail_fast=fail_fast) if _OF_BODY.keys() & set(schema.names) else None
@@ -99,7 +99,7 @@ def message_batches(
 
 
 class _Bodies:
-    """Unpacks the bodies of a range; tells of those that it cannot unpack."""
+    """Decompresses the bodies of a range; reports those that it cannot decompress."""
 
     def __init__(self, part: Range, *, fail_fast: bool) -> None:
         self._path = part.path
@@ -108,7 +108,8 @@ class _Bodies:
         self._first = ""
 
     def error_of(self, message: MessageExt) -> str | None:
-        """Say why a body cannot be unpacked; None if it can be. DamagedError with fail_fast."""
+        """Give the reason why a body cannot be decompressed; None if it can. DamagedError with
+        fail_fast."""
         try:
             message.body  # noqa: B018 - it is kept, for the columns
         except BodyError as error:
@@ -227,5 +228,5 @@ def _of_units(
 
 
 def _text(text: str | None) -> str | None:
-    """What Arrow takes: bytes of a store that are no UTF-8 become question marks."""
+    """Text that Arrow takes: bytes of a store that are no UTF-8 become question marks."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

@@ -42,13 +42,13 @@ class Options(NamedTuple):
     topics, groups       names with commas between; default all but RocketMQ's own
     pushdown             true: filters on place and time are used before reading (Spark's setting
                          spark.sql.python.filterPushdown.enabled must be on, too)
-    tasks                how many partitions are aimed at; default 8
+    tasks                intended number of partitions; default 8
     batchRows            rows in an Arrow batch; default 10,000
     startingOffset       a stream's begin: earliest (default), latest, or a commit log offset
     maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
     failOnDataLoss       true (default): a stream whose begin has been deleted fails
-    mode                 as of Spark's JSON: PERMISSIVE (default): a body that cannot be unpacked is
-                         null, see TABLES; FAILFAST: the query fails
+    mode                 as of Spark's JSON: PERMISSIVE (default): the body is null if it cannot
+                         be decompressed, see TABLES; FAILFAST: the query fails
     """
 
     stores: tuple[StoreRef, ...]
@@ -65,7 +65,7 @@ class Options(NamedTuple):
 
 
 def read_options(options: Mapping[str, str]) -> Options:
-    """Read the options. Raises OptionError, and what find_stores raises."""
+    """Read the options. Raises OptionError, and the errors of find_stores."""
     known = {name.lower(): name for name in _KNOWN}
     given: dict[str, str] = {}
     for name, value in options.items():

@@ -25,8 +25,8 @@ Row = dict[str, object]
 _US_PER_MS: Final = 1000
 
 
-class Standing(NamedTuple):
-    """How a group stands in a queue."""
+class GroupPosition(NamedTuple):
+    """The position of a group in a queue."""
 
     group: str
     topic: str
@@ -34,9 +34,9 @@ class Standing(NamedTuple):
     what: QueuePosition
 
 
-def group_lags(view: StoreView, options: Options, chosen: Selection) -> Iterator[Standing]:
-    """All groups that are wanted, by topic, group and queue. Progress is read before the ends of
-    queues, so no lag is negative because of the time that passes."""
+def group_lags(view: StoreView, options: Options, chosen: Selection) -> Iterator[GroupPosition]:
+    """All selected groups, by topic, group and queue. Progress is read before the ends of queues,
+    so that no lag is negative because of the time in between."""
     for key, offsets in sorted(view.consumer_offsets().items()):
         split = split_topic_at_group(key)
         if split is None:
@@ -51,7 +51,7 @@ def group_lags(view: StoreView, options: Options, chosen: Selection) -> Iterator
         for queue_id, committed in sorted(offsets.items()):
             if chosen.wants("queue_id", queue_id):
                 low, high = view.queue_bounds(topic, queue_id)
-                yield Standing(group, topic, queue_id, QueuePosition(low, committed, high))
+                yield GroupPosition(group, topic, queue_id, QueuePosition(low, committed, high))
 
 
 def offset_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
@@ -75,7 +75,7 @@ def lag_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row
             }
 
 
-def _bytes(view: StoreView, group_lag: Standing) -> int | None:
+def _bytes(view: StoreView, group_lag: GroupPosition) -> int | None:
     _, topic, queue_id, what = group_lag
     first = what.first_unread
     if first is None:
@@ -137,7 +137,7 @@ def _cells(ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str) -> It
         yield row
 
 
-def _place(ref: StoreRef, group_lag: Standing) -> Row:
+def _place(ref: StoreRef, group_lag: GroupPosition) -> Row:
     group, topic, queue_id, what = group_lag
     return {
         "broker": ref.broker,

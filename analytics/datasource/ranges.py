@@ -1,4 +1,4 @@
-"""Cutting stores into ranges of queues: what one task reads."""
+"""Cutting stores into ranges of queues: the work of one task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
 
 _LEAST: Final = 20_000
-"""Messages that are worth a task of their own."""
+"""Messages that justify a task of their own."""
 _SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_")
 
 
 class Range(NamedTuple):
-    """The messages [first, behind) of a queue."""
+    """The messages [first, end) of a queue."""
 
     broker: str
     path: str
@@ -37,9 +37,9 @@ class Range(NamedTuple):
 def queue_ranges(
     stores: Sequence[StoreRef], topics: frozenset[str] | None, chosen: Selection
 ) -> Iterator[Range]:
-    """What is selected of each queue, whole; queues without anything are left out.
+    """The selected range of each queue, whole; queues without messages are left out.
 
-    Topics of RocketMQ's own are read only if ``topics`` names them, whatever filters ask for.
+    RocketMQ's own topics are read only if ``topics`` names them, whatever the filters select.
     """
     for ref in stores:
         if not chosen.wants("broker", ref.broker):
@@ -80,8 +80,8 @@ def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
 
 
 def _bounds(view: StoreView, topic: str, queue_id: int, chosen: Selection) -> tuple[int, int]:
-    """Places bound what is read; times do not: a broker whose clock went back stored messages out
-    of the order of time, and no look at some of them tells that."""
+    """Positions limit the range; times do not: a broker whose clock went back stored messages out
+    of the order of time, and a sample of records does not show that."""
     low, high = view.queue_bounds(topic, queue_id)
     first, limit = max(low, chosen.queue_offset[0]), min(high, chosen.queue_offset[1])
     whole = Selection()

@@ -1,4 +1,4 @@
-"""What is to be read at all: the filters that Spark hands down, as bounds on places and times."""
+"""The selection to read: Spark's filters, as bounds on positions and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEVER_NULL: Final = (*_NAMES, "queue_offset")
 
 
 class Selection(NamedTuple):
-    """Names that are wanted (None: all), and half-open ranges of numbers; times in ms."""
+    """Selected names (None: all), and half-open ranges of numbers; times in ms."""
 
     broker: frozenset[Any] | None = None
     topic: frozenset[Any] | None = None
@@ -28,12 +28,12 @@ class Selection(NamedTuple):
     store_timestamp: tuple[int, int] = (0, _FAR)
 
     def wants(self, name: str, value: object) -> bool:
-        """Whether a broker, topic, group or queue id is wanted."""
+        """Whether a broker, topic, group or queue id is selected."""
         wanted: frozenset[Any] | None = self._asdict()[name]
         return wanted is None or value in wanted
 
     def narrowed(self, name: str, values: Iterable[Any]) -> Selection:
-        """Only these of what was wanted so far."""
+        """Only these of the names selected so far."""
         before: frozenset[Any] | None = self._asdict()[name]
         new = frozenset(values)
         return self._with(name, new if before is None else new & before)
@@ -51,10 +51,10 @@ EVERYTHING: Final = Selection()
 
 
 def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
-    """What the filters select, and those that are left for Spark to apply.
+    """The selection of the filters, and those that are left for Spark to apply.
 
-    Filters on names and queue offsets are done with then. Spark keeps those on times, whose
-    microseconds are finer than a store's ms, those on places in the log, which are null where a
+    Filters on names and queue offsets are applied here completely. Spark keeps those on times,
+    whose microseconds are finer than a store's ms, those on log offsets, which are null where a
     unit is missing, and all others.
     """
     chosen = Selection()
@@ -85,7 +85,7 @@ def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
 
 
 def _bounds(kind: str, value: int, *, exact: bool = True) -> tuple[int, int] | None:
-    """The numbers that pass; not ``exact``: those whose fraction would pass, too."""
+    """The numbers that pass; not ``exact``: also those whose fraction would pass."""
     match kind:
         case "EqualTo":
             return value, value + 1

@@ -3,7 +3,7 @@
     spark.read.format("rocketmq").option("table", "lag").load("/data/*/store")
 
 Spark finds the source by itself when rmqctl is installed (the package ``pyspark_rocketmq``);
-elsewhere ``spark.dataSource.register(RocketMQSource)`` tells of it.
+elsewhere ``spark.dataSource.register(RocketMQSource)`` registers it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class TableReader(DataSourceReader):
         self._chosen = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Cut the work; the bounds of queues are those of now, whatever is appended meanwhile."""
+        """Cut the work; queues are read up to their current ends, whatever is appended
+        meanwhile."""
         from .ranges import queue_ranges, tasks_of
 
         options = self._options
@@ -93,7 +94,7 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""
-        if partition.value is None:  # Spark's way to say that there is no partition
+        if partition.value is None:  # Spark's value for no partition
             return iter(())
         schema = arrow_schema(self._schema)
         if self._options.table in STREAMED:
@@ -102,19 +103,19 @@ class TableReader(DataSourceReader):
 
 
 class PushdownReader(TableReader):
-    """Reads only what filters on places and times leave.
+    """Reads only what filters on positions and times leave.
 
-    A class of its own: Spark refuses readers that take filters where that is switched off.
+    A class of its own: Spark refuses readers with filter pushdown where that is switched off.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Take the filters that bound what is read; give back the others."""
+        """Take the filters that limit the range; give back the others."""
         self._chosen, left = select(filters)
         return iter(left)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow form that Spark wants: times in microseconds, UTC."""
+    """The Arrow form for Spark: times in microseconds, UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
@@ -123,8 +124,8 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 def range_batches(
     options: Options, ranges: Any, schema: pa.Schema, chosen: Selection = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of ranges of queues, for a table that has them; of messages only those of the times
-    that were ``chosen``. A row of ``consumequeue`` costs no more than its time."""
+    """Rows of ranges of queues, for a table that has them; of messages only those of the ``chosen``
+    times. A row of ``consumequeue`` costs no more than its time."""
     from .batches import message_batches, unit_batches
 
     if options.table != "messages":

@@ -1,8 +1,8 @@
 """Following stores: each message once, in batches whose ends Spark remembers.
 
-A stream's place is a commit log offset for each store, so it survives restarts, and whatever was
-appended in between is read then. Ends are asked of the queues: a message counts as there when its
-unit is.
+A stream's position is a commit log offset for each store, so it survives restarts, and records that
+were appended in between are read then. Ends come from the queues: a message counts as present when
+its unit is.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class DataLossError(Exception):
-    """What a stream was to read next has been deleted."""
+    """The next data of a stream has been deleted."""
 
 
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads stores from place to place."""
+    """Reads stores from position to position."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -40,7 +40,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        """Where the stream begins: each store's own begin, its end, or the place given."""
+        """Where the stream begins: each store's own begin, its end, or the given offset."""
         starting = self._options.starting_offset
         if starting == "latest":
             return self._ends()
@@ -54,15 +54,15 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Where the next batch ends."""
+        """The end of the next batch."""
         ends = self._last if self._last is not None else self._ends()
         if isinstance(limit, ReadMaxBytes):
             begins = {**self._begins(), **start}
             ends = {name: min(end, begins[name] + limit.max_bytes) for name, end in ends.items()}
-        return {**start, **ends}  # of stores that are not named now, too: they may be again
+        return {**start, **ends}  # also of stores that are not named now: they may return
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Keep to what is there now."""
+        """Limit the stream to the data of now."""
         self._last = self._ends()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -74,7 +74,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         ranges: list[Range] = []
         for ref in options.stores:
-            # A store that is new to the stream has lost nothing that the stream has seen.
+            # A store that is new to the stream has lost no data of the stream.
             first, limit = start.get(ref.broker, 0), end.get(ref.broker, 0)
             if first >= limit:
                 continue
@@ -98,7 +98,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if first < begin and self._options.fail_on_data_loss:
             raise DataLossError(
                 f"{broker}: {begin - first} bytes of the log from {first} on were deleted before "
-                "this stream read them; failOnDataLoss=false goes on behind them"
+                "this stream read them; failOnDataLoss=false goes on after them"
             )
 
     def _names(self) -> list[str]:
@@ -120,8 +120,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _end(view: StoreView) -> int:
-    """Behind the last record that a queue knows: units are written in the order of the log, so
-    those of all records before it are there."""
+    """The log offset after the last record with a unit: units are written in the order of the log,
+    so those of all records before it exist."""
     end = view.log_min_offset()
     for topic, queue_id in view.queues():
         unit = view.unit(topic, queue_id, view.max_offset_in_queue(topic, queue_id) - 1)

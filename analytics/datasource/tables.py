@@ -64,18 +64,18 @@ TABLES: Final[dict[str, dict[str, str]]] = {
 }
 """Columns and their Spark types, by table.
 
-Words and units are those of the command line, but times are Spark's timestamps (UTC). Unknown is
+Names and units are those of the command line, but times are Spark's timestamps (UTC). Unknown is
 null.
 
-messages        what is stored, read and checked record by record; ``body`` as its sender gave it.
-                Null where it cannot be unpacked: then ``body_error`` names the message and says
-                why, and ``corrupt_body`` is what is stored
+messages        stored messages, read and checked record by record; ``body`` as the sender gave it.
+                Null where it cannot be decompressed: ``body_error`` has the message and the
+                reason, ``corrupt_body`` the stored bytes
 consumequeue    the queues' own units: quick to count, 20 bytes a message; ``store_timestamp``
-                costs a look into the log
-offsets         how far groups are
-lag             and how far behind
-lag_partials    what somebody has not read, counted from one of the offsets where groups are
-                (``from_offset``) to the next one, by minute and, in rows of their own, by tag
+                costs a read of the log
+offsets         progress of groups
+lag             progress and lag of groups
+lag_partials    unread messages, counted from one of the committed offsets
+                (``from_offset``) to the next, by minute and, in rows of their own, by tag
 """
 
 STREAMED: Final = ("messages", "consumequeue")

@@ -1,4 +1,4 @@
-"""Who does the work: this process, or Spark."""
+"""Engines that do the work: this process, or Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Engine(Protocol):
 
     @property
     def cores(self) -> int:
-        """How many items are worked on at the same time."""
+        """How many items are processed at the same time."""
         ...
 
     @property
@@ -33,6 +33,6 @@ class Engine(Protocol):
         items: Sequence[T],
         progress: Callable[[int], None] | None = None,
     ) -> list[R]:
-        """Apply the function to each item; the order stays. ``progress`` is told how many are
-        done."""
+        """Apply the function to each item; the order stays. ``progress`` is called with the number
+        of finished items."""
         ...

@@ -10,12 +10,12 @@ R = TypeVar("R")
 
 
 class LocalEngine:
-    """Does one thing after the other."""
+    """Processes one item after the other."""
 
     name: Final = "local"
     cores: Final = 1
     is_here: Final = True
-    """Whether work is done where the caller is, so that asking for little costs little."""
+    """Whether work is done in this process, so that a small request costs little."""
 
     def map(
         self,
@@ -23,7 +23,8 @@ class LocalEngine:
         items: Sequence[T],
         progress: Callable[[int], None] | None = None,
     ) -> list[R]:
-        """Apply a function to each item, in order. ``progress`` is told how many are done."""
+        """Apply a function to each item, in order. ``progress`` is called with the number
+        finished."""
         found = []
         for number, item in enumerate(items, 1):
             found.append(function(item))

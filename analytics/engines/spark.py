@@ -1,4 +1,4 @@
-"""Work on Spark's workers: it hands out items and brings back what a function makes of them."""
+"""Work on Spark's workers: it sends out items and returns the results of a function."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PATIENCE_S: Final = 8.0
 
 
 class SparkEngine:
-    """Does things in a running Spark, each item as a task of its own."""
+    """Runs a function in a running Spark, each item as a task of its own."""
 
     name: Final = "spark"
 
     def __init__(self, context: SparkContext, tell: Callable[[str], None] | None = None) -> None:
-        """``tell`` is told, in a sentence, if a cluster lets us wait."""
+        """``tell`` is called with a sentence if a cluster gives no executor for a while."""
         self._context = context
         self._tell = None if self.is_here else tell
 
@@ -51,7 +51,8 @@ class SparkEngine:
     ) -> list[R]:
         """Apply a function to each item; the order stays. Function and items are pickled.
 
-        ``progress`` is told how many are done, some times a second. Raises SparkFailedError. An
+        ``progress`` is called with the number of finished items, some times a second. Raises
+        SparkFailedError. An
         interruption (Ctrl-C) cancels the job.
         """
         if not items:
@@ -65,7 +66,7 @@ class SparkEngine:
                 if progress is not None:
                     progress(job.finished())
         except BaseException:
-            with suppress(Exception):  # the connection may be half used by what was interrupted
+            with suppress(Exception):  # the connection may be in the middle of a call
                 job.cancel()
             raise
         if job.failure is not None:
@@ -87,7 +88,7 @@ class SparkEngine:
 
 
 class _Job(Generic[T, R]):
-    """A job that runs in a thread of its own, so that somebody can look on."""
+    """A job that runs in a thread of its own, so that progress can be shown."""
 
     def __init__(
         self, context: SparkContext, function: Callable[[T], R], items: Sequence[T]
@@ -105,7 +106,7 @@ class _Job(Generic[T, R]):
         try:
             self._context.setJobGroup(self._group, "rmqctl", interruptOnCancel=True)
             self.found = self._context.parallelize(items, len(items)).map(function).collect()
-        except Exception as error:  # noqa: BLE001 - told by the thread that asked
+        except Exception as error:  # noqa: BLE001 - raised in the calling thread
             self.failure = error
         finally:
             self.done.set()
@@ -114,7 +115,7 @@ class _Job(Generic[T, R]):
         self._context.cancelJobGroup(self._group)
 
     def finished(self) -> int:
-        """Tasks that are done."""
+        """Number of finished tasks."""
         return sum(stage.numCompletedTasks for stage in self._stages())
 
     def has_begun(self) -> bool:
@@ -132,7 +133,7 @@ class _Job(Generic[T, R]):
 
 
 def _reason(error: BaseException) -> str:
-    """The line of Spark's pages of text that says most: what a worker raised, else the cause."""
+    """The most informative line of Spark's long error text: a worker's error, else the cause."""
     text = str(error)
     raised = re.findall(r"^\s*(?:[\w.]+\.)?(\w+Error: .+)$", text, re.MULTILINE)
     causes = re.findall(r"^\s*Caused by: (.+)$", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A piece of counting that any process can do that sees the store's files."""
+"""A piece of counting for any process that can read the store's files."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from analytics.kernels.partials import MINUTE_MS, Partials, QueueTask, add_up, c
 from storage.readonly import StoreView
 
 MOST_MINUTES: Final = 2_000_000
-"""Minutes that are kept in mind, some four years: a damaged store time may lie in any year."""
+"""Minutes kept at most, some four years: a damaged store time may lie in any year."""
 
 
 class CountTask(NamedTuple):
     """Parts of queues of one store. Pickles into some hundred bytes.
 
-    ``minutes`` are the first and the last minute (since 1970) in which something unread was
-    stored; see count_unread for the rest. Works with the same ``job`` see the store through one
-    view, where they are done by the same process.
+    ``minutes`` are the first and the last minute (since 1970) in which something unread was stored;
+    see count_unread for the rest. Tasks with the same ``job`` use one view of the store, where the
+    same process does them.
     """
 
     job: str
@@ -32,7 +32,7 @@ class CountTask(NamedTuple):
 
 
 def do(work: CountTask) -> Partials:
-    """Count one piece. Raises what ``StoreView.open`` raises."""
+    """Count one piece. Raises the errors of ``StoreView.open``."""
     view, edges = _of(work)
     found = [
         count_unread(
@@ -49,7 +49,7 @@ def do(work: CountTask) -> Partials:
 
 
 def together(parts: Sequence[Partials]) -> Partials:
-    """Add up what several pieces found."""
+    """Add up the results of several pieces."""
     return Partials(
         add_up([part.minutes for part in parts]),
         add_up([part.tags for part in parts]),
@@ -60,12 +60,12 @@ def together(parts: Sequence[Partials]) -> Partials:
 
 
 def forget() -> None:
-    """Let go of what this process has open for a job."""
+    """Release what this process has open for a job."""
     _KEPT.forget()
 
 
 class _Kept:
-    """What this process has open for the job that it works for: views, and where minutes begin."""
+    """What this process has open for its job: views, and the edges of minutes."""
 
     def __init__(self) -> None:
         self.job = ""
@@ -95,7 +95,7 @@ def _of(work: CountTask) -> tuple[StoreView, MinuteEdges]:
     if edges is None:
         first, last = work.minutes
         if not 0 <= last - first < MOST_MINUTES:
-            last = first - 2  # no edges at all: then each record is looked at
+            last = first - 2  # no edges at all: then each record is read
         times = np.arange(first, last + 2, dtype=np.int64) * MINUTE_MS
         edges = _KEPT.edges[key] = MinuteEdges(times)
     return view, edges

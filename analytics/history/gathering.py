@@ -1,4 +1,4 @@
-"""Shares that were kept where the stores are, brought together: a report without the stores."""
+"""Partial reports that were kept beside their stores, combined: a report without the stores."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 _PER_CORE: Final = 3
 _OLD_MS: Final = 600_000
-"""Shares of brokers that are older than the report by more than this are told of."""
+"""Age difference (to the report) above which a broker's partial report is mentioned."""
 
 
 def find_kept(folders: Sequence[str], until: int | None) -> list[Kept]:
-    """The newest shares of all brokers, not after ``until`` (ms), by name. Raises KeptError."""
+    """The newest partial reports of all brokers, not after ``until`` (ms), by name. Raises
+    KeptError."""
     found: dict[str, list[Kept]] = {}
     for folder in folders:
         here: dict[str, list[Kept]] = defaultdict(list)
@@ -51,10 +52,11 @@ def find_kept(folders: Sequence[str], until: int | None) -> list[Kept]:
 def gathered_report(
     engine: Engine, found: Sequence[Kept], choice: Choice, as_of: int | None = None
 ) -> MadeReport:
-    """Report on what was kept, as of a time (ms) that ages count from: None is the newest share's.
+    """Report on kept data, as of a time (ms) for ages: None is the newest partial report's.
 
-    Rates, health and dates of deletion are those of each share's own moment. Shares of one moment
-    give the report that their stores would have given then, number for number.
+    Rates, health and dates of deletion are those of each partial report's own moment. Partial
+    reports of one moment give the report that their stores would have given then, number for
+    number.
     """
     moment = as_of if as_of is not None else max((kept.as_of for kept in found), default=0)
     each = -(-len(found) // (engine.cores * _PER_CORE)) or 1
@@ -80,12 +82,12 @@ def _try_all(found: Sequence[Kept]) -> list[PartialReport | UnreadableStore]:
 
 
 _UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError)
-"""What comes of files that are no kept reports, or have columns of other types; ArrowInvalid is a
+"""Errors for files that are no kept reports, or have columns of other types; ArrowInvalid is a
 ValueError."""
 
 
 def _try(kept: Kept) -> PartialReport | UnreadableStore:
-    """Read a share, or say in a sentence why that cannot be done."""
+    """Read a partial report, or give the reason why that fails."""
     try:
         return read_share(kept)
     except _UNREADABLE as error:
@@ -94,8 +96,8 @@ def _try(kept: Kept) -> PartialReport | UnreadableStore:
 
 
 def read_share(kept: Kept) -> PartialReport:
-    """Read what was kept of a store. Raises NoArrowError, OSError, and ValueError or KeyError if
-    that is something else."""
+    """Read the kept data of a store. Raises NoArrowError, OSError, and ValueError or KeyError for
+    other content."""
     (store,) = _rows(kept, "stores")
     queues: dict[Place, list[QueueLag]] = defaultdict(list)
     for row in _rows(kept, "queues"):
@@ -134,7 +136,7 @@ def _queue(row: Row) -> QueueLag:
 
 
 def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
-    """Amounts by place; there may be millions of rows, those of a place one after the other."""
+    """Amounts by group and topic; there may be millions of rows, those of one place in sequence."""
     table = _table(kept, "minutes")
     if table is None:
         return
@@ -164,7 +166,7 @@ def _rows(kept: Kept, name: str) -> list[Row]:
 
 
 def _table(kept: Kept, name: str) -> Any:
-    """A table of a share; None without rows."""
+    """A table of a partial report; None without rows."""
     path = kept.path(name)
     if not path.exists() and name != "stores":
         return None

@@ -1,4 +1,4 @@
-"""Writing reports as Parquet, so that history gathers."""
+"""Writing reports as Parquet, for a later gathering."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def keep(
 ) -> int:
     """Write the rows of these groups and topics, of minutes and hours from ``begin`` (ms) on.
 
-    Gives how many files were written; each is there when it is whole. Tables without rows have
+    Gives how many files were written; each appears when it is complete. Tables without rows have
     none. Raises NoArrowError and OSError.
     """
     wanted = set(places)
@@ -93,13 +93,13 @@ def _is_wanted(row: Row, name: str, places: set[Place], begin: int | None) -> bo
 def _write(path: Path, name: str, rows: Sequence[Row]) -> None:
     pyarrow: Any = arrow()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:  # until then it has a dot, and no reader looks at such
+    with replacing(path) as file:  # until then its name begins with a dot, and readers ignore it
         table = pyarrow.Table.from_pylist(rows, schema(pyarrow, name))
         pyarrow.parquet.write_table(table, file)
 
 
 def _forget(kept: Kept) -> None:
-    """Remove what a run before of the same moment has kept of more stores than there are now."""
+    """Remove the files of an earlier run of the same moment for stores that are gone."""
     while kept.path("stores").exists():
         for name in TABLES:
             kept.path(name).unlink(missing_ok=True)

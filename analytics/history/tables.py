@@ -1,10 +1,10 @@
-"""The tables of kept reports, and where their files lie.
+"""The tables of kept reports, and the paths of their files.
 
     FOLDER/minutes/broker=broker-a/date=2026-11-21/part-1795287600000.parquet
 
-Broker and date (UTC) stand in the path only, as Hive, Spark and pyarrow want it. The file is named
-after the report's ``as_of``: a report of the same moment takes the place of the one before. Further
-stores of one broker have a number behind that.
+Broker and date (UTC) are only in the path, as Hive, Spark and pyarrow expect. The file is named
+after the report's ``as_of``: a report of the same moment replaces the one before. Further stores of
+one broker have a number after that.
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The columns of each table, next to ``as_of``, ``broker`` and ``date``; names and units are those
 of the JSON. A row of ``groups`` is a group in a topic on one broker; rates of ``queues`` are not
-rounded; ``marks`` are what copies of one log have in common."""
+rounded; copies of one log have ``marks`` in common."""
 
 _TEXTS: Final = frozenset({"group", "topic", "tag", "status", "path", "warning"})
 _RATES: Final = frozenset({"rate_in", "rate_out", "skew"})
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
-"""What Hive escapes in the names of folders."""
+"""Characters that Hive escapes in the names of folders."""
 _FILE: Final = re.compile(r"part-(\d+)(?:-(\d+))?\.parquet")
 
 
 class Kept(NamedTuple):
-    """A store's share of a report as of a moment (ms), in files."""
+    """A store's partial report as of a moment (ms), in files."""
 
     folder: str
     broker: str
     as_of: int
     number: int = 0
-    """Which of several stores of the broker."""
+    """The number among several stores of the broker."""
 
     def path(self, table: str) -> Path:
-        """Where the rows of a table are, if there are some."""
+        """Path of the rows of a table, if there are any."""
         more = f"-{self.number}" if self.number else ""
         name = f"part-{self.as_of}{more}.parquet"
         place = Path(self.folder, table, f"broker={_escaped(self.broker)}")
@@ -82,7 +82,7 @@ class Kept(NamedTuple):
 
 
 def newest(folder: str, until: int | None) -> Iterator[Kept]:
-    """What was kept last of each broker, not after ``until`` (ms). KeptError if that is nothing."""
+    """The newest kept data of each broker, not after ``until`` (ms). KeptError if there is none."""
     brokers = sorted(Path(folder, "stores").glob("broker=*"))
     for broker in brokers:
         name = unquote(broker.name.removeprefix("broker="))

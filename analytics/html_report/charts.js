@@ -33,7 +33,7 @@ function niceTop(value) {
   return 4 * [1, 2, 5, 10].map((n) => n * power).find((n) => n >= least);
 }
 
-// By time. The arrow keys walk over the bars, Enter looks closer, Escape looks from further away.
+// By time. The arrow keys move over the bars, Enter zooms in, Escape zooms out.
 function timeChart(rows, key, least) {
   const known = rows.filter((row) => row[key] !== null);
   const series = [...sums(known).keys()];
@@ -181,7 +181,7 @@ function timeChart(rows, key, least) {
   return { node, choose };
 }
 
-// By age: classes of ages, the youngest first, those between that have nothing too.
+// By age: classes of ages, the youngest first, empty ones between them too.
 function ageChart(rows, classes) {
   const picture = drawn("svg", { id: "age-chart", role: "img" });
 

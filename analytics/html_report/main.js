@@ -1,4 +1,4 @@
-// The page: what stands on it, from top to bottom.
+// The page from top to bottom.
 
 const NONE = "none";
 
@@ -6,7 +6,7 @@ function tiles() {
   const { totals } = report;
   const change = report.groups.map((row) => row.lag_change).filter((value) => value !== null && value !== undefined);
   const shown = [
-    ["messages behind", totals.lag, "count"], ["bytes behind", totals.lag_bytes, "size"],
+    ["unread messages", totals.lag, "count"], ["unread bytes", totals.lag_bytes, "size"],
     ["oldest unread", totals.oldest_unread_age_ms, "duration"], ["status", totals.status, "status"],
     ["groups", totals.groups, "count"], ["topics", totals.topics, "count"], ["queues", totals.queues, "count"],
     ["stores", totals.stores, "count"], ["waiting for a retry", totals.retry, "count"],
@@ -29,9 +29,9 @@ const WHERE = [
   { key: "group", title: "group", kind: "words" },
   { key: "topic", title: "topic", kind: "words" },
 ];
-const STATUS = { key: "status", title: "status", kind: "status", help: "one word for how it does" };
+const STATUS = { key: "status", title: "status", kind: "status", help: "its health in one word" };
 const LAG = { key: "lag", title: "lag", kind: "count", help: "messages that it has not read" };
-const BEHIND = [
+const UNREAD = [
   { key: "lag_bytes", title: "bytes", kind: "size", help: "their bytes in the log" },
   { key: "oldest_unread_age_ms", title: "oldest", kind: "duration", help: "age of the oldest unread message" },
 ];
@@ -55,7 +55,7 @@ function groupColumns() {
     { key: "lag_before", title: "lag before", kind: "count", help: "in the report that this is compared with" },
     { key: "lag_change", title: "change", kind: "change", help: "how much lag has grown since" },
   ];
-  return [...WHERE, STATUS, LAG, ...compared, ...BEHIND, ...RATES,
+  return [...WHERE, STATUS, LAG, ...compared, ...UNREAD, ...RATES,
     { key: "queues", title: "queues", kind: "count" },
     { key: "retry", title: "retry", kind: "count", help: "the group's messages that wait for a retry, of all topics" },
     { key: "dlq", title: "dlq", kind: "count", help: "the group's dead letters, of all topics" },
@@ -117,11 +117,11 @@ function queueTable() {
     { key: "queue_id", title: "queue", kind: "count" }, { key: "min_offset", title: "min", kind: "count" },
     { key: "committed_offset", title: "committed", kind: "count", help: "the next message that the group will read" },
     { key: "max_offset", title: "max", kind: "count" },
-    STATUS, LAG, ...BEHIND, ...RATES, ...DANGER];
+    STATUS, LAG, ...UNREAD, ...RATES, ...DANGER];
   return folded("queue-rows", "All figures of all queues", () => table("queues", "Queues", columns, report.queues, "lag"));
 }
 
-// What was left out because somebody asked for it.
+// Notes on data that was left out on request.
 function limits() {
   const { since, top } = report.page;
   return [

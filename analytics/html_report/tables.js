@@ -23,7 +23,7 @@ function matches(row, columns, words) {
   return words.every((word) => text.includes(word));
 }
 
-// Rows of which a browser makes a table at once; sorting and filtering look at all of them.
+// Rows of a table that a browser makes at once; sorting and filtering use all of them.
 const AT_ONCE = 1000;
 
 // columns: key, title, kind, help (what it means), none (what stands for null).
@@ -82,7 +82,7 @@ function table(id, caption, columns, rows, sort) {
         element("thead", {}, element("tr", {}, ...heads)), body)), rest);
 }
 
-// What is made when somebody opens it: pages of large reports stay quick.
+// Parts that are made when the reader opens them: pages of large reports stay quick.
 function folded(id, title, make) {
   let made = false;
   const place = element("details", {
@@ -99,7 +99,8 @@ function folded(id, title, make) {
 
 const MANY_CELLS = 5000;
 
-// How a group's lag lies in its queues; a shade is a share of the largest lag of that row.
+// The distribution of a group's lag over its queues; a shade is a part of the largest lag of that
+// row.
 function heatMap(queues) {
   const lines = new Map();
   for (const row of queues) {

@@ -21,12 +21,12 @@ function filled(node, attributes, children) {
   return node;
 }
 
-// A name of somebody: whatever direction its letters have, what stands around it keeps its own.
+// A name given by a user: whatever direction its letters have, the text around it keeps its own.
 function called(text) {
   return element("bdi", {}, text);
 }
 
-// Names within a sentence, and where only text can stand: what turns text round is shown instead.
+// Names within a sentence, and where only text is possible: direction marks are shown instead.
 function visible(text) {
   return text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
@@ -63,7 +63,7 @@ function duration(ms) {
   return parts.slice(0, 2).join(" ");
 }
 
-const clocks = new Map(); // making one takes longer than all that it is asked then
+const clocks = new Map(); // making one takes longer than all its uses
 
 function time(ms, seconds = true) {
   const timeStyle = seconds ? "medium" : "short";
@@ -72,11 +72,11 @@ function time(ms, seconds = true) {
   try {
     return clocks.get(name).format(Number(ms));
   } catch {
-    return `${ms} ms`; // beyond what a calendar has
+    return `${ms} ms`; // out of a calendar's range
   }
 }
 
-// How a value of a kind is shown, and what the whole of it is where that is shortened.
+// How a value of a kind is shown, and its full form where that is shortened.
 const SHOWN = {
   count: (value) => [count(value), null],
   change: (value) => [(Number(value) > 0 ? "+" : "") + count(value), null],

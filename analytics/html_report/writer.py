@@ -33,13 +33,14 @@ def page(
 ) -> str:
     """Make the page of a report, given as the JSON of ``lag report``.
 
-    ``zone`` is a time zone that the reader's browser may know; he sees his own without it.
+    ``zone`` is a time zone that the reader's browser may know; otherwise the browser's own is used.
     ``compared_as_of`` (epoch ms) is the moment of the report that this was compared with. The page
-    says so if the document has minutes and hours from ``since`` (epoch ms) on only, or no groups
+    mentions it if the document has minutes and hours only from ``since`` (epoch ms) on, or no
+    groups
     but the ``top`` ones.
 
     Where there are more than :data:`ROWS_AT_MOST` minutes the page has hours only, and where there
-    are more hours than that, these are summed over all groups; the page says so.
+    are more hours than that, these are summed over all groups; the page has a note then.
     """
     minutes, hours = document["minutes"], document["hours"]
     left_out = {"minutes": 0, "hours": 0}
@@ -71,7 +72,7 @@ def page(
         "SCRIPT-HASH": _hash(script),
         "DATA": as_data(data),
     }
-    # In one go: what is put in is not looked through for marks.
+    # In one pass: inserted text is not searched for placeholders.
     return _MARK.sub(lambda found: parts[found[1]], _part("frame.html"))
 
 
@@ -95,7 +96,7 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls a script or style: no other one runs in the page."""
+    """The content security policy's name of a script or style: no other one runs in the page."""
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
@@ -125,4 +126,4 @@ def _summary(totals: Mapping[str, Any]) -> str:
         f"{totals[name]:,} {name if totals[name] != 1 else name[:-1]}"
         for name in ("groups", "topics", "stores")
     )
-    return f"{lag} messages behind in {groups} and {topics} of {stores}: {totals['status']}"
+    return f"{lag} unread messages in {groups} and {topics} of {stores}: {totals['status']}"

@@ -1,9 +1,9 @@
-"""Where minutes begin in the log.
+"""The beginnings of minutes in the log.
 
-Store times never go back along the log: the broker stamps records under the lock that it appends
-them under. So one look at a record tells on which side of each edge *all* records before it, or
-behind it, lie, whatever their queues. The first queue costs a binary search for each edge, all of
-them at once; the others look at the few records that lie between what is known already.
+Store times never go back along the log: the broker stamps records under the lock under which it
+appends them. So one record shows for each edge on which side of it *all* records before it, or
+after it, lie, whatever their queues. The first queue costs a binary search for each edge, all of
+them at once; the others read the few records between known ones.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _FAR: Final = np.iinfo(np.int64).max
 
 TimesOf: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]"
-"""Store times (ms) of records by their places and sizes, -1 where one cannot be read."""
+"""Store times (ms) of records by their log offsets and sizes, -1 where one cannot be read."""
 
 
 class DisorderError(Exception):
-    """A record cannot be read, or store times go back: only looking at every record helps."""
+    """A record cannot be read, or store times go back: then every record must be read."""
 
 
 class MinuteEdges:
-    """Times (ms, ascending) and what is known of where in one log they lie.
+    """Times (ms, ascending) and their known positions in one log.
 
-    It grows with each queue that it is asked about; no threads.
+    It grows with each queue; for one thread.
     """
 
     def __init__(self, times: NDArray[np.int64]) -> None:
@@ -37,12 +37,12 @@ class MinuteEdges:
         self._older = np.full(len(times), -1, np.int64)  # up to here stored before the edge
         self._newer = np.full(len(times), _FAR, np.int64)  # from here on not
         self.looks = 0
-        """Records that were looked at."""
+        """Number of records read."""
 
     def positions(
         self, places: NDArray[np.int64], sizes: NDArray[np.int64], times_of: TimesOf
     ) -> NDArray[np.int64]:
-        """For each edge: how many of the records at ``places`` (ascending) were stored before it.
+        """For each edge: how many records at log offsets ``places`` (ascending) are older.
 
         Raises DisorderError.
         """
@@ -56,7 +56,7 @@ class MinuteEdges:
         return low
 
     def _learn(self, places: NDArray[np.int64], stored: NDArray[np.int64]) -> None:
-        """Take in that records (ascending) were stored at these times."""
+        """Add the store times of records (ascending)."""
         self.looks += len(places)
         if (stored < 0).any() or (np.diff(stored) < 0).any():
             raise DisorderError

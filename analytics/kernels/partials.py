@@ -1,9 +1,9 @@
 """What is unread of one queue, by segment, minute and tag: rows that can be added up.
 
-All groups are counted in one pass. A queue's *cuts* are the distinct offsets from which somebody
+All groups are counted in one pass. A queue's *cuts* are the distinct offsets from which some group
 has not read; segment ``i`` lies between cut ``i`` and the next one, the last segment ends at the
-end of the queue. What a group at cut ``i`` has not read is the sum of the segments from ``i`` on,
-so the cost does not depend on how many groups there are.
+end of the queue. A group at cut ``i`` has not read the sum of the segments from ``i`` on, so the
+cost does not depend on the number of groups.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ MINUTE_MS: Final = 60_000
 UNKNOWN_MINUTE: Final = -1
 """The minute of messages whose store time cannot be read."""
 CHUNK: Final = 1 << 20
-"""Units that are looked at together: about 100 MB of memory at most."""
+"""Units that are processed together: about 100 MB of memory at most."""
 _SAMPLE: Final = 1024
 _MANY: Final = 64
 
 
 class QueueTask(NamedTuple):
-    """A part of a queue to be counted: the messages [first, behind), which have one ``queue``
-    number in the plan and the ``cuts`` of the whole queue (ascending, the first at or before
-    ``first``)."""
+    """A part of a queue to be counted: the messages [first, end), with one ``queue`` number in the
+    plan and the ``cuts`` of the whole queue (ascending, the first at or before ``first``)."""
 
     queue: int
     topic: str
@@ -74,7 +73,7 @@ NO_CELLS: Final = PartialCounts(
 
 
 class Partials(NamedTuple):
-    """What a task found. ``disorder`` says that every record had to be looked at."""
+    """Results of a task. ``disorder``: every record had to be read."""
 
     minutes: PartialCounts
     tags: PartialCounts
@@ -82,8 +81,8 @@ class Partials(NamedTuple):
     """Messages whose units are missing (all of key 0): they are in the counts of the other two, but
     have no bytes and no time."""
     texts: dict[int, str | None]
-    """Tags by their numbers: what the queue keeps, a hash, or one of our own; None where that is no
-    hash of the message's tag."""
+    """Tags by their numbers: the queue's hash, or a number made here; None where that is no hash of
+    the message's tag."""
     disorder: bool
 
 
@@ -98,9 +97,9 @@ def count_unread(
 ) -> Partials:
     """Count one task. ``edges`` are minutes' beginnings that lie around all times of the backlog.
 
-    ``each_time``: the time of every record is read, as is done anyway where the order of store
-    times turns out not to be what the log promises. ``each_tag``: so is its tag, which tells tags
-    of the same hash apart; 10 us a message.
+    ``each_time``: read the time of every record, as is done anyway where store times are out of
+    order. ``each_tag``: read every tag, too, which distinguishes tags of the same hash; 10 us a
+    message.
     """
     minutes: list[PartialCounts] = []
     tags: list[PartialCounts] = []
@@ -155,7 +154,7 @@ def add_up(parts: Sequence[PartialCounts]) -> PartialCounts:
 
 
 def _segments(cuts: tuple[int, ...], first: int, end: int) -> NDArray[np.int64]:
-    """Where in the units [first, behind) each segment begins, clipped; one for each cut."""
+    """Where in the units [first, end) each segment begins, clipped; one for each cut."""
     return np.clip(np.array(cuts, np.int64), first, end) - first
 
 
@@ -188,10 +187,10 @@ def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> PartialCo
 def _by_edges(
     queue: int, units: Units, segments: NDArray[np.int64], edges: MinuteEdges, times_of: TimesOf
 ) -> PartialCounts:
-    """By minute without looking at each record: minutes end where edges lie."""
+    """By minute without reading each record: minutes end where edges lie."""
     known = np.flatnonzero(units.sizes)
     if len(known) != len(units):
-        raise DisorderError  # no promise holds for units that are not there
+        raise DisorderError  # missing units have no order
     at = edges.positions(units.places, units.sizes, times_of)
     # Between two neighbours of these all units have one segment and one minute.
     bounds = np.unique(np.concatenate((segments, at, [len(units)])))
@@ -213,14 +212,14 @@ def _by_edges(
 def _by_records(
     queue: int, units: Units, segments: NDArray[np.int64], times_of: TimesOf
 ) -> PartialCounts:
-    """By minute with a look at each record."""
+    """By minute with a read of each record."""
     stored = times_of(units.places, units.sizes)
     minute = np.where(stored < 0, UNKNOWN_MINUTE, stored // MINUTE_MS)
     return _by_key(queue, units, segments, minute)
 
 
 def _examples(tags: NDArray[np.int64], wanted: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Where each of these tags can be found."""
+    """An offset at which each of these tags can be found."""
     if len(wanted) > _MANY:
         distinct, where = np.unique(tags, return_index=True)
         first = dict(zip(distinct.tolist(), where.tolist(), strict=True))

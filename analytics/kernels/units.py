@@ -1,4 +1,4 @@
-"""Units of a queue as columns: where each record lies, how long it is, the hash of its tag."""
+"""Units of a queue as columns: offset and length of each record, and the hash of its tag."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _UNIT: Final = np.dtype([("place", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 class Units(NamedTuple):
     """Units of consecutive queue offsets, from ``first`` on.
 
-    ``places`` are commit log offsets, ascending; ``sizes`` bytes of the records; ``tags`` what the
-    queue keeps of the tag. A unit whose file is missing, or which names no record, has size 0, the
-    place of the one before it (-1 without any) and tag 0.
+    ``places`` are commit log offsets, ascending; ``sizes`` bytes of the records; ``tags`` the
+    queue's hashes of tags. A unit whose file is missing, or which names no record, has size 0, the
+    offset of the one before it (-1 without any) and tag 0.
     """
 
     first: int
@@ -35,9 +35,9 @@ class Units(NamedTuple):
 
 
 def read_units(view: StoreView, topic: str, queue_id: int, first: int, end: int) -> Units:
-    """Read the units [first, behind), which lie within the queue's bounds; 24 bytes of memory each.
+    """Read the units [first, end), which lie within the queue's bounds; 24 bytes of memory each.
 
-    Whatever is missing is marked: the answer has ``end - first`` units.
+    Missing units are marked: the answer has ``end - first`` units.
     """
     count = end - first
     places = np.full(count, -1, np.int64)

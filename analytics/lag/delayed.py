@@ -1,4 +1,4 @@
-"""Messages that wait in the delay topic, and those of them that a group is to consume again."""
+"""Messages that wait in the delay topic, and a group's retries among them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class DelayedMessages(NamedTuple):
     level: int
     due_timestamp: int
     topic: str
-    """Where it goes when it is due."""
+    """Its target topic."""
     queue_id: int
 
 
 class Level(NamedTuple):
-    """How far one delay level is."""
+    """Position of one delay level."""
 
     level: int
     delay_ms: int | None
@@ -64,16 +64,16 @@ def levels(view: StoreView) -> list[Level]:
 
 
 def waiting_by_topic(view: StoreView) -> Counter[str]:
-    """How many messages wait for each topic. A look at each of them: 10 us a message."""
+    """How many messages wait for each topic. Reads each of them: 10 us a message."""
     return Counter(one.topic for level in levels(view) for one in waiting(view, level))
 
 
 def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
     """The messages of a level that have not been delivered, in the order of delivery.
 
-    Whoever delivers notes how far it is every 10 s only, so those at the head are looked for where
-    they go. Messages that cannot be read, or name no target, are passed over,
-    as delivery does, and so are those that were sent before their time.
+    The delivering process notes its offset every 10 s only, so messages at the head are searched
+    for in their targets. Messages that cannot be read, or name no target, are passed over, as
+    delivery does, and so are those that were sent before their time.
     """
     from storage.configs.early_deliveries import EarlyDeliveries  # few stores have delayed messages
 
@@ -109,7 +109,7 @@ def _waiting(message: MessageExt, level: Level, tags_code: int) -> DelayedMessag
 def _lies_there(view: StoreView, found: DelayedMessages) -> bool:
     """Whether a waiting message has been delivered: a copy of this attempt came when it was due.
 
-    Not any copy: a consumer that is cut off may give one message back twice.
+    Only such a copy: an interrupted consumer may give one message back twice.
     """
     message = found.message
     return any(

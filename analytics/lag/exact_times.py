@@ -1,8 +1,8 @@
-"""When each unread message was stored, and what cannot be read of them.
+"""The store time of each unread message, and which messages cannot be read.
 
-A search by time costs little however many messages there are, but it goes by the order of times,
-and sees few of the records: it cannot tell which are unreadable, nor that a clock went back. So
-each record's time is read where there are not too many.
+A search by time costs little for any number of messages, but it relies on the order of times, and
+reads few of the records: it does not find unreadable ones, nor a clock that went back. So each
+record's time is read where there are not too many.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 EACH_TIME_UP_TO: Final = 200_000
-"""Messages of which each one's time is read: with NumPy that takes some 10 ms."""
+"""Messages up to which each one's time is read: with NumPy that takes some 10 ms."""
 _WORTH_NUMPY: Final = 20_000
-"""Messages from which importing NumPy (0.1 s) is quicker than doing without."""
+"""Messages from which importing NumPy (0.1 s) is quicker than working without it."""
 
 
 class Part(NamedTuple):

@@ -1,18 +1,16 @@
-"""One word for how a group does in a queue, worked out from looks at it over time.
+"""One word for the health of a group in a queue, from observations over time.
 
-The idea is Burrow's: judge behaviour, not thresholds. What is different: the log says how old the
-oldest unread message is, so a queue in which nothing happens, or in which something has just been
-stored, is never called late; and who has looked once only does not know.
+The idea is Burrow's: judge behaviour, not thresholds. The difference: the log has the age of the
+oldest unread message, so a queue in which nothing happens, or in which something has just been
+stored, is never called late; and one observation alone gives UNKNOWN. In this order:
 
-In this order:
-
-    nothing unread; or the oldest unread is younger than a minute   OK
-    no progress, or beyond the end: see ``judge``                   UNKNOWN, WARN
-    the same offset for a minute in which something was unread      STALL with members, else STOP
-    below where it was within the looks                             REWIND
-    got nearer to the end between two looks                         OK
-    looks of less than a minute, or fewer than two steps seen       UNKNOWN
-    else: it moves, but never got nearer to the end                 WARN
+  nothing unread; or the oldest unread is younger than a minute     OK
+  no progress, or beyond the end: see ``judge``                     UNKNOWN, WARN
+  the same offset for a minute in which something was unread        STALL with members, else STOP
+  below an earlier offset within the observations                   REWIND
+  got nearer to the end between two observations                    OK
+  observations of less than a minute, or fewer than two steps       UNKNOWN
+  else: it moves, but never got nearer to the end                   WARN
 """
 
 from __future__ import annotations
@@ -23,26 +21,26 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 PATIENCE_MS: Final = 60_000
-"""Consumers write their progress each 5 s: what lasts for a minute is no accident."""
+"""Consumers write their progress each 5 s: a state of a minute is significant."""
 LEAST_STEPS: Final = 2
 """Movements without which a trend is not judged."""
 
 
 class Health(StrEnum):
-    """How a group does; ``rank`` orders them."""
+    """Health of a group; ``rank`` orders the values."""
 
     OK = "OK"
-    """It keeps up, or it is behind and gets nearer."""
+    """It keeps up, or has a lag that shrinks."""
     UNKNOWN = "UNKNOWN"
-    """It is behind, and nothing tells whether it moves."""
+    """It has a lag, and it is unknown whether it moves."""
     WARN = "WARN"
     """It moves, and does not get nearer to the end."""
     REWIND = "REWIND"
-    """Its progress went back and has not come where it was."""
+    """Its progress went back and has not reached the old offset again."""
     STALL = "STALL"
     """It has members, and does not move."""
     STOP = "STOP"
-    """It does not move, and has no members that are known."""
+    """It does not move, and has no known members."""
 
     @property
     def rank(self) -> int:
@@ -54,7 +52,7 @@ _RANKS: Final = {word: number for number, word in enumerate(Health)}
 
 
 class Observation(NamedTuple):
-    """What somebody saw of a queue at a time (ms): offsets count messages."""
+    """The observed state of a queue at a time (ms): offsets count messages."""
 
     at: int
     committed_offset: int | None
@@ -80,14 +78,14 @@ def judge(
     *,
     members: bool,
 ) -> Health:
-    """Judge a queue by how it is now (``at`` ms, progress, end) and, if that does not tell, by
-    ``earlier`` looks at it, in the order of time. ``seen_since``: since when (ms) all looks saw the
-    present offset.
+    """Judge a queue by its current state (``at`` ms, progress, end) and, if that is not enough, by
+    ``earlier`` observations, in the order of time. ``seen_since``: since when (ms) all observations
+    have the present offset.
 
     ``oldest_unread_timestamp`` is the store time (ms) of the first message that is unread and
     still there, None if there is none or it cannot be read; ``min_offset`` the queue's now.
     ``members``: whether consumers of the group are known to live. Progress beyond the end is WARN:
-    what is stored until the end comes there will be passed over.
+    messages stored up to that offset will be passed over.
     """
     if committed is None:
         return Health.OK if min_offset == end else Health.UNKNOWN
@@ -115,6 +113,6 @@ def worst(words: Iterable[Health]) -> Health:
 
 
 def _came_nearer(looks: Sequence[Observation]) -> bool:
-    """Whether the lag shrank between two looks, or was ever nothing."""
+    """Whether the lag shrank between two observations, or was ever 0."""
     lags = [look.lag for look in looks if look.lag is not None]
     return 0 in lags or any(after < before for before, after in pairwise(lags))

@@ -1,8 +1,8 @@
-"""How the unread messages of a group are spread: over ages, over sizes.
+"""Distribution of the unread messages of a group over ages and over sizes.
 
 Nothing is sampled. Of a small backlog the time of each message is read; of a large one (see
-:mod:`.each_time`) ages take a search by time for each edge and queue, so millions cost as little
-as ten. Sizes are those that the queues' own units tell.
+:mod:`.each_time`) ages take a search by time for each edge and queue, so millions cost as little as
+ten. Sizes come from the queues' own units.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ AGE_EDGES: Final = (10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY
 SIZE_EDGES: Final = (256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20)
 """Bytes of a record."""
 _WORTH_NUMPY: Final = 500_000
-"""Units from which importing NumPy is quicker than doing without."""
+"""Units from which importing NumPy is quicker than working without it."""
 _LOOK_ASIDE: Final = 1000
-"""Neighbours that are asked when a message's time cannot be read."""
+"""Neighbours that are read when a message's time cannot be read."""
 
 
 class Bucket(NamedTuple):
@@ -44,7 +44,7 @@ class Bucket(NamedTuple):
 
 
 class Ages:
-    """How old the unread messages are at ``as_of`` (ms).
+    """Ages of the unread messages at ``as_of`` (ms).
 
     A message that cannot be read has no age, and is left out; of a backlog above EACH_TIME_UP_TO
     it counts with its neighbours.
@@ -55,18 +55,18 @@ class Ages:
         self._parts = list(parts)
         self._as_of = as_of
         self._stored: list[tuple[int, int]] | None = None
-        """Time and size of each message, by time; None: they are too many."""
+        """Time and size of each message, by time; None: there are too many."""
         if sum(part.messages for part in self._parts) <= EACH_TIME_UP_TO:
             self._stored = stored_times(view, self._parts)
 
     def buckets(self, edges: Sequence[int]) -> list[Bucket]:
-        """Spread by age, youngest first. ``edges`` ascend."""
+        """Distribution by age, youngest first. ``edges`` ascend."""
         if self._stored is None:
             return _by_searches(self._view, self._parts, self._as_of, edges)
         return _by_each_age(self._stored, self._as_of, edges)
 
     def quantiles(self, shares: Iterable[float]) -> list[int | None]:
-        """The ages (ms) that these shares of the messages are at most as old as.
+        """The ages (ms) that these shares of the messages have at most.
 
         Exact to the millisecond. None if nothing is unread, or nothing of it can be read.
         """
@@ -126,7 +126,8 @@ def _by_each_age(
 
 
 def by_size(view: StoreView, parts: Iterable[Part], edges: Sequence[int]) -> list[Bucket]:
-    """Spread by the size of records (bytes), smallest first; what names no record is left out."""
+    """Distribution by the size of records (bytes), smallest first; units without a record are left
+    out."""
     counts = [0] * (len(edges) + 1)
     sizes = [0] * (len(edges) + 1)
     parts = list(parts)
@@ -175,7 +176,7 @@ def _of_each(stored: Sequence[tuple[int, int]], as_of: int, share: float) -> int
 
 
 class _Queue:
-    """The unread part of a large queue; remembers the times that it has read."""
+    """The unread part of a large queue; caches the times that it has read."""
 
     def __init__(self, view: StoreView, part: Part) -> None:
         self._view = view
@@ -187,7 +188,7 @@ class _Queue:
     def first_at(self, timestamp: int, low: int, high: int) -> int:
         """First message of [low, high) that was stored at a time or later, else ``high``.
 
-        One whose time cannot be read is as old as the next one of which it can.
+        One whose time cannot be read is as old as the next readable one.
         """
         while low < high:
             middle = (low + high) // 2
@@ -209,7 +210,7 @@ class _Queue:
 
 
 def _quantile(queues: Sequence[_Queue], as_of: int, wanted: int) -> int | None:
-    """The least age that ``wanted`` messages are at most as old as."""
+    """The least age that ``wanted`` messages have at most."""
     if not queues:
         return None
     low, high = 0, as_of

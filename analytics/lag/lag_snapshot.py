@@ -1,4 +1,4 @@
-"""One look at a store: how groups stand at one moment."""
+"""A snapshot of a store: the lag of groups at one moment."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 class Readers(NamedTuple):
-    """Who reads what: (group, topic) to the committed offsets, and how many members live."""
+    """Readers of topics: (group, topic) to the committed offsets, and the number of live
+    members."""
 
     offsets: Mapping[tuple[str, str], Offsets]
     members: Mapping[str, int]
     all_offsets: Mapping[tuple[str, str], Offsets]
-    """Of those, too, that were not chosen."""
+    """Also of groups and topics that were not chosen."""
 
 
 class GroupLag(NamedTuple):
@@ -41,39 +42,39 @@ class GroupLag(NamedTuple):
     topic: str
     queues: Sequence[QueueLag]
     retry: int | None
-    """None if the file that tells what has been delivered cannot be read."""
+    """None if the file with the delivery offsets cannot be read."""
     dlq: int
     members: int
     """Consumers of the group that live now."""
 
 
 class LagSnapshot(NamedTuple):
-    """What was seen at ``as_of`` (ms)."""
+    """The lag at ``as_of`` (ms)."""
 
     as_of: int
     group_lags: Sequence[GroupLag]
     doubt: str | None = None
-    """Why progress may not be what groups did last; None if nothing says so."""
+    """Why progress may not be the groups' last; None without a reason."""
 
 
 class _Queue(NamedTuple):
-    """What is the same for all groups that read a queue."""
+    """Data that is the same for all groups that read a queue."""
 
     min_offset: int
     max_offset: int
     rate_in: float | None
     ends: Sequence[Change]
-    """Where its end was, by earlier looks."""
+    """Its ends in earlier observations."""
     heads: Mapping[int, tuple[int | None, int | None, int | None]]
-    """By the offset of a message that is somebody's first unread one: bytes from there to the end,
-    when it was stored, and from when on it may be deleted."""
+    """By the offset of a message that is a group's first unread one: bytes from there to the end,
+    its store time, and from when on it may be deleted."""
 
 
 _NO_HEAD: Final = (None, None, None)
 _NEVER: Final = -1
-"""Stands for no progress where offsets are collected."""
+"""Represents missing progress where offsets are collected."""
 _Then = Callable[[Sequence[Change], int | None], int | None]
-"""From what earlier looks saw of progress, and where it is now, to where it was at a time."""
+"""From the observed progress and the current one to the progress at a time."""
 
 
 def look_at(
@@ -87,12 +88,12 @@ def look_at(
     sizes: bool = True,
     until_then: bool = False,
 ) -> LagSnapshot:
-    """Look at a store whose progress was read before: so no lag is negative.
+    """Read a store whose progress was read before: so no lag is negative.
 
-    ``history`` is what earlier looks told; None: the samples that the store keeps. ``rules`` is
-    how files are deleted; None: as the store's settings say. ``sizes``: read the units of what is
-    unread, which ``lag_bytes`` takes; without it that is None where something is unread.
-    ``until_then``: ``as_of`` may be long ago, and what came later has no part in rates.
+    ``history`` are earlier observations; None: the samples that the store keeps. ``rules`` are the
+    rules for deleting files; None: those of the store's settings. ``sizes``: read the units of
+    unread messages, which ``lag_bytes`` needs; without it that is None where something is unread.
+    ``until_then``: ``as_of`` may be long ago, and later data has no part in rates.
     """
     if history is None:
         history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
@@ -129,26 +130,26 @@ def look_at(
 
 
 def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:
-    """The topic's queues that consumers read, and those where there is progress."""
+    """The topic's queues that consumers read, and those with progress."""
     return sorted({*offsets, *range(config.read_queue_nums if config else 0)})
 
 
 def _progress_then(history: SampleHistory, as_of: int) -> _Then | None:
-    """What tells where progress was at ``as_of``; looks that came later are forgotten.
+    """The function that gives the progress at ``as_of``; later observations are dropped.
 
-    None if there are none: then it counts as being where it is.
+    None if there are no observations: then the current progress counts.
     """
     if all(time.end <= as_of for time in history.watched):
         return None
     history.forget_after(as_of)
     if any(time.begin <= as_of <= time.end for time in history.watched):
         return lambda changes, _: changes[-1][1] if changes else None
-    # Nobody kept looking: what is as it was seen before has not moved in between.
+    # Not watched continuously: an unchanged value has not moved in between.
     return lambda changes, now: now if changes and changes[-1][1] == now else None
 
 
 class _Stand:
-    """How a group stands in queues. Short of steps: there may be tens of thousands of them."""
+    """A group's state in queues. Few steps: there may be tens of thousands of them."""
 
     __slots__ = ("_as_of", "_has_members", "_rate_out", "_then")
 
@@ -172,7 +173,7 @@ class _Stand:
         committed: int | None,
         changes: Sequence[Change],
     ) -> QueueLag:
-        """In one queue; ``changes`` is where earlier looks saw it."""
+        """In one queue; ``changes`` are its earlier observations."""
         low, high, rate_in, ends, heads = queue
         what = QueuePosition(low, committed, high)
         then = committed if self._then is None else self._then(changes, committed)
@@ -220,7 +221,7 @@ class _Queues:
     def read(
         self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
     ) -> dict[str, dict[int, _Queue]]:
-        """Read all queues that somebody reads, by topic and queue id."""
+        """Read all queues with a reading group, by topic and queue id."""
         committed: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         for key, offsets in chosen.offsets.items():
             of_topic = committed[key[1]]
@@ -263,7 +264,7 @@ class _Arrivals:
     def rate(
         self, topic: str, queue_id: int, ends: Sequence[Change], low: int, high: int
     ) -> float | None:
-        """Messages a second; None if nobody looked, and the log does not tell it either."""
+        """Messages a second; None if it was not observed, and the log does not show it either."""
         if self._later is not None:
             later = self._later.count(topic, queue_id, low, high)
             if later is None or (low and not self._is_whole):
@@ -294,8 +295,8 @@ class _Depths:
             self._waiting = None
 
     def retry(self, group: str) -> int | None:
-        """Messages in the group's retry topic not read yet, it is read from its start; and those
-        that wait for their time to get there."""
+        """Unread messages in the group's retry topic, which is read from its start, and those that
+        wait to get there."""
         topic = retry_topic(group)
         committed = self._offsets.get((group, topic), {})
         if self._waiting is None:

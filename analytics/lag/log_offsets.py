@@ -1,4 +1,4 @@
-"""From a place in the log to a place in a queue."""
+"""From a log offset to a queue offset."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, high: int) -> int:
-    """The first message of [low, high) whose record lies at ``place`` in the log or behind it.
+    """The first message of [low, high) whose record lies at log offset ``place`` or after it.
 
-    ``high`` without any. Units that are missing, or name no record, count with what follows them.
+    ``high`` without any. Units that are missing, or name no record, count with those after them.
     """
     while low < high:
         middle = (low + high) // 2
@@ -28,11 +28,11 @@ def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, h
 def _place_from(
     view: StoreView, topic: str, queue_id: int, offset: int, end: int
 ) -> tuple[int, int | None]:
-    """The first message from ``offset`` on of which the queue tells where it lies, and where."""
+    """The first message from ``offset`` on whose unit names a record, and its log offset."""
     per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
     while offset < end:
         unit = view.unit(topic, queue_id, offset)
-        if unit is None:  # so the others of that file are
+        if unit is None:  # the others of that file are missing, too
             offset += per_file - offset % per_file
         elif 0 < unit[1] < PRE_BLANK_SIZE:
             return offset, unit[0]

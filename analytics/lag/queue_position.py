@@ -1,15 +1,15 @@
-"""What a group has not read of a queue: the one meaning of lag, age and bytes.
+"""The unread part of a queue for a group: the one definition of lag, age and bytes.
 
     deleted        still there                        not yet written
     ------------|-------------------|---------------|---------------
                 min_offset          committed       max_offset
 
-    lag     max - committed; what was deleted unread is part of it, and counted in ``lost`` too
+    lag     max - committed; messages deleted unread are part of it, and of ``lost`` too
     unread  the messages from max(committed, min) on: lag_bytes and the age are theirs
 
-Nobody guesses here: without a committed offset, or with one beyond the end, everything is None.
-Bytes are the record sizes that the queue's own units tell, so they are exact, compressed bodies
-and all; they cost one look at each unread unit (20 bytes), 100 million about 0.3 s.
+Nothing is guessed: without a committed offset, or with one beyond the end, everything is None.
+Bytes are the record sizes in the queue's own units, so they are exact, compressed bodies included;
+they cost one read of each unread unit (20 bytes), 100 million about 0.3 s.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 _INTS_PER_UNIT: Final = CQ_STORE_UNIT_SIZE // 4
 _SIZE_AT: Final = 2
-"""Which of a unit's five ints is the record's size."""
+"""The index of the record's size among a unit's five ints."""
 _WORTH_NUMPY: Final = 1_000_000
-"""Units at once from which importing NumPy (0.1 s) is quicker than doing without."""
+"""Units from which importing NumPy (0.1 s) is quicker than working without it."""
 _MOST_THREADS: Final = 4
 _AT_ONCE: Final = 64
 """Files of a queue that are mapped at once."""
 
 
 class OffsetState(StrEnum):
-    """How a group stands in a queue."""
+    """State of a group's offset in a queue."""
 
     CAUGHT_UP = "CAUGHT_UP"
     """It has consumed everything that is stored."""
@@ -47,13 +47,13 @@ class OffsetState(StrEnum):
     LOST = "LOST"
     """Messages that it has not consumed are deleted already."""
     AHEAD = "AHEAD"
-    """Its progress lies behind the end of the queue."""
+    """Its progress lies past the end of the queue."""
     NONE = "NONE"
     """It has no progress in this queue, but in others of the topic."""
 
 
 class QueuePosition(NamedTuple):
-    """How far a group is in one queue. Offsets count messages."""
+    """Position of a group in one queue. Offsets count messages."""
 
     min_offset: int
     committed_offset: int | None
@@ -61,7 +61,7 @@ class QueuePosition(NamedTuple):
 
     @property
     def state(self) -> OffsetState:
-        """How the group stands."""
+        """State of the offset."""
         committed = self.committed_offset
         if committed is None:
             return OffsetState.NONE
@@ -131,11 +131,11 @@ def last_consumed_timestamp(
 def unread_bytes(
     view: StoreView, topic: str, queue_id: int, offsets: Iterable[int], max_offset: int
 ) -> dict[int, int | None]:
-    """Sum up record sizes from each of some offsets to ``max_offset``, in one pass over the units.
+    """Add up record sizes from each of some offsets to ``max_offset``, in one pass over the units.
 
-    With the ``first_unread`` of each group that reads the queue these are their ``lag_bytes``
-    (0 for a group without one that has a lag). All offsets lie within the bounds. None where a
-    unit in between is missing or names no record.
+    With the ``first_unread`` of each group that reads the queue these are their ``lag_bytes`` (0
+    for a group without one that has a lag). All offsets lie within the bounds. None where a unit in
+    between is missing or names no record.
     """
     found: dict[int, int | None] = {}
     total: int | None = 0
@@ -186,7 +186,7 @@ def _one_by_one(blocks: Sequence[memoryview]) -> int | None:
 
 
 def _sizes(view: StoreView, topic: str, queue_id: int, offset: int, end: int) -> array[int] | None:
-    """The sizes that some units tell; None if some of them are missing."""
+    """The sizes in some units; None if some of them are missing."""
     sizes = array("i")
     while offset < end:
         units = view.unit_view(topic, queue_id, offset, end)
@@ -205,14 +205,14 @@ def _sizes_in(units: memoryview) -> array[int]:
 
 
 def _added_up(sizes: array[int]) -> int | None:
-    """The sum of sizes; None if one of them is none."""
+    """The sum of sizes; None if one of them is invalid."""
     if sizes and (min(sizes) <= 0 or max(sizes) == PRE_BLANK_SIZE):
         return None
     return sum(sizes)
 
 
 def _in_threads(blocks: Sequence[memoryview]) -> int | None:
-    """Add up with NumPy, which lets go of the interpreter's lock meanwhile."""
+    """Add up with NumPy, which releases the interpreter's lock meanwhile."""
     count = min(_MOST_THREADS, os.cpu_count() or 1, len(blocks))
     found: list[int | None] = [None] * count  # a thread that fails leaves it unknown
 

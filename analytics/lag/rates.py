@@ -1,7 +1,7 @@
-"""How many messages a queue got since a time, told by the log alone.
+"""How many messages a queue got since a time, from the log alone.
 
-No record is read twice and few are read at all: store times never go back along the log, so what
-is known of one record holds for all before it or all behind it, whatever their queues.
+No record is read twice and few are read at all: store times never go back along the log, so the
+time of one record bounds all before it and all after it, whatever their queues.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 RATE_WINDOW_MS: Final = 300_000
-"""The time that ``rate_in`` and ``rate_out`` look back: five minutes."""
+"""The time span of ``rate_in`` and ``rate_out``: five minutes."""
 
 
 class StoredSince:
-    """Counts what was stored at ``since_ms`` or later. For many queues of one store; no threads."""
+    """Counts messages stored at ``since_ms`` or later. For many queues of one store; for one
+    thread."""
 
     def __init__(self, view: StoreView, since_ms: int) -> None:
         self._view = view
@@ -28,7 +29,7 @@ class StoredSince:
         self._after = 1 << 63  # records from here on are not
 
     def count(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
-        """Count the queue's messages, of those between the offsets.
+        """Count the queue's messages between the offsets.
 
         None if units or records on the way cannot be read.
         """
@@ -44,7 +45,7 @@ class StoredSince:
         return max_offset - min_offset
 
     def _search(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
-        """Find the first message of [first, behind) that is not older; ``end`` without any."""
+        """Find the first message of [first, end) that is not older; ``end`` without any."""
         pieces: list[tuple[int, memoryview]] = []
         at = first
         while at < end:
@@ -80,7 +81,7 @@ class StoredSince:
         return low
 
     def _is_older(self, topic: str, queue_id: int, offset: int, place: int) -> bool | None:
-        """Look at a record, and remember what it says about all others."""
+        """Read a record, and keep the bound that it gives for all others."""
         stored = self._view.store_timestamp(topic, queue_id, offset)
         if stored is None:
             return None

@@ -1,4 +1,4 @@
-"""Which groups and topics somebody asks about."""
+"""The groups and topics of a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Offsets = Mapping[int, int]
 
 
 class Choice(NamedTuple):
-    """What was asked for; None is all but RocketMQ's own groups, which are shown if named."""
+    """The requested groups and topics; None is all but RocketMQ's own groups, which are shown if
+    named."""
 
     groups: Collection[str] | None = None
     topics: Collection[str] | None = None
@@ -30,7 +31,7 @@ class Choice(NamedTuple):
         )
 
     def takes(self, group: str, topic: str) -> bool:
-        """Whether a group's reading of a topic belongs to it."""
+        """Whether a group's reading of a topic is part of the request."""
         if not self.names(group, topic):
             return False
         if not self.groups and group.startswith(SYSTEM_GROUP_PREFIX):
@@ -43,9 +44,10 @@ class Choice(NamedTuple):
         view: StoreView,
         topics: Mapping[str, TopicConfig],
     ) -> None:
-        """Add retry topics that were asked for, hold messages and never saw their group commit.
+        """Add retry topics that were requested and hold messages, and in which their group never
+        committed.
 
-        ``table`` is progress by group and topic. What lies there is unread all the same.
+        ``table`` is progress by group and topic. Their messages are unread all the same.
         """
         for group in {group for group, _ in table}:
             topic = retry_topic(group)

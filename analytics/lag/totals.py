@@ -1,4 +1,4 @@
-"""From the queues of a group, what holds for a topic. Pure.
+"""From the queues of a group to its totals in a topic. Pure.
 
 Unknown is None and enters no sum; ``unknown_queues`` counts the queues that were left out.
 """
@@ -14,7 +14,7 @@ from .queue_position import QueuePosition
 
 
 class QueueLag(NamedTuple):
-    """How a group stands in one queue. Times are ms, rates messages a second."""
+    """The lag of a group in one queue. Times are ms, rates messages a second."""
 
     queue_id: int
     unread: QueuePosition
@@ -33,7 +33,7 @@ class QueueLag(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How a group, or all groups, stand in a topic."""
+    """The lag of a group, or of all groups, in a topic."""
 
     queues: int
     lag: int | None
@@ -58,9 +58,9 @@ def is_unknown(unread: QueuePosition) -> bool:
 
 
 def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
-    """Say how long it takes, at these rates, until nothing is unread: 0 if nothing is.
+    """Estimate how long it takes, at these rates, until nothing is unread: 0 if nothing is.
 
-    None if that is unknown, or never: not more goes out than comes in.
+    None if that is unknown, or never: no more goes out than comes in.
     """
     if not lag:
         return lag
@@ -70,8 +70,8 @@ def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> 
 
 
 def skew(lags: Collection[int]) -> float | None:
-    """Say how uneven queues are: the largest lag over the mean. 1.0 is even, the number of queues
-    means that one has it all; None if nothing is unread."""
+    """Compute how uneven queues are: the largest lag over the mean. 1.0 is even, the number of
+    queues means that one has everything; None if nothing is unread."""
     total = sum(lags)
     return round(max(lags) * len(lags) / total, 2) if total else None
 
@@ -115,7 +115,7 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
             risks.append(risk)
     all_lag = sum(lags.values()) if lags else None
     if not all_lag and any(is_unknown(queue.unread) for queue in queues):
-        all_lag = None  # nothing of what is known is unread, and the rest is not known: not 0
+        all_lag = None  # the known queues have no lag, the others are unknown: not 0
         bytes_known = bytes_known and total_bytes > 0
     rate_in = None if rate_in is None else round(rate_in, 3)
     rate_out = None if rate_out is None or not lags else round(rate_out, 3)
@@ -137,7 +137,7 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
 
 
 def over_groups(groups: Collection[Sequence[QueueLag]]) -> Totals:
-    """Sum up all groups of one topic: what comes in counts once, what goes out for each.
+    """Add up all groups of one topic: incoming messages count once, outgoing ones for each group.
 
     ``drain_ms`` is the slowest group's; the worst queue is the one with the largest sum.
     """
@@ -177,7 +177,7 @@ def _sum_of_known(values: Iterable[int | None]) -> int | None:
 
 
 def sum_or_unknown(values: Iterable[int | None]) -> int | None:
-    """Sum up what is known; 0 only if all is known."""
+    """Add up the known values; 0 only if all are known."""
     all_values = list(values)
     return _sum_of_known(all_values) or (0 if all_values and None not in all_values else None)
 

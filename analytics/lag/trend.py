@@ -1,8 +1,8 @@
-"""What earlier looks tell of a queue: how fast it is read, and the series that health is judged by.
+"""Trends from earlier observations of a queue: how fast it is read, and the series for health.
 
-Earlier looks are (time in ms, offset) pairs, one for each offset with the time when it was first
-seen; None where there was none. ``watched`` are the times in which somebody kept looking: what
-happened between two of them is not known to the minute.
+Earlier observations are (time in ms, offset) pairs, one for each offset with its first time; None
+where there was no offset. ``watched`` are the times of continuous observation: the time of an event
+between two of them is not known to the minute.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .health import Observation
 from .rates import RATE_WINDOW_MS
 
 TREND_WINDOW_MS: Final = 600_000
-"""How far back health looks: ten minutes."""
+"""The time span of health: ten minutes."""
 LEAST_SPAN_MS: Final = 15_000
-"""Consumers write their progress each 5 s: a rate over less than some of them says nothing."""
+"""Consumers write their progress each 5 s: a rate over a few seconds is meaningless."""
 
 Changes = Sequence[tuple[int, int | None]]
 Span = tuple[int, int]
@@ -24,9 +24,9 @@ Span = tuple[int, int]
 
 
 class Trend:
-    """What came in and was read over the last five minutes, or as far back as is known.
+    """Messages in and out over the last five minutes, or as far back as is known.
 
-    Both rates (messages a second) are of the same time, so that they may be compared. For any
+    Both rates (messages a second) are of the same time, so they may be compared. For any
     number of queues.
     """
 
@@ -40,9 +40,9 @@ class Trend:
         self._span_s = (now_ms - (self._known_from or 0)) / 1000
 
     def rate_in(self, ends: Changes, max_offset: int) -> float | None:
-        """How fast a queue grew whose end is ``max_offset`` now; None if nobody looked.
+        """How fast a queue grew whose end is ``max_offset`` now; None if it was not observed.
 
-        The log can tell as well then (:class:`.rates.StoredSince`).
+        The log has the rate in that case (:class:`.rates.StoredSince`).
         """
         known_from = self._known_from
         if known_from is None:
@@ -51,10 +51,10 @@ class Trend:
         return None if held is None else max(0, max_offset - held) / self._span_s
 
     def rate_out(self, committed: Changes, offset: int | None) -> float | None:
-        """How fast a queue was read in which the progress is ``offset`` now.
+        """How fast a queue was read whose progress is ``offset`` now.
 
         Progress that goes back is no reading: only steps forward count. None without progress, or
-        if nobody looked in that time.
+        if it was not observed in that time.
         """
         if offset is None or not committed:
             return None
@@ -74,14 +74,14 @@ class Trend:
 
 
 def seen_since(committed: Changes, offset: int | None, now_ms: int) -> int:
-    """Since when (ms) the present offset was seen; if it never was, that is now."""
+    """Since when (ms) the present offset was observed; if it never was, that is now."""
     return committed[-1][0] if committed and committed[-1][1] == offset else now_ms
 
 
 def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Observation]:
-    """What was seen in the last ten minutes, one look for each change.
+    """The observations of the last ten minutes, one for each change.
 
-    The first one says where the queue was when the time began, if that is known.
+    The first one has the offset at the beginning of that time, if it is known.
     """
     start = now_ms - TREND_WINDOW_MS
     (since, offset), moves = _split(committed, start)
@@ -96,7 +96,7 @@ def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Observation]:
 
 
 def _split(changes: Changes, start: int) -> tuple[tuple[int, int | None], Changes]:
-    """Part what held at ``start``, with its time, from what was seen after it."""
+    """Split changes into the value at ``start``, with its time, and the later ones."""
     first = len(changes)
     while first and changes[first - 1][0] > start:
         first -= 1

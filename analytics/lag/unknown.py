@@ -1,4 +1,4 @@
-"""What is not known of a group in a topic, and why, in words. Pure."""
+"""The unknown parts of a group's lag in a topic, and the reasons, in words. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ _NAMED = 3
 
 
 def unknown_parts(queues: Sequence[QueueLag]) -> list[str]:
-    """Say of which queues the lag is not known, and why; nothing if it is known of all of them."""
+    """Name the queues whose lag is unknown, and why; empty if all are known."""
     return [*_no_progress(queues), *_ahead(queues)]
 
 
 def unknown_ages(queues: Sequence[QueueLag]) -> list[str]:
-    """Say of which queues the age of what is unread is not known, though the lag is."""
+    """Name the queues whose age of the oldest unread message is unknown, though the lag is
+    known."""
     unread = [
         queue
         for queue in queues

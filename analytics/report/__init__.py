@@ -1,4 +1,4 @@
-"""The report over one or many stores: scanned, counted, put together.
+"""The report over one or many stores: scanned, counted, combined.
 
 See docs/internals/report.md.
 """

@@ -1,4 +1,4 @@
-"""Messages and bytes by a key, as columns; and rows that are made when somebody looks at them."""
+"""Messages and bytes by a key, as columns; and rows that are made on each iteration."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _sums(codes: NDArray[np.intp], values: NDArray[np.int64], count: int) -> NDA
 
 
 class Rows(Collection[Row]):
-    """Rows that are made anew each time somebody goes through them: most reports show few."""
+    """Rows that are made anew at each iteration: most reports show few."""
 
     def __init__(self, make: Callable[[], Iterator[Row]]) -> None:
         self._make = make
@@ -54,7 +54,7 @@ class Rows(Collection[Row]):
         return self._make()
 
     def __len__(self) -> int:
-        """How many there are; makes them."""
+        """Number of rows; makes them."""
         return sum(1 for _ in self)
 
     def __contains__(self, row: object) -> bool:

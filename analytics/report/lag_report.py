@@ -1,4 +1,4 @@
-"""Making a report: survey all stores, count what is unread, put it together."""
+"""Making a report: scan all stores, count unread messages, combine the results."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from .stores import StoreRef
 
 ROUND_BYTES = 256 << 20
-"""Counts that are brought here at once, at most: Spark's JVM has 1 GB."""
+"""Counts that are collected here at once, at most: Spark's JVM has 1 GB."""
 _CELL_BYTES: Final = 64
 S = TypeVar("S", StoreScan, PartialReport)
 
 
 class UnreadableStore(NamedTuple):
-    """A store that could not be surveyed."""
+    """A store that could not be scanned."""
 
     ref: StoreRef
     reason: str
     denied: bool = False
-    """For want of permission."""
+    """Because of missing permission."""
     damaged: bool = False
-    """A file of settings or progress says nothing."""
+    """Because of a damaged file of settings or progress."""
 
 
 class MadeReport(NamedTuple):
-    """A report, and what is not in it."""
+    """A report, and what it lacks."""
 
     report: Report
     unreadable: tuple[UnreadableStore, ...]
     shares: Sequence[PartialReport]
-    """What each store adds to the report."""
+    """The partial report of each store."""
     is_damaged: bool = False
-    """Some queues lack units: they were counted as far as they say something."""
+    """Some queues lack units: they were counted as far as they can be read."""
 
 
 def lag_report(
@@ -60,12 +60,11 @@ def lag_report(
     exact: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> MadeReport:
-    """Report on some stores, as of a time (ms) that ages are counted from.
+    """Report on some stores, as of a time (ms) for ages.
 
     A store that cannot be read is left out, and named in the warnings. Copies of one log count
-    once: the one that goes furthest. ``exact`` looks at every unread record instead of relying on
-    the order of store times.
-    ``progress`` is told how many messages of how many are counted.
+    once: the longest. ``exact`` reads every unread record instead of relying on the order of store
+    times. ``progress`` is called with the number of counted messages and of all messages.
     """
     who = LocalEngine() if engine.is_here else engine
     looked = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
@@ -90,7 +89,7 @@ def lag_report(
 
 
 def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
-    """Parts of the stores whose counts come here together: all but for very many."""
+    """Groups of stores whose counts are collected together: all, unless there are very many."""
     some: list[StoreScan] = []
     size = 0
     for one in scans:
@@ -108,7 +107,7 @@ def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
 def _counted(
     engine: Engine, scans: Sequence[StoreScan], tell: Callable[[int], None], *, exact: bool
 ) -> list[Partials]:
-    """What is unread in each store. ``tell`` is told how many messages are counted."""
+    """The unread messages in each store. ``tell`` is called with the number of counted messages."""
     works = plan(scans, engine.cores, exact=exact)
     sizes = [sum(task.end - task.first for task in work.tasks) for work in works]
     by_store: dict[str, list[Partials]] = defaultdict(list)
@@ -122,7 +121,7 @@ def _counted(
 
 
 def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | UnreadableStore:
-    """Survey a store, or say in a sentence why that cannot be done."""
+    """Scan a store, or give the reason why that fails."""
     try:
         return scan(ref, as_of, choice)
     except RocketMQError as error:
@@ -136,7 +135,7 @@ def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | Unreadabl
 
 
 def without_copies(scans: Sequence[S]) -> tuple[list[S], list[str]]:
-    """Leave out stores whose log is the beginning of another one's: slaves, and copies."""
+    """Leave out stores whose log is the beginning of another store's log: slaves, and copies."""
     kept: list[S] = []
     told = []
     for one in sorted(scans, key=lambda scan: -scan.log[1]):

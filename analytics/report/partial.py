@@ -1,6 +1,6 @@
-"""What one store adds to a report: shares of many stores, whoever has made them, are put together.
+"""One store's part of a report; partial reports of many stores, from any processes, are combined.
 
-Pure: the same survey and counts give the same share.
+Pure: the same scan and counts give the same partial report.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _QUEUE_BITS: Final = 32
 
 
 class PartialReport(NamedTuple):
-    """A store's share. Pickles."""
+    """A store's partial report. Pickles."""
 
     ref: StoreRef
     log: tuple[int, int]
     """Begin and end of the commit log."""
     marks: frozenset[str]
-    """What the first records of log files are: copies of one log have some in common."""
+    """Marks of the first records of log files: copies of one log have some in common."""
     group_lags: Sequence[GroupLag]
     minutes: Mapping[Place, Amounts]
     """By minute (since 1970, UNKNOWN_MINUTE for an unknown one)."""
@@ -49,7 +49,7 @@ class PartialReport(NamedTuple):
 
 
 def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
-    """Put together what a survey says and what was counted in its queues."""
+    """Combine the scan with the counts of its queues."""
     places: dict[Place, list[tuple[int, int]]] = defaultdict(list)
     plan = {(queue.topic, queue.queue_id): queue for queue in scan.queues}
     sizes = _unread_bytes(scan.queues, counted)
@@ -83,7 +83,7 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
 def _begins(
     queues: Sequence[ScannedQueue], cells: PartialCounts
 ) -> tuple[list[list[int]], list[int]]:
-    """Where the rows of each queue's segments begin, and where those of each queue end."""
+    """The beginnings of the rows of each queue's segments, and the end of each queue's rows."""
     order = (cells.queue.astype(np.int64) << _QUEUE_BITS) + cells.segment
     first = [
         (queue.number << _QUEUE_BITS) + segment
@@ -115,7 +115,7 @@ def _by_queue(
     places: Mapping[Place, Sequence[tuple[int, int]]],
     cells: PartialCounts,
 ) -> Iterator[tuple[Place, Amounts]]:
-    """What each group has not read of a topic: the segments behind where it is, summed up."""
+    """The unread messages of each group in a topic: the segments from its offset on, summed up."""
     begins, ends = _begins(queues, cells)
     by_topic: dict[str, list[Place]] = defaultdict(list)
     for place in places:

@@ -1,7 +1,7 @@
-"""The report: what surveys say and works have counted, as rows that can be printed or kept.
+"""The report: results of scans and counts as rows that can be printed or kept.
 
-Pure: the same input gives the same report, whatever engine has counted. Rows are dictionaries
-whose keys are the fields of the command line; unknown is None and enters no sum.
+Pure: the same input gives the same report with any engine. Rows are dictionaries whose keys are the
+fields of the command line; unknown is None and enters no sum.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _NOTHING: Final = Amounts(*np.zeros((3, 0), np.int64))
 
 @dataclass(frozen=True)
 class Report:
-    """How late everybody is. Times are epoch ms, rates messages a second.
+    """The lag of all groups. Times are epoch ms, rates messages a second.
 
-    What may have many rows makes them while somebody goes through them.
+    Tables that may have many rows make them at each iteration.
     """
 
     as_of: int
@@ -62,7 +62,7 @@ class Report:
     warnings: Sequence[str]
 
     def document(self) -> dict[str, Any]:
-        """Everything, with all rows made."""
+        """The whole report, with all rows."""
         return {
             name: value if isinstance(value, dict | int) else list(value)
             for name, value in vars(self).items()
@@ -72,7 +72,7 @@ class Report:
 def make_report(
     shares: Sequence[PartialReport], as_of: int, warnings: Iterable[str] = ()
 ) -> Report:
-    """Put the shares of all stores together."""
+    """Combine the partial reports of all stores."""
     by_group = _by_group(shares)
     minutes = {place: _minutes(place, shares) for place in by_group}
     groups = [_group_row(place, group_lags, as_of) for place, group_lags in by_group.items()]
@@ -123,7 +123,7 @@ def _minutes(place: Place, shares: Sequence[PartialReport]) -> Amounts:
 
 
 def _group_row(place: Place, group_lags: Sequence[tuple[str, GroupLag]], as_of: int) -> Row:
-    # Queues of several brokers have the same ids: number them through, and name the worst after.
+    # Queues of several brokers have the same ids: number them all, and name the worst at the end.
     together = [queue for _, group_lag in group_lags for queue in group_lag.queues]
     total = add_up([queue._replace(queue_id=at) for at, queue in enumerate(together)])
     at = total.worst_queue_id
@@ -219,7 +219,7 @@ def _timed(minutes: Mapping[Place, Amounts], name: str, by: int = 1) -> Iterator
 
 
 def _ages(minutes: Mapping[Place, Amounts], as_of: int) -> Iterator[Row]:
-    """By classes; a message is as old as its minute's begin, but never younger than nothing."""
+    """By age ranges; a message is as old as the beginning of its minute, and at least 0."""
     for place, amounts in minutes.items():
         known = Amounts(*(column[amounts.keys != UNKNOWN_MINUTE] for column in amounts))
         old = np.maximum(as_of - known.keys * MINUTE_MS, 0)
@@ -236,7 +236,7 @@ def _ages(minutes: Mapping[Place, Amounts], as_of: int) -> Iterator[Row]:
 
 
 def _tags(by_group: Iterable[Place], shares: Sequence[PartialReport]) -> Iterator[Row]:
-    """The largest first. Numbers that are no hash of a tag are told together."""
+    """The largest first. Numbers that are no hash of a tag are combined."""
     for place in by_group:
         total: Tags = {}
         for share in shares:

@@ -1,4 +1,5 @@
-"""What one store's small files and the heads of its queues say, and what is left to be counted."""
+"""Scanning one store's small files and the heads of its queues, and finding what is to be
+counted."""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 EACH_TIME_UP_TO: Final = 200_000
-"""Messages of which each one's time is read: it takes some 10 ms, and holds whatever clocks have
-done."""
+"""Messages up to which each one's time is read: it takes some 10 ms, and does not rely on
+clocks."""
 EACH_TAG_UP_TO: Final = 20_000
-"""Messages of which each one's tag is read: it takes 0.2 s, and tells tags of one hash apart."""
+"""Messages up to which each one's tag is read: it takes 0.2 s, and distinguishes tags of one
+hash."""
 _MARKS: Final = 64
 
 
@@ -46,7 +48,7 @@ class Orphan(NamedTuple):
 
 
 class ScannedQueue(NamedTuple):
-    """A queue of which something is to be counted; ``number`` is its place among the store's."""
+    """A queue with messages to count; ``number`` is its index among the store's."""
 
     number: int
     topic: str
@@ -57,27 +59,27 @@ class ScannedQueue(NamedTuple):
 
 @dataclass(frozen=True)
 class StoreScan:
-    """What one store says. Pickles."""
+    """Results of scanning one store. Pickles."""
 
     ref: StoreRef
     look: LagSnapshot
-    """Without the bytes of what is unread: they come with the counts."""
+    """Without the bytes of unread messages: they come with the counts."""
     queues: tuple[ScannedQueue, ...]
     minutes: tuple[int, int]
     """First and last minute (since 1970) in which something unread was stored."""
     each_time: bool
-    """The time of each record is to be read: there are few, or the ends cannot be read."""
+    """Read the time of each record: there are few, or the ends cannot be read."""
     each_tag: bool
-    """The tag of each record is to be read: there are few."""
+    """Read the tag of each record: there are few."""
     log: tuple[int, int]
     """Begin and end of the commit log."""
     marks: frozenset[str]
-    """What the first records of log files are: copies of one log have some in common."""
+    """Marks of the first records of log files: copies of one log have some in common."""
     agenda: tuple[ScannedDelays, ...] = ()
     orphans: tuple[Orphan, ...] = ()
     warnings: tuple[str, ...] = field(default=())
     is_damaged: bool = False
-    """A queue seems to end where it does not."""
+    """A queue seems to end before its real end."""
 
     @property
     def backlog(self) -> int:
@@ -86,9 +88,9 @@ class StoreScan:
 
 
 def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
-    """Look at one store. Progress is read first, then the ends of queues.
+    """Scan one store. Progress is read first, then the ends of queues.
 
-    Raises what ``StoreView.open`` raises.
+    Raises the errors of ``StoreView.open``.
     """
     with StoreView.open(ref.path) as view:
         view.reads_log_at_random()
@@ -132,7 +134,7 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
 
 
 def known_topics(view: StoreView) -> dict[str, TopicConfig]:
-    """All topics: those that are set up, and those that only queues tell of.
+    """All topics: those with settings, and those known only from queues.
 
     Raises CorruptFileError.
     """
@@ -227,7 +229,7 @@ def _doubts(seen: LagSnapshot) -> Iterator[str]:
 
 
 def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
-    """Queues whose end somebody has passed, though something stands there: no unit ends them."""
+    """Queues with progress past their end where there is data: a missing unit seems to end them."""
     passed = {
         (group_lag.topic, queue.queue_id, queue.unread.max_offset)
         for group_lag in seen.group_lags
@@ -242,7 +244,7 @@ def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
                 at.seek(end % per_file * CQ_STORE_UNIT_SIZE)
                 if any(at.read(CQ_STORE_UNIT_SIZE)):
                     yield (
-                        f"queue {queue_id} of {topic} is damaged at offset {end}: what is behind "
+                        f"queue {queue_id} of {topic} is damaged at offset {end}: what comes after "
                         "that is not counted; see 'rmqctl store fsck'"
                     )
         except FileNotFoundError:

@@ -22,12 +22,10 @@ class StoreRef(NamedTuple):
 def find_stores(named: Iterable[str]) -> list[StoreRef]:
     """Resolve folders, patterns (``/data/*/store``) and YAML files, in their order, each once.
 
-    A YAML file maps names of brokers to folders, relative to the file. Elsewhere a store is called
+    A YAML file maps names of brokers to folders, relative to the file. Elsewhere a store is named
     after its folder, or after the one above if that is called ``store``; where that is ambiguous,
-    by its whole path. Whether a folder is a store is found out when it is opened.
-
-    Raises NoSuchStoreError for a pattern that nothing matches and a missing file, and
-    ManifestError.
+    by its whole path. Opening a folder shows whether it is a store. Raises NoSuchStoreError for a
+    pattern without a match and a missing file, and ManifestError.
     """
     found: dict[str, str | None] = {}
     for text in named:

@@ -1,4 +1,4 @@
-"""From surveys to works: who counts what, in pieces of about the same size."""
+"""From scans to tasks: dividing the counting into pieces of about the same size."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .scan import StoreScan, tasks_of
 
 _PER_CORE: Final = 3
 _USUAL: Final = 8 * CHUNK
-"""Messages of a work where there are many: a quarter of a second, so that progress is seen."""
+"""Messages of a task where there are many: a quarter of a second, so that progress is visible."""
 _MOST_WORKS: Final = 1_000
-"""From here on works get larger instead of more."""
+"""From here on tasks get larger instead of more."""
 
 
 def plan(scans: Sequence[StoreScan], cores: int, *, exact: bool = False) -> list[CountTask]:
-    """Pack all that is to be counted into works for ``cores`` processes, the largest first.
+    """Pack all messages to be counted into tasks for ``cores`` processes, the largest first.
 
-    A work has tasks of one store; none is smaller than a million messages for being many.
+    A task has parts of one store; none is smaller than a million messages only to make more tasks.
     """
     job = str(uuid4())
     total = sum(scan.backlog for scan in scans)

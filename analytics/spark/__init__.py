@@ -1,1 +1,2 @@
-"""Spark through PySpark: finding a Java, starting quickly and quietly, and what workers load."""
+"""Spark through PySpark: finding a Java, starting quickly and quietly, and the imports of
+workers."""

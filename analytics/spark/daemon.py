@@ -1,7 +1,7 @@
-"""What Spark starts workers from in place of its own daemon: with everything loaded already.
+"""The process that Spark forks workers from in place of its own daemon: with all imports done.
 
-Each worker is a fork of this process. What is imported here is imported once, and what is frozen
-here is not gone through by the garbage collection that follows each task.
+Each worker is a fork of this process. Modules imported here are imported once, and frozen objects
+are skipped by the garbage collection that follows each task.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LOADED: Final = ("numpy", "pyspark.worker", "analytics.engines.task")
 
 
 def main() -> None:
-    """Load what tasks need, then be Spark's daemon."""
+    """Load the imports of tasks, then run Spark's daemon."""
     sys.path[:] = [path for path in sys.path if not path.endswith(".zip")]
     for name in _LOADED:
         import_module(name)

@@ -1,16 +1,16 @@
 """A SPARK_HOME of our own, in the user's cache: Spark's jars, and a short way to start its JVM.
 
-What Spark starts by itself takes three detours. Its ``spark-submit`` is a shell script that starts
-one JVM to work out the command line of another; its workers unpack a zipped PySpark and compile it
-anew, since the home has one; and its JVM loads and links 15,000 classes each time. So this home
+Spark's own start takes three detours. Its ``spark-submit`` is a shell script that starts one JVM to
+work out the command line of another; its workers unpack a zipped PySpark and compile it anew,
+because the home has one; and its JVM loads and links 15,000 classes each time. So this home
 
 * links the jars of the installed PySpark and has no ``python`` folder: workers import the
   installed one;
 * has a ``bin/spark-submit`` that becomes the JVM at once;
 * may hold a class-data archive (``rmqctl lag warmup`` makes it), which the JVM uses if it fits.
 
-The folder is named after PySpark's version, Java's, and where both are, so nothing gets stale; what
-is not used any more is removed by ``lag warmup``.
+The folder is named after PySpark's version, Java's, and the paths of both, so nothing gets stale;
+``lag warmup`` removes unused folders.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _PACKAGES: Final = (
     "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
-"""What Spark opens of the JDK (org.apache.spark.launcher.JavaModuleOptions). The module of vector
-instructions, which it adds too, is for machine learning, is not in every Java, and warns."""
+"""Modules of the JDK that Spark opens (org.apache.spark.launcher.JavaModuleOptions). The module
+of vector instructions, which it adds too, is for machine learning, not in every Java, and warns."""
 _OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:-UsePerfData",
@@ -72,7 +72,7 @@ exec {java} ${{RMQCTL_SPARK_JVM:+"@$RMQCTL_SPARK_JVM"}} {options} -cp {jars} \\
 
 
 class SparkHome(NamedTuple):
-    """The folder, and what is in it."""
+    """The folder, and its contents."""
 
     path: Path
 
@@ -83,7 +83,7 @@ class SparkHome(NamedTuple):
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where rmqctl keeps what can be made again: ``rmqctl`` in the XDG cache folder."""
+    """The folder of data that can be rebuilt: ``rmqctl`` in the XDG cache folder."""
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME", "/tmp")) / ".cache")
     return Path(base) / "rmqctl"
@@ -92,7 +92,7 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
 def spark_home(
     java: Java, environ: Mapping[str, str] | None = None, *, instead: Path | None = None
 ) -> SparkHome:
-    """The home for a Java and the installed PySpark; made if it is not there yet.
+    """The home for a Java and the installed PySpark; made if it does not exist.
 
     SparkNotFoundError without PySpark. Where the cache cannot be written it is made in the folder
     ``instead``; OSError without one.
@@ -114,8 +114,8 @@ def spark_home(
 
 
 def remove_unused(home: SparkHome, now_s: float) -> list[Path]:
-    """Remove other homes beside this one that cannot be used any more, because their PySpark has
-    gone, or have not been for a month; gives which."""
+    """Remove other homes beside this one that cannot be used any more, because their PySpark is
+    gone, or that were not used for a month; gives their paths."""
     removed = []
     for path in sorted(home.path.parent.glob("spark-*-java*-*")):
         submit = path / "bin" / "spark-submit"
@@ -140,7 +140,7 @@ def _made(path: Path, package: Path, java: Java) -> SparkHome:
         jars.unlink(missing_ok=True)
         jars.symlink_to(package / "jars")
     options = [*_OPTIONS, *(f"--add-opens={package}=ALL-UNNAMED" for package in _PACKAGES)]
-    # Another process may be making the same one: its file or ours, both are whole.
+    # Another process may be making the same one: both files are whole.
     handle, new = tempfile.mkstemp(dir=submit.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         program, classes = shlex.quote(str(java.program)), shlex.quote(f"{jars}/*")

@@ -1,14 +1,14 @@
-"""Ctrl-C while Spark works: nothing of it on standard error, and it is never lost.
+"""Ctrl-C while Spark works: no output on standard error, and it is never lost.
 
-Py4J logs each interrupted call through the root logger, with a traceback, and has Python set up
-that logger for it. PySpark puts a handler of its own in the place of ours, which asks the JVM to
-cancel its jobs while the interrupted call is still half done. An interrupt within a finalizer of
-Py4J's is printed by Python as ignored, and is gone. So as long as a session runs
+Py4J logs each interrupted call through the root logger, with a traceback, and makes Python set up
+that logger. PySpark replaces our handler by its own, which asks the JVM to cancel its jobs while
+the interrupted call is still in progress. Python prints an interrupt within a finalizer of Py4J's
+as ignored, and drops it. So as long as a session runs
 
-* the root logger has a handler, and lets nothing of Py4J's pass;
-* the handler of Ctrl-C stays the one that it was: the session ends the JVM by itself;
+* the root logger has a handler, and drops all records of Py4J;
+* the handler of Ctrl-C stays unchanged: the session ends the JVM by itself;
 * an interrupt that Python ignores is raised in the main thread again;
-* it is noted that one came: what Py4J raises in its place, as it clears up, is no error.
+* it is noted that one came: errors of Py4J's cleanup are ignored then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PAUSE_S: Final = 0.001
 
 
 class Interrupts:
-    """What is changed in this process while a session runs."""
+    """The changes in this process while a session runs."""
 
     def __init__(self) -> None:
         self.came = False
@@ -38,7 +38,7 @@ class Interrupts:
         self._stack = ExitStack()
 
     def begin(self) -> None:
-        """Change it; :meth:`end` puts it back."""
+        """Make the changes; :meth:`end` undoes them."""
         root = logging.getLogger()
         root.addFilter(_not_of_py4j)
         self._stack.callback(root.removeFilter, _not_of_py4j)
@@ -59,7 +59,7 @@ class Interrupts:
         self._note_interrupts()
 
     def end(self) -> None:
-        """Put it back. Twice is fine."""
+        """Undo them. Calling twice is fine."""
         self._stack.close()
 
     def _note_interrupts(self) -> None:
@@ -81,7 +81,7 @@ class Interrupts:
 
     @staticmethod
     def _put_back(own: Any, before: Any) -> None:
-        if sys.unraisablehook is own:  # else another one has come behind it
+        if sys.unraisablehook is own:  # else another hook was set after it
             sys.unraisablehook = before
 
 
@@ -102,7 +102,8 @@ def own_handler() -> Iterator[None]:
 
 @contextmanager
 def put_off() -> Iterator[None]:
-    """Have Ctrl-C raise behind the block, which begins something that must be known to be ended."""
+    """Delay Ctrl-C until after the block, which starts something that must be registered to be
+    ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

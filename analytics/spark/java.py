@@ -1,4 +1,4 @@
-"""Which Java Spark gets: JAVA_HOME's, else the one on PATH, else the one that pip brought."""
+"""The Java for Spark: JAVA_HOME's, else the one on PATH, else the one installed by pip."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_S: Final = 20
 
 
 class Java(NamedTuple):
-    """A Java: its program, its major version, and where it was found."""
+    """A Java: its program, its major version, and its origin."""
 
     program: Path
     major: int
@@ -27,7 +27,7 @@ class Java(NamedTuple):
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """The first Java that is new enough. JavaNotFoundError tells what was found instead."""
+    """The first Java that is new enough. JavaNotFoundError names those that were found instead."""
     environ = os.environ if environ is None else environ
     looked = []
     for origin, program in _candidates(environ):
@@ -62,7 +62,7 @@ def _from_pip() -> Path | None:
 
 
 def _version(program: Path) -> str:
-    """What a Java says of itself; its ``release`` file answers quicker than the program does."""
+    """A Java's version; its ``release`` file answers quicker than the program does."""
     release = program.resolve().parent.parent / "release"
     try:
         found = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text("utf-8"), re.MULTILINE)

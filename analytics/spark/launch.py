@@ -1,7 +1,8 @@
-"""Spark's JVM as a process of ours: started, spoken to, and ended whatever happens meanwhile.
+"""Spark's JVM as a child process: started, connected to, and always ended.
 
-PySpark starts one by itself, but whoever is interrupted then has a JVM that nobody knows. So it is
-started here, tells where it listens in a file, and PySpark is told of it as spark-submit does.
+PySpark starts one by itself, but an interrupt then leaves a JVM that no process ends. So it is
+started here. It writes its address into a file, and PySpark gets it in the same way as from
+spark-submit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class SparkJvm:
     def __init__(
         self, submit: Path, settings: Mapping[str, str], folder: Path, said: IO[bytes]
     ) -> None:
-        """Start it; ``folder`` is for where it listens, ``said`` for what it says."""
+        """Start it; ``folder`` is for its address, ``said`` for its output."""
         self._info = folder / "listens"
         options = [
             word for name, value in settings.items() for word in ("--conf", f"{name}={value}")
@@ -55,7 +56,7 @@ class SparkJvm:
         deadline = time.monotonic() + _START_S
         while not self._info.is_file():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise SparkFailedError("its JVM ended before it was there")
+                raise SparkFailedError("its JVM ended before it was ready")
             time.sleep(_LOOK_S)
         data = self._info.read_bytes()
         (port,) = _INT.unpack_from(data)
@@ -66,7 +67,7 @@ class SparkJvm:
             return launch(conf)
 
     def end(self, *, at_once: bool) -> None:
-        """End it and wait for it: ``at_once``, or as soon as it has come to its end by itself."""
+        """End it and wait for it: ``at_once``, or as soon as it ends by itself."""
         if at_once:
             self._kill()
         if self._process.stdin is not None:
@@ -79,20 +80,21 @@ class SparkJvm:
         self._wait_for_the_others()
 
     def _kill(self) -> None:
-        """Kill the whole session: before the JVM there is a shell, with a JVM that tells it how to
-        begin, and behind it there are workers."""
+        """Kill the whole session: the JVM's parent is a shell, with a JVM that works out its
+        command line, and its children are workers."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def _wait_for_the_others(self) -> None:
-        """Wait a moment for those that were killed with it: they may write until they are gone."""
+        """Wait a moment for the processes that were killed with it: they may write until they
+        end."""
         deadline = time.monotonic() + _OTHERS_S
         while time.monotonic() < deadline and _is_at_work(self._process.pid):
             time.sleep(_LOOK_S)
 
 
 def _is_at_work(group: int) -> bool:
-    """Whether a process group has one that has not ended; it may wait for its parent's look."""
+    """Whether a process group has a process that has not ended; it may be a zombie."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -111,7 +113,7 @@ def _is_at_work(group: int) -> bool:
 
 @contextmanager
 def environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables for a block; None takes one away."""
+    """Set variables for a block; None removes one."""
     before = {name: os.environ.get(name) for name in values}
     for name, value in values.items():
         _set(name, value)

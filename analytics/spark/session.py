@@ -1,4 +1,4 @@
-"""A Spark that starts in seconds, says nothing, and leaves nothing behind."""
+"""A Spark that starts in seconds, prints nothing, and leaves no files."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class SparkSession:
     """A context of Spark's for one report. A context manager; one at a time in a process.
 
     ``master`` is Spark's: ``local[*]`` runs in this machine, ``spark://...`` elsewhere: there
-    rmqctl must be installed in the Python that PYSPARK_PYTHON names there (python3 unless set), and
-    the stores must be under the same paths. ``jvm`` are more options
-    for the JVM, without the class-data archive. ``orderly``: let the JVM end by itself.
+    rmqctl must be installed in the Python of PYSPARK_PYTHON (python3 unless set), and the stores
+    must be under the same paths. ``jvm`` are more options for the JVM, without the class-data
+    archive. ``orderly``: let the JVM end by itself.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class SparkSession:
 
     @property
     def log(self) -> Path | None:
-        """What Spark and its workers say; gone with the session."""
+        """Output of Spark and its workers; removed with the session."""
         return None if self._work is None else Path(self._work.name) / LOG
 
     @property
@@ -125,7 +125,7 @@ class SparkSession:
         self._raise_if_interrupted(error)
 
     def close(self) -> None:
-        """End Spark: at once if it runs in this machine, politely elsewhere."""
+        """End Spark: at once if it runs in this machine, else by its own shutdown."""
         context, self._context = self._context, None
         if context is not None:
             # It prints a traceback when the JVM goes first.
@@ -135,10 +135,10 @@ class SparkSession:
                 context.stop()
             else:
                 gateway: Any = context._gateway
-                gateway.shutdown()  # so that nobody talks to a JVM that has gone
+                gateway.shutdown()  # so that no call goes to a JVM that has ended
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
-            # Nothing of it is to stay, and its workers end with it.
+            # Nothing of it must stay, and its workers end with it.
             jvm.end(at_once=not self._orderly)
         _forget_context()
         if self._work is not None:
@@ -147,7 +147,7 @@ class SparkSession:
         self._interrupts.end()
 
     def _raise_if_interrupted(self, error: BaseException | None) -> None:
-        """Whatever else is raised after Ctrl-C is of no interest."""
+        """After Ctrl-C other errors are ignored."""
         if self._interrupts.came and not isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt from error
 
@@ -157,7 +157,7 @@ class SparkSession:
         return self.master.startswith("local")
 
     def said(self) -> str:
-        """What Spark has said so far."""
+        """Spark's output so far."""
         log = self.log
         try:
             return "" if log is None else log.read_text("utf-8", "replace")
@@ -172,7 +172,8 @@ class SparkSession:
         return {**(_LOOPBACK if loopback else {}), **_ON_A_CLUSTER}
 
     def _sockets(self, work: Path) -> dict[str, str]:
-        """Have Spark talk to Python through sockets that go with the folder: it leaves them."""
+        """Let Spark talk to Python through sockets that are removed with the folder: Spark leaves
+        them."""
         if not self.is_local or len(os.fsencode(work)) > _LONGEST_FOLDER:
             return {f"{_SOCKETS}.enabled": "false"}
         return {f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": str(work)}
@@ -264,7 +265,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _forget_context() -> None:
-    """Let the next session of this process begin anew (PySpark keeps what it had last)."""
+    """Let the next session of this process begin anew (PySpark keeps its last one)."""
     context: Any = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     if context is not None:
         context._active_spark_context = None

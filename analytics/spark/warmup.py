@@ -1,7 +1,7 @@
 """Making the class-data archive: Spark's classes as one file that a JVM maps instead of loading.
 
-A session does what reports do, and writes down at its end what it has loaded (AppCDS). Java says
-by itself whether an archive fits; one that does not, or is missing, is passed over.
+A session does the work of reports, and writes at its end the classes that it has loaded (AppCDS).
+Java checks by itself whether an archive fits; a missing or unfitting one is ignored.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Warmed(NamedTuple):
     """Bytes."""
     java: str
     removed: Sequence[Path]
-    """Homes that nothing uses any more."""
+    """Homes that are unused."""
 
 
 def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
     """Make the archive for this user, PySpark and Java; takes half a minute, and 100 to 200 MB.
 
-    Raises AnalyticsError, SparkFailedError too, and what starting a session raises; an older
+    Raises AnalyticsError, SparkFailedError too, and the errors of starting a session; an older
     archive stays then.
     """
     java = find_java()
@@ -62,7 +62,7 @@ def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
 
 
 def _train(session: SparkSession) -> None:
-    """What reports and the data source do: tasks with Python workers, progress, SQL, Arrow."""
+    """The work of reports and the data source: tasks with Python workers, progress, SQL, Arrow."""
     from pyspark.sql import SparkSession as Sql
 
     engine = SparkEngine(session.context)

@@ -1,1 +1,1 @@
-"""How the cost of an operation grows with what the store holds: messages, queues, groups."""
+"""How the cost of an operation grows with the size of the store: messages, queues, groups."""

@@ -1,4 +1,4 @@
-"""One store that grows, tenfold at a time: what is measured at each size."""
+"""One store that grows, tenfold at a time: the measurements at each size."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _grow(store: MessageStore, count: int, known: list[tuple[str, int]]) -> None:
-    """Have ``count`` messages in the store; keeps some unique ids."""
+    """Fill the store with ``count`` messages; keeps some unique ids."""
     bodies = [b"x"] * _BATCH
     queue_ids = [number % QUEUES for number in range(_BATCH)]
     while (stored := sum(_ends(store.view))) < count:

@@ -1,4 +1,4 @@
-"""How late delayed messages are when very many wait, and what waiting for them costs."""
+"""Lateness of delayed messages when very many wait, and the cost of waiting."""
 
 from __future__ import annotations
 

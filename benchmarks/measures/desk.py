@@ -1,4 +1,4 @@
-"""What an operator waits for: each command as a whole process, on large stores.
+"""Operators' commands: each as a whole process, on large stores.
 
 Every module ``desk_*`` of this folder measures some of them.
 """

@@ -70,7 +70,7 @@ def _make(root: Path, messages: int) -> None:
 
 
 def _have_read(root: Path, messages: int, *, topics_each: int) -> None:
-    """Have each group stand somewhere in each queue, and its samples tell how it came there."""
+    """Let each group have progress in each queue, with samples of earlier progress."""
     rng = random.Random(1)
     samples = OffsetSamples(root)
     with EmbeddedBroker.open(root) as broker:

@@ -70,7 +70,7 @@ def _search(run: Run, root: Path) -> Iterator[Row]:
 
 
 def _to_file(command: list[str], folder: Path) -> float:
-    """Into a file: grep stops at its first hit where nobody reads what it says."""
+    """Into a file: grep stops at its first hit if its output is discarded."""
     return seconds_of(command, output=folder.with_name("output"))
 
 

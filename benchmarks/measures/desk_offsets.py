@@ -45,7 +45,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _commit(root: Path, group: str, offsets: list[int]) -> None:
-    """Have a group stand there, as a Java broker would have written it."""
+    """Commit offsets of a group, as a Java broker would have written them."""
     table = {f"big@{group}": dict(enumerate(offsets))}
     (root / "config").mkdir(exist_ok=True)
     path = root / "config" / "consumerOffset.json"

@@ -1,7 +1,7 @@
 """Checking a store: against reading its files once with `cat`, and the quick check of 100 GB.
 
 The log is full, so that `cat` is not slowed by holes; the index, whose file is mostly holes, is
-left out of what `cat` reads and is part of what is checked.
+checked, but not read by `cat`.
 """
 
 from __future__ import annotations

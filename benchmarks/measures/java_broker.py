@@ -84,7 +84,8 @@ def _batches(run: Run, broker: EmbeddedBroker, java: Bench) -> Iterator[Row]:
             return perf_counter() - start
 
     def least() -> float:
-        """What no store can spare a program that sends so: its messages, and a write of each."""
+        """Work that any program must do that sends this way: making its messages, and a write of
+        each."""
         start = perf_counter()
         for number in range(batches):
             made(number)

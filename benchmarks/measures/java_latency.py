@@ -1,7 +1,7 @@
-"""How long from a send to the listener in another process, and from nothing to a first message.
+"""Time from a send to the listener in another process, and from an empty folder to a first message.
 
-RocketMQ's producer and consumer are two JVMs beside its broker; ours are two Python processes
-on one folder. One message each 20 ms, so that everybody sleeps in between.
+RocketMQ's producer and consumer are two JVMs beside its broker; ours are two Python processes on
+one folder. One message each 20 ms, so that all processes sleep in between.
 """
 
 from __future__ import annotations

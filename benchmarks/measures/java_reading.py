@@ -165,7 +165,7 @@ def _recovery(run: Run) -> Iterator[Row]:
 
 
 def _our_recovery(root: Path) -> float:
-    """A process opens the folder of a killed one whose shared page is lost, too."""
+    """A process opens the folder of a killed one whose shared state is lost, too."""
     (root / OURS / SHARED_STATE_NAME).unlink()
     (root / ABORT).touch()
     command = [sys.executable, "-m", "benchmarks.programs.open_store", str(root)]

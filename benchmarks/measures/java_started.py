@@ -1,7 +1,7 @@
 """The first messages of programs that were just started, beside RocketMQ's: nothing is warm.
 
-A JVM compiles what it runs for some hundred thousand messages, and is several times slower until
-then; that is what a job meets which sends what it has and ends. Each round has a new name server,
+A JVM compiles its code during some hundred thousand messages, and is several times slower until
+then. A job that sends its messages and ends sees that speed. Each round has a new name server,
 broker and client, or a new process of ours, and a new store. Starting them is not timed here (see
 ``java_latency``).
 """

@@ -1,9 +1,9 @@
 """Our store beside RocketMQ's own DefaultMessageStore, without brokers and clients.
 
-Both write the same messages into new folders and take turns; the JVM stays, so that its code is
+Both write the same messages into new folders and take turns. The JVM stays, so that its code is
 compiled, and one more warming round before the first makes sure of it. RocketMQ fills queues and
-index in another thread: its time ends with the last acknowledgement, ours has them all. A batch
-begins with its messages, for both: they are packed, RocketMQ's into what its putMessages takes.
+index in another thread: its time ends with the last acknowledgement, ours includes them. A batch
+begins with its messages, for both: they are packed, RocketMQ's in the form of its putMessages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _warm_up(run: Run, java: Bench) -> None:
-    """Have the JVM's compiler see its work; then it has 100,000 puts behind it, and 300 batches."""
+    """Warm up the JVM's compiler: 100,000 puts and 300 batches."""
     with run.folder() as folder:
         java.ask("put", root=str(folder / "a"), count=100_000, size=_BODY)
         java.ask("putBatches", root=str(folder / "b"), batches=200, batch=100, size=_BODY)

@@ -1,4 +1,4 @@
-"""How old messages are when a listener in another process gets them, and what idling costs."""
+"""Age of messages when a listener in another process gets them, and the cost of idling."""
 
 from __future__ import annotations
 

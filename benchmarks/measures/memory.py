@@ -42,7 +42,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def peak_of(command: Sequence[str]) -> tuple[float, float]:
-    """Highest RssAnon in MB, looked at every 5 ms, and how long the process took."""
+    """Highest RssAnon in MB, read every 5 ms, and the time of the process."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     status = Path(f"/proc/{process.pid}/status")

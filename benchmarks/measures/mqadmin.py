@@ -1,7 +1,7 @@
-"""What an operator types, as whole processes: rmqctl beside mqadmin asking a running broker.
+"""Operators' commands as whole processes: rmqctl beside mqadmin with a running broker.
 
-mqadmin's time ends when its output is there; it gives its prompt back three seconds later. Both
-have equal folders: a topic of four queues, a group that has consumed half of it.
+mqadmin's time ends with its output; it exits three seconds later. Both have equal folders: a topic
+of four queues, a group that has consumed half of it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The plain loop is what a user writes with the pull consumer: pull, note the progress. The broker's
 own pull, without any client, is there for information.
 
-What counts is the CPU time of the process: its threads share one interpreter lock, so that is how
-long it takes on a machine without other work, and other work is not kind to those with one thread.
+The CPU time of the process counts: its threads share one interpreter lock, so that is its time on a
+machine without other work, and other work slows a process with one thread less evenly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME = "push"
 _THREADS = 20
 _PULL = 32
 _PATIENCE_S = 120.0
-_LOOK_S = 0.02  # whoever looks takes the interpreter lock from those who work
+_LOOK_S = 0.02  # each check takes the interpreter lock from the workers
 
 
 def measure(run: Run) -> Iterator[Row]:
@@ -74,7 +74,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _pull(broker: EmbeddedBroker, group: str, ends: Sequence[int]) -> float:
-    """Pull all queues to their ends in one thread, look at nothing, note the progress."""
+    """Pull all queues to their ends in one thread, ignore the messages, note the progress."""
     queues = [MessageQueue(TOPIC, broker.name, number) for number in range(len(ends))]
     client_config = ClientConfig(instance_name=group)
     with PullConsumer(group, brokers=[broker], client_config=client_config) as consumer:
@@ -104,8 +104,8 @@ def _pull_from_broker(broker: EmbeddedBroker, ends: Sequence[int]) -> float:
 
 
 def _push(broker: EmbeddedBroker, group: str, ends: Sequence[int]) -> float:
-    """From when a new group's only consumer, started and idle, may go until its progress is at the
-    ends."""
+    """From the moment a new group's only consumer, started and idle, may go on until its progress
+    is at the ends."""
     consumer = PushConsumer(
         group,
         brokers=[broker],

@@ -1,7 +1,7 @@
-"""Put one by one, then read all back and say so: what a queue in a process is used for.
+"""Put one by one, then read and acknowledge all: the use of a queue within a process.
 
-We put with ``put_message`` and pull 32 at a time; who has a queue of bytes takes each out of it.
-For information.
+Ours uses ``put_message`` and pulls 32 at a time; a queue of bytes takes each message out. For
+information.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHARES = {
     "litequeue": 50,
     "diskcache": 10,
 }
-"""What part of our number of messages a peer is given, if not all."""
+"""Part of our number of messages that a peer gets, if not all."""
 
 
 def measure(run: Run) -> Iterator[Row | Missing]:

@@ -1,4 +1,4 @@
-"""How soon 16 processes of a group have divided 64 queues anew when one is killed or comes."""
+"""Time until 16 processes of a group have divided 64 queues anew after one is killed or added."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATIENCE_S = 60.0
 
 
 class _Member:
-    """One process, and the queues that it has as far as it has told."""
+    """One process, and the queues that it last reported."""
 
     def __init__(self, root: Path, number: int) -> None:
         self.queues: list[int] = []
@@ -51,7 +51,7 @@ class _Member:
         self.process.stdout.readline()  # it is ready
 
     def begin(self) -> int:
-        """Have it join; gives when it began to."""
+        """Let it join; gives the time."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
@@ -59,7 +59,7 @@ class _Member:
         return self.changed
 
     def read(self) -> None:
-        """Take what it tells, one line at least."""
+        """Read its reports, one line at least."""
         assert self.process.stdout is not None
         lines: list[bytes] = []
         while not lines:
@@ -70,7 +70,7 @@ class _Member:
         self.changed, self.queues = json.loads(lines[-1])
 
     def kill(self) -> int:
-        """Kill it; gives when."""
+        """Kill it; gives the time."""
         killed = time.monotonic_ns()
         self.process.kill()
         self.close()
@@ -128,7 +128,7 @@ def _close_all(members: list[_Member]) -> None:
 
 
 def _until_divided(members: list[_Member]) -> int:
-    """Wait until each queue has one owner and the shares are even; gives when that was so."""
+    """Wait until each queue has one owner and the division is even; gives that time."""
     deadline = time.monotonic() + _PATIENCE_S
     with selectors.DefaultSelector() as selector:
         for member in members:

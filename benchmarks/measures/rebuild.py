@@ -1,7 +1,7 @@
-"""Consume queues and the key index made anew from the log: records a second, and memory.
+"""Rebuilding consume queues and the key index from the log: records a second, and memory.
 
-The store is built once, without a queue file when a round begins. What is timed is all of it: the
-walk of the log from page cache, the units, and files that the device has.
+The store is built once, without a queue file when a round begins. All of it is timed: the walk of
+the log from page cache, the units, and the sync of the files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Opening a store of 1 GiB whose shared page is lost: after a reboot, or after another program.
+"""Opening a store of 1 GiB whose shared state is lost: after a reboot, or after another program.
 
-The store is built once. Every round one process opens it and ends without closing, so that
-``abort`` stays; before a "clean" round, ``abort`` is taken away, as a clean close does.
+The store is built once. In each round a process opens it and ends without closing, so that
+``abort`` stays; before a "clean" round, ``abort`` is removed, as a clean close does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def measure(run: Run) -> Iterator[Row]:
         )
     for name, seconds in times.of.items():
         yield Row(
-            f"opening 1 GiB of 1 KiB records {name}, page lost",
+            f"opening 1 GiB of 1 KiB records {name}, shared state lost",
             f"{times.median(name):.2f} s",
             f"{gibibytes:.2f} GiB",
             [value / gibibytes for value in seconds],

@@ -1,5 +1,5 @@
-"""``lag report``: the kernels beside reading alone, Spark beside this process, cold starts, and
-what its cost does and does not grow with."""
+"""``lag report``: the kernels beside reading alone, Spark beside this process, cold starts, and the
+growth of its cost."""
 
 from __future__ import annotations
 
@@ -116,25 +116,25 @@ def _backlog(run: Run, root: Path) -> Row:
 
 
 def _consumed(run: Run, folder: Path, root: Path, messages: int) -> Row:
-    """The same backlog: in a store of nothing else, and behind nine times as many read messages."""
+    """The same backlog: in a store of nothing else, and after nine times as many read messages."""
     small = folder / "small"
     make_store(small, messages // _TENTH, HOURS / _TENTH)
     have_read(small, [0.0])
     have_read(root, [1 - 1 / _TENTH])
     local = LocalEngine()
     times = run.take_turns(
-        "behind read messages",
+        "after read messages",
         {
-            "behind": lambda: seconds_of_report(local, root),
+            "after": lambda: seconds_of_report(local, root),
             "alone": lambda: seconds_of_report(local, small),
         },
     )
     have_read(root, SHARES)
     return Row(
-        f"lag report of {messages // _TENTH:,} messages behind nine times as many read ones",
-        f"{times.median('behind') * 1e3:.0f} ms",
+        f"lag report of {messages // _TENTH:,} messages after nine times as many read ones",
+        f"{times.median('after') * 1e3:.0f} ms",
         f"alone: {times.median('alone') * 1e3:.0f} ms",
-        times.ratios("behind", "alone"),
+        times.ratios("after", "alone"),
         Goal(1.25, at_most=True),
         samples=times.of,
     )

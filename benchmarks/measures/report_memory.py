@@ -79,7 +79,7 @@ def _peaks(command: Sequence[str], least: int) -> _Peaks:
 
 
 def _family(pid: int, kind: str) -> Iterator[tuple[int, str]]:
-    """A process and those it has started: Spark's JVM, and its Python workers."""
+    """A process and its children: Spark's JVM, and its Python workers."""
     yield pid, kind
     try:
         tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))

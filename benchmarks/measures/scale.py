@@ -1,4 +1,5 @@
-"""The slopes that docs/scale.md calculates with: what a message, a row, a queue, a store costs."""
+"""The factors that docs/scale.md calculates with: the cost of a message, a row, a queue, a
+store."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def _a_queue_of_a_group(run: Run, root: Path) -> Row:
 
 
 def _from_the_disk(root: Path, messages: int) -> Iterator[Row]:
-    """What a report reads of files that nobody has in memory."""
+    """Bytes that a report reads of files outside of the page cache."""
     have_read(root, [0.0])
     counter = Path("/proc/self/io")
     if not counter.exists():

@@ -1,4 +1,4 @@
-"""What sharing costs: the gate in a batch of 100, and several writing processes instead of one."""
+"""The cost of sharing: the write lock in a batch of 100, and several writing processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _write_lock(run: Run) -> Row:
         memory=len(batches) * _BATCH * (_BODY + BESIDES),
     )
     return Row(
-        "what the gate adds to a batch of 100 x 1 KiB",
+        "what the write lock adds to a batch of 100 x 1 KiB",
         f"{times.median('shared') / len(batches) * 1e6:.0f} us",
         f"{times.median('exclusive') / len(batches) * 1e6:.0f} us",
         [ratio - 1 for ratio in times.ratios("shared", "exclusive")],

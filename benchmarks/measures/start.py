@@ -1,4 +1,4 @@
-"""How long a command takes that hardly does anything, against the interpreter doing nothing."""
+"""Time of a command that does hardly anything, against the interpreter alone."""
 
 from __future__ import annotations
 

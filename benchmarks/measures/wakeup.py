@@ -1,4 +1,4 @@
-"""How soon a waiting process sees a message of another one, and what waiting costs it."""
+"""Time until a waiting process gets a message of another one, and the cost of waiting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def measure(run: Run) -> Iterator[Row]:
         assert waiter.stdout is not None
         waiter.stdout.readline()  # it is ready
         for message in sent:
-            # Paced as people and services send, so that the waiter is asleep each time.
+            # Paced, so that the waiter is asleep each time.
             time.sleep(pause.uniform(0.002, 0.010))
             body = time.monotonic_ns().to_bytes(8, "big") + message.body[8:]
             store.put(prepare((message._replace(queue_id=0, body=body),)))

@@ -1,1 +1,1 @@
-"""Other stores, made to keep what ours keeps."""
+"""Other stores, made to keep the same data as ours."""

@@ -1,4 +1,4 @@
-"""All peers that keep messages, behind one interface; each is there or says why not."""
+"""All peers that keep messages, with one interface; each is available or gives the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage.format.encode import MessageInner
 
 
 class MessageLog(Protocol):
-    """What a contestant in writing can do."""
+    """Operations of a contestant in writing."""
 
     def put(self, message: MessageInner) -> None:
         """Store one message; it is readable by others when this returns."""
@@ -26,12 +26,12 @@ class MessageLog(Protocol):
         """Read everything back, queue by queue in order; queues of bytes have one queue only."""
 
     def close(self) -> None:
-        """Close it; what it started ends."""
+        """Close it; processes that it started end."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Where a peer's class is, and what a user installs for it."""
+    """The class of a peer, and the package to install for it."""
 
     module: str
     name: str

@@ -1,8 +1,8 @@
 """A message log over lmdb, as a careful user of lmdb would write it.
 
-A writable map and no sync at all, so a transaction costs no system call. It keeps what our store
-keeps: all fields, properties, checksum, place in the queue, and an entry for each key. The index is
-a database of its own with ``dupsort``, because the same key may come again.
+A writable map and no sync at all, so a transaction costs no system call. It keeps the same data as
+our store: all fields, properties, checksum, place in the queue, and an entry for each key. The
+index is a database of its own with ``dupsort``, because the same key may come again.
 
     messages   <topic> <queue> <queue offset>  ->  fields, properties, body
     keys       <topic> # <key>                 ->  <queue> <queue offset>, as often as there are any
@@ -32,8 +32,8 @@ _PLACE = Struct(">IQ")
 class LmdbLog:
     """Puts messages one a transaction or many a transaction.
 
-    ``shared`` means that other processes may write too: then a queue's next offset is where its
-    last message is, not what this process remembers.
+    ``shared`` means that other processes may write too: then a queue's next offset comes from its
+    last message, not from this process's memory.
     """
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
@@ -69,7 +69,7 @@ class LmdbLog:
             transaction.put(b"%b#%b" % (topic, key.encode()), place, db=self._keys)
 
     def _next_offset(self, transaction: Any, topic: bytes, queue_id: int) -> int:
-        """The offset behind the last message of a queue, as the database has it."""
+        """The offset after the last message of a queue, as the database has it."""
         cursor = transaction.cursor(self._messages)
         found = cursor.set_range(topic + _PLACE.pack(queue_id + 1, 0))
         if not (cursor.prev() if found else cursor.last()):

@@ -1,9 +1,9 @@
 """A message log over Redis streams, as a careful user of Redis would write it.
 
 A server of its own on a unix socket, append-only file synced every second, no snapshots, no rewrite
-of the file while we look. A stream a queue, whose ids are the queue offsets, and a set of places
-for each key. What belongs to one call goes through one pipeline without MULTI, which is the
-fastest way and kinder than our all-or-nothing.
+while it is measured. A stream a queue, whose ids are the queue offsets, and a set of places for
+each key. The commands of one call go through one pipeline without MULTI, which is faster than our
+all-or-nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a redis-server is; without importing any client."""
+"""Finding a redis-server, without importing any client."""
 
 from __future__ import annotations
 

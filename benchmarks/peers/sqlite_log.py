@@ -1,7 +1,7 @@
 """A message log over SQLite, as a careful user of SQLite would write it.
 
 WAL, synchronous=NORMAL, a cache and a map that hold everything, explicit transactions, prepared
-statements (the module keeps them). It keeps what our store keeps: all fields, properties,
+statements (the module keeps them). It keeps the same data as our store: all fields, properties,
 checksum, place in the queue, and an index row for each key.
 """
 

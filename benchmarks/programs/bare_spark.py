@@ -1,4 +1,4 @@
-"""What anybody would write: a session as it comes, and one job with Python workers."""
+"""A plain program: a default session, and one job with Python workers."""
 
 from pyspark.sql import SparkSession
 

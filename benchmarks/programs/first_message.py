@@ -1,4 +1,4 @@
-"""Makes a store in a folder that is not there yet, sends one message, says what became of it."""
+"""Makes a store in a new folder, sends one message, prints the result."""
 
 from __future__ import annotations
 

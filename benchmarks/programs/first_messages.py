@@ -1,5 +1,5 @@
 """Sends ``argv[2]`` messages of 1 KiB in batches of ``argv[3]`` (1: one by one) to a new store in
-``argv[1]``; says how many seconds that took from the first send on."""
+``argv[1]``; prints the seconds from the first send on."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A push consumer that tells of each change of its queues.
+"""A push consumer that reports each change of its queues.
 
 ``group_member ROOT GROUP TOPIC CLIENT``: when a line comes it starts, and prints a line of JSON
-for each change of its queues: when it was (ns of the monotonic clock), and the ids of
-the queues. The first line is when it began to start. Leaves when its input ends.
+for each change of its queues: its time (ns of the monotonic clock), and the ids of the queues. The
+first line is the time of its start. Leaves when its input ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from client.runtime.client_config import ClientConfig
 
 
 class _Changes(logging.Handler):
-    """Notes from the log which queues are taken and given up."""
+    """Notes taken and given up queues from the log."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(logging.INFO)

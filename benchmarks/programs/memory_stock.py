@@ -1,7 +1,7 @@
-"""Holds touched memory and frees it little by little, as fast as others take it.
+"""Holds touched memory and frees it in steps, as fast as other processes take it.
 
-On each line of its input it takes back all it may hold, answers with a line, and goes on; it ends
-with its input. ``benchmarks.memory_stock`` says what for.
+On each line of its input it takes all the memory that it may hold, answers with a line, and goes
+on; it ends with its input. See ``benchmarks.memory_stock`` for the purpose.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opens a store, prints how many seconds that took, and ends without closing it."""
+"""Opens a store, prints the seconds, and ends without closing it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from storage.store import MessageStore
 start = perf_counter()
 store = MessageStore.open(sys.argv[1])
 seconds = perf_counter() - start
-assert store.recovery is not None, "the page was trusted: nothing was measured"
+assert store.recovery is not None, "the shared state was trusted: nothing was measured"
 print(seconds, flush=True)
 os._exit(0)

@@ -1,7 +1,7 @@
 """Sends messages that carry the time at a pace; one after the other, or many with one call.
 
 ``paced_producer ROOT TOPIC PER_SECOND AT_ONCE COUNT``: prints "ready" and begins when a line comes;
-COUNT 0 means until its input ends. Prints how many it sent, and in how many seconds.
+COUNT 0 means until its input ends. Prints the number of messages, and the seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A push consumer in a process of its own: notes how old messages are, then what idling costs.
+"""A push consumer in its own process: measures the age of messages, then the cost of idling.
 
 ``push_member ROOT GROUP TOPIC COUNT IDLE_SECONDS``: prints "ready" when it has its queues, after
 COUNT messages and IDLE_SECONDS one line of JSON: latencies in ns, CPU seconds of the idle time.
@@ -46,7 +46,7 @@ def main(root: str, group: str, topic: str, count: int, idle_seconds: float) -> 
             consumer.do_rebalance()
             print("ready", flush=True)
             enough.wait()
-            time.sleep(min(1.0, idle_seconds))  # what the messages left to do is not idling
+            time.sleep(min(1.0, idle_seconds))  # work left by the messages is not idling
             cpu = time.process_time()
             time.sleep(idle_seconds)
             cpu = time.process_time() - cpu

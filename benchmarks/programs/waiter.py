@@ -16,7 +16,7 @@ def main(root: str, count: int, idle_seconds: int) -> None:
         view = store.view
         offset = view.max_offset_in_queue(TOPIC, 0)
         end = store.log_end
-        store.wait(end, 1)  # takes the bell
+        store.wait(end, 1)  # registers its waker
         print("ready", flush=True)
         while len(latencies) < count:
             found = view.get_message(TOPIC, 0, offset, 32, tags=None)

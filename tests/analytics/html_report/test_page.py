@@ -99,9 +99,9 @@ def test_it_needs_nothing_from_elsewhere_and_lets_nothing_else_run(report: dict[
 def test_the_head_says_how_late_everybody_is(report: dict[str, Any]) -> None:
     reader = Reader(page(report))
     assert reader.of("title") == ["Lag report, 2023-11-16 06:13 UTC"]
-    assert reader.of("p")[0] == "239 messages behind in 12 groups and 12 topics of 1 store: WARN"
+    assert reader.of("p")[0] == "239 unread messages in 12 groups and 12 topics of 1 store: WARN"
     unknown = {**report, "totals": {**report["totals"], "lag": None}}
-    assert "an unknown number of messages behind" in page(unknown)
+    assert "an unknown number of unread messages" in page(unknown)
     assert "1e" not in Reader(page({**report, "as_of": 10**18})).of("title")[0]
 
 
