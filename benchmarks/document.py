@@ -82,8 +82,8 @@ of {seconds / 60:.1f} minutes that ended on {when} UTC, by
 
 Contestants took turns in {session.rounds} rounds (more where one is over in a second), after
 one that was thrown away. A ratio is taken within a round; its median counts, the lowest and the
-highest stand beside it. Ratios of two tables, two machines or two days say nothing about each
-other. Who the peers are, what they keep, and where we were kind to them is in
+highest stand beside it. Ratios of two tables, two machines or two days cannot be
+compared. The peers, the data that they keep, and where the comparison favours them are in
 [benchmarks/README.md](../benchmarks/README.md)."""
 
 

@@ -76,7 +76,7 @@ def row(
     detail: str = "",
     samples: Mapping[str, list[float]] | None = None,
 ) -> Row:
-    """The row that answers a goal; ``sides`` are ours and the peer's, ``detail`` says how much."""
+    """The row that answers a goal; ``sides`` are ours and the peer's, ``detail`` has the amount."""
     target = BY_KEY[key]
     what = f"{target.what}{', ' if detail else ''}{detail}"
     return Row(what, *sides, ratios, target.goal, unit, dict(samples or {}), key)

@@ -58,7 +58,7 @@ SHORT_HEAP = ("-Xms1g", "-Xmx1g", "-Xmn256m")
 def release() -> Release:
     """Fetch the jars and compile our classes, unless that was done before.
 
-    NotMeasurableError says what is missing.
+    NotMeasurableError names what is missing.
     """
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:

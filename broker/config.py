@@ -34,9 +34,9 @@ class BrokerConfig:
     reject_transaction_message: bool = False
     """Whether half messages are refused (rejectTransactionMessage)."""
     transaction_timeout_ms: int = 6_000
-    """Youngest half message whose producer is asked about it (transactionTimeOut)."""
+    """Youngest half message that is checked with its producer (transactionTimeOut)."""
     transaction_check_max: int = 15
-    """How often a producer is asked before its half message is put aside (transactionCheckMax)."""
+    """Number of checks before a half message is put aside (transactionCheckMax)."""
     transaction_check_interval_ms: int = 60_000
     """Time between two rounds of questions (transactionCheckInterval)."""
 
@@ -82,7 +82,7 @@ class BrokerConfig:
 
     @classmethod
     def from_record(cls, values: Mapping[str, Any]) -> Self:
-        """Make one of recorded values; names that this version does not know are left out.
+        """Make one of recorded values; names unknown to this version are left out.
 
         Raises ValueError for a value of another type or out of its bounds.
         """
@@ -94,6 +94,6 @@ class BrokerConfig:
 
 
 def unique_ids_of(host: str) -> UniqueIds:
-    """Make a generator of UNIQ_KEYs for ``ip:port``; a random number tells it apart from others of
+    """Make a generator of UNIQ_KEYs for ``ip:port``; a random number separates it from others of
     this process. Raises ValueError if that is no address."""
     return UniqueIds(pack_host(host)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))

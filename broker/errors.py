@@ -36,7 +36,7 @@ class ResponseCode(IntEnum):
     SYSTEM_BUSY = 2
     """The broker is overloaded."""
     REQUEST_CODE_NOT_SUPPORTED = 3
-    """The broker does not know this request."""
+    """The request is unknown to the broker."""
     FLUSH_DISK_TIMEOUT = 10
     """Stored; the device did not confirm it in time."""
     SLAVE_NOT_AVAILABLE = 11
@@ -56,11 +56,11 @@ class ResponseCode(IntEnum):
     PULL_NOT_FOUND = 19
     """Nothing new at this offset yet."""
     PULL_RETRY_IMMEDIATELY = 20
-    """Nothing of the subscription here: ask again further on."""
+    """Nothing of the subscription here: pull again further on."""
     PULL_OFFSET_MOVED = 21
     """The offset lies outside of the queue: go on at the offset in the answer."""
     QUERY_NOT_FOUND = 22
-    """What was asked for is not there."""
+    """The requested object does not exist."""
     SUBSCRIPTION_PARSE_FAILED = 23
     """The subscription's expression cannot be read."""
     SUBSCRIPTION_NOT_EXIST = 24
@@ -76,7 +76,7 @@ class ResponseCode(IntEnum):
     NO_MESSAGE = 208
     """There is no such message."""
     FLOW_CONTROL = 215
-    """The broker asks for fewer requests."""
+    """The broker requires fewer requests."""
 
 
 class BrokerError(RocketMQError):

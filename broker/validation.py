@@ -101,7 +101,7 @@ def check_changeable_topic(topic: str) -> None:
 
 
 def is_system_topic(topic: str) -> bool:
-    """Tell whether a topic belongs to RocketMQ itself (TopicValidator.isSystemTopic)."""
+    """Return whether a topic belongs to RocketMQ itself (TopicValidator.isSystemTopic)."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 

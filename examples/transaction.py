@@ -1,4 +1,4 @@
-"""Messages that depend on the sender's own transaction: committed, rolled back, asked about.
+"""Messages that depend on the sender's own transaction: committed, rolled back, checked.
 
     python examples/transaction.py ./empty-folder
 
@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
     MessageStore.create(folder, SMALL_STORE)
     quick = BrokerConfig(transaction_timeout_ms=100, transaction_check_interval_ms=200)
     with EmbeddedBroker.open(folder, quick) as broker:
-        broker.start_services()  # asks about transactions
+        broker.start_services()  # checks transactions
         broker.update_topic(TopicConfig("Orders", 4, 4))
         consumer = PushConsumer("billing", brokers=[broker])
         consumer.subscribe("Orders")

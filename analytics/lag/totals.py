@@ -24,7 +24,7 @@ class QueueLag(NamedTuple):
     rate_out: float | None
     status: Health
     risk_timestamp: int | None
-    """From when on the oldest unread message may be deleted; None if nothing says so yet."""
+    """From when on the oldest unread message may be deleted; None if that is unknown."""
 
     @property
     def drain_ms(self) -> int | None:

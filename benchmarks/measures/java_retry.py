@@ -1,7 +1,7 @@
 """Messages that fail once and come again, and delayed messages that are due at once, beside Java.
 
 The first are sent back, delayed by a second and consumed again. The others wait at one level in a
-store whose delivery is not started before all of them are due: RocketMQ's store alone has it, too.
+store whose delivery is not started before all of them are due: so does RocketMQ's store alone.
 """
 
 from __future__ import annotations

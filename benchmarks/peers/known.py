@@ -52,7 +52,7 @@ PEERS = {
 
 
 def open_peer(name: str, folder: Path) -> MessageLog:
-    """Open a new peer in an empty folder; NotMeasurableError says what is missing."""
+    """Open a new peer in an empty folder; NotMeasurableError names what is missing."""
     peer = PEERS[name]
     try:
         module = importlib.import_module(f"benchmarks.peers.{peer.module}")

@@ -1,4 +1,4 @@
-"""Members: who is in a group, who holds a queue, and what a broker asks of its clients."""
+"""Members of groups, holders of queues, and requests of a broker to its clients."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ClientDescription(NamedTuple):
 
 
 class ConsumeDirectlyStatus(StrEnum):
-    """What a listener did with a message handed to it directly (CMResult)."""
+    """A listener's result for a message passed to it directly (CMResult)."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"
@@ -104,7 +104,7 @@ class ConsumeDirectlyResult(NamedTuple):
 
 
 class ClientHandler(Protocol):
-    """What a broker asks of a connected client; called from the broker's threads, may not block
+    """Requests of a broker to a connected client; called from the broker's threads, may not block
     for longer than a moment (``consume_message_directly`` runs the listener)."""
 
     def notify_consumer_ids_changed(self, group: str) -> None:
@@ -117,7 +117,7 @@ class ClientHandler(Protocol):
         ...
 
     def check_transaction_state(self, request: CheckTransactionState) -> None:
-        """Say what became of a half message, by ``end_transaction`` (CHECK_TRANSACTION_STATE)."""
+        """Report the state of a half message, by ``end_transaction`` (CHECK_TRANSACTION_STATE)."""
         ...
 
     def consumer_status(self, group: str, topic: str) -> Mapping[MessageQueue, int]:

@@ -28,7 +28,7 @@ class OffsetCommit(NamedTuple):
 
 
 class OffsetQuery(NamedTuple):
-    """What a broker knows about a group's progress in a queue.
+    """A broker's record of a group's progress in a queue.
 
     ``offset`` None: nothing (QUERY_NOT_FOUND), the client decides where to begin. ``stored`` is
     False for an offset that the broker derived by the rule of young queues. ``generation`` counts

@@ -24,9 +24,9 @@ class PullStatus(StrEnum):
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
-    """Nothing at the offset yet: ask again with the same offset."""
+    """Nothing at the offset yet: pull again with the same offset."""
     NO_MATCHED_MSG = "NO_MATCHED_MSG"
-    """Nothing of the subscription: ask again at once from ``next_begin_offset``."""
+    """Nothing of the subscription: pull again at once from ``next_begin_offset``."""
     OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
     """The offset lies outside of the queue; ``next_begin_offset`` is the nearest in it."""
 
@@ -77,7 +77,7 @@ class PullResult(NamedTuple):
 class QueryResult(NamedTuple):
     """Messages that an index lookup found, oldest first; keys of equal hash are among them.
 
-    The last two tell how far the index reaches: store timestamp and commit log offset.
+    The last two are the end of the index: store timestamp and commit log offset.
     """
 
     messages: list[MessageExt]

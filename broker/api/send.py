@@ -22,7 +22,7 @@ class SendStatus(StrEnum):
     """
 
     SEND_OK = "SEND_OK"
-    """Stored as it was asked for."""
+    """Stored as requested."""
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
     """Stored; the device did not confirm it in time."""
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
@@ -34,7 +34,7 @@ class SendStatus(StrEnum):
 class SendOptions(NamedTuple):
     """What a send carries beside its messages (SendMessageRequestHeader).
 
-    ``default_topic`` and ``default_topic_queue_nums`` say how an unknown topic is created;
+    ``default_topic`` and ``default_topic_queue_nums`` control how an unknown topic is created;
     ``sys_flag`` how the body is compressed. ``born_timestamp`` None means now; ``born_host``
     ``ip:port``, None means this process's. ``reconsume_times`` and ``max_reconsume_times`` (None:
     the group's) go with messages for a retry topic. ``timeout_ms`` is how long the client waits for
@@ -97,7 +97,7 @@ class SendApi(Protocol):
         """Store one message (SEND_MESSAGE_V2); ``queue_id`` None lets the broker choose a write
         queue.
 
-        Stored as the store's flush_disk_type says when this returns.
+        Stored by the store's flush_disk_type when this returns.
         """
         ...
 

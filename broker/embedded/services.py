@@ -1,4 +1,4 @@
-"""What a broker in this process does by itself: wiring only."""
+"""The timed services of a broker in this process: wiring only."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ServicesRole:
         )
 
     def start_services(self, *, deliver: bool | None = None) -> None:
-        """Do what a broker does by itself, in background threads.
+        """Start the broker's own work, in background threads.
 
         Each process writes the progress that came with pulls. One elected process delivers delayed
         messages and checks half messages. ``deliver`` None elects one only in a store that rmqctl

@@ -6,7 +6,7 @@ a live broker is never lost, even if the sender is killed right after it.
 
 A process entry is open before anything is published in it, so that its death is noticed from the
 start. It notifies the others of itself, and the process before it in the ring watches it. A process
-that hears of a newcomer that is dead already does the work that follows a death.
+that is notified by a newcomer that is dead already does the work that follows a death.
 
 Threads of their own answer questions, because a listener may run for long.
 """
@@ -215,12 +215,12 @@ class Notices:
             if thread is not threading.current_thread():
                 thread.join(deadline.left())
                 if thread.is_alive():
-                    _log_late("notices", "a client has not come back from a notice", within_s)
+                    _log_late("notices", "a client has not returned from a notice", within_s)
             with held_within(self._looking, deadline.left()) as alone:
                 if (
                     not alone
                 ):  # others find the dead again: they are reported before they are removed
-                    _log_late("notices", "the look for dead processes has not ended", within_s)
+                    _log_late("notices", "the scan for dead processes has not ended", within_s)
                 process_entry.close()
             tell_left()
             self.tell({"kind": PROCESSES})  # for processes that wait for an answer from here

@@ -192,7 +192,7 @@ class HeldPulls:
             thread.join(within_s / 2)
             if thread.is_alive():
                 logger.warning(
-                    "a client has not come back from the answer of a pull within %.1f s; it is left"
+                    "a client has not returned from the answer of a pull within %.1f s; it is left"
                     " to its thread",
                     within_s / 2,
                 )
@@ -219,7 +219,7 @@ class HeldPulls:
             late += not ends_within(max(0.0, seconds), answer, "held-pulls-closing")
         if late:
             logger.warning(
-                "%d clients have not come back from the answers of their pulls; they are left to"
+                "%d clients have not returned from the answers of their pulls; they are left to"
                 " their threads",
                 late,
             )
@@ -284,7 +284,7 @@ class HeldPulls:
                 rest = self._round_and_wait()
             except Exception:
                 # The store was closed, or is not readable: held pulls get it when they expire.
-                logger.exception("held pulls could not be looked through")
+                logger.exception("held pulls could not be checked")
                 self._more.wait(AFTER_FAILURE_S)
             else:
                 if rest is not None:

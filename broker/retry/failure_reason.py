@@ -1,6 +1,6 @@
 """Why a consumer could not consume a message: user properties of the message it sends back.
 
-RocketMQ keeps no reason; a retry or a dead letter does not say what went wrong. The names here are
+RocketMQ keeps no reason: a retry or a dead letter does not show the failure. The names here are
 ordinary user properties, so any client can read them. Each time a message is sent back they are
 written anew, and they describe the last failure.
 

@@ -1,6 +1,6 @@
 """Origin of a redriven message: user properties that lead back to its dead letter.
 
-RocketMQ knows no redriving: a dead letter that is sent again is a new message. These names are
+RocketMQ has no redriving: a dead letter that is sent again is a new message. These names are
 ordinary user properties, so any client can read them.
 
 A client that gives such a message back keeps them, and so does its next dead letter: so the count

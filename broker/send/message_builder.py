@@ -198,7 +198,7 @@ class MessageBuilder:
         reconsume_times: int | None = None,
         prepared_transaction_offset: int = 0,
     ) -> MessageInner:
-        """Make a record of a stored message under another topic, delayed if DELAY says so.
+        """Make a record of a stored message under another topic, delayed by its DELAY.
 
         ``properties`` become the message's and may be changed. Raises MessageIllegalError.
         """
@@ -219,7 +219,7 @@ class MessageBuilder:
         )
 
     def schedule(self, properties: Mapping[str, str]) -> Schedule:
-        """Read the delay that properties ask for. Raises MessageIllegalError for no number."""
+        """Read the delay in properties. Raises MessageIllegalError for no number."""
         text = properties.get(PROPERTY_DELAY_TIME_LEVEL)
         if not text:
             return NOT_DELAYED

@@ -22,7 +22,7 @@ from storage.configs.subscription_groups import (
 )
 from storage.format.message import retry_topic
 
-from .shared_table import Check, Gate, SharedTable, Update
+from .shared_table import Check, SharedTable, Update, WriteLockScope
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -56,7 +56,7 @@ class GroupManager:
         root: Path,
         config: BrokerConfig,
         *,
-        write_lock: Gate | None,
+        write_lock: WriteLockScope | None,
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
         fs: FileSystem | None = None,

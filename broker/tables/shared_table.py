@@ -1,4 +1,4 @@
-"""Settings by name that many processes use and change: one of RocketMQ's tables with its rules."""
+"""Settings by name, used and changed by many processes: RocketMQ's tables and their rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storage.configs.journal import Journal
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-Gate = Callable[[], AbstractContextManager[None]]
+WriteLockScope = Callable[[], AbstractContextManager[None]]
 """Holds the right to replace config files for a block; MessageStore.write_lock."""
 
 Check = Callable[[T | None], None]
@@ -51,7 +51,7 @@ class SharedTable(Generic[T]):
         *,
         kind: str,
         command: str,
-        write_lock: Gate | None,
+        write_lock: WriteLockScope | None,
         journal: Journal,
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,

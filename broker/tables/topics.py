@@ -29,7 +29,7 @@ from storage.format.message import (
     SCHEDULE_TOPIC,
 )
 
-from .shared_table import Check, Gate, SharedTable, Update
+from .shared_table import Check, SharedTable, Update, WriteLockScope
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -49,7 +49,7 @@ class TopicManager:
         root: Path,
         config: BrokerConfig,
         *,
-        write_lock: Gate | None,
+        write_lock: WriteLockScope | None,
         queues: Callable[[], list[tuple[str, int]]],
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,

@@ -1,6 +1,6 @@
 """Settings of consumers (DefaultMQPushConsumer and its check of 4.9).
 
-Whatever counts messages counts them per queue, unless it says otherwise.
+Numbers of messages are per queue, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class ConsumerConfig:
     the scan of ``consume_timeout_minutes``. RocketMQ has no such thing."""
 
     consume_concurrently_max_span: int = 2000
-    """Pulling pauses when the messages in work lie further apart. Concurrent consumption only."""
+    """Pulling pauses when unfinished messages lie further apart. Concurrent consumption only."""
     pull_threshold_for_queue: int = 1000
-    """Pulling pauses when more messages are in work."""
+    """Pulling pauses when more messages are unfinished."""
     pull_threshold_size_for_queue: int = 100
-    """Pulling pauses when more whole MiB of bodies are in work."""
+    """Pulling pauses when more whole MiB of bodies are unfinished."""
     pull_threshold_for_topic: int = -1
     """Messages over all queues of this consumer; -1: only the threshold for a queue counts."""
     pull_threshold_size_for_topic: int = -1

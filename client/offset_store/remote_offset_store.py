@@ -58,7 +58,7 @@ class RemoteBrokerOffsetStore:
         self._ignored: set[MessageQueue] = set()  # moved elsewhere
 
     def load(self) -> None:
-        """Do nothing: brokers are asked queue by queue."""
+        """Do nothing: progress is read queue by queue."""
 
     def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
         """See OffsetStore.update_offset."""

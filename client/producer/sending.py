@@ -2,7 +2,7 @@
 
             attempts            tried again after
 synchronous 1 + 2               no answer, no such broker, an answer of retry_response_codes, and,
-                                where that is asked for, a message that is stored but not SEND_OK
+                                if configured, a message that is stored but not SEND_OK
 asynchronous 1 + 2              no answer; the queue id stays, also on another broker
 one-way     1                   nothing
 to a queue that the caller chose: one attempt; asynchronous 1 + 2, at the same queue

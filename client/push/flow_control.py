@@ -1,4 +1,4 @@
-"""Limits of messages in work above which pulling of a queue pauses (pullMessage of 4.9)."""
+"""Limits of unfinished messages above which pulling of a queue pauses (pullMessage of 4.9)."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class PushConsumer(PushConsumerInner):
         self.consume_hooks: Final[list[ConsumeMessageHook]] = []
         """Called around each call of the listener; append yours before ``start``."""
         self.orderly = False
-        """Whether the listener wants the messages of a queue one after the other."""
+        """Whether the listener is orderly."""
         self.paused = False
         """Whether nothing is pulled or rebalanced; see ``suspend``."""
         self._listener: Any = None

@@ -154,7 +154,7 @@ class Routes:
         }
 
     def _route(self, topic: str) -> _Route:
-        """Give the cached route; a topic that no broker had is asked for each time."""
+        """Give the cached route; a topic that no broker had is requested each time."""
         known = self._routes.get(topic)
         if known is not None and known.found:
             return known

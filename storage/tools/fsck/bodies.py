@@ -45,6 +45,6 @@ def unreadable_body(view: memoryview, place: int, size: int) -> str | None:
 
 
 def packed_rows(block: RecordBatch) -> list[int]:
-    """Rows of a block whose bodies are compressed."""
+    """Rows of a block with compressed bodies."""
     rows: list[int] = np.flatnonzero(block.sys_flag & MessageSysFlag.COMPRESSED_FLAG).tolist()
     return rows

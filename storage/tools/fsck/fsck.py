@@ -91,14 +91,14 @@ def fsck(
         # Without the shared state a record may be read before its unit exists. If a writer of
         # rmqctl came meanwhile, the store has a shared state now: check again.
         has_shared_state = view.has_shared_state
-        told: list[Finding] = []
-        tell = on_finding if on_finding is None or has_shared_state else told.append
+        reported: list[Finding] = []
+        tell = on_finding if on_finding is None or has_shared_state else reported.append
         run = _Run(view, parts, wanted, max_findings, tell)
         run.check_broker = check_broker
         try:
             run.check(start, check_crc, jobs, progress, fast=fast)
         finally:
-            run.let_go()
+            run.release()
         if (
             has_shared_state
             or not run.report.findings
@@ -106,7 +106,7 @@ def fsck(
         ):
             break
     if on_finding is not None:
-        for finding in told:
+        for finding in reported:
             on_finding(finding)
     return run.report
 
@@ -132,7 +132,7 @@ class _Run:
         self._queues: QueueCheck | None = None
         self._index: IndexCheck | None = None
         self._keys_from = 0
-        self._told = Reported()
+        self._reported = Reported()
         self._of_files: list[Finding] = []  # about lengths and names of files
         self._holes: list[tuple[str, int, int]] = []
         self._files = view.files.apart()
@@ -172,7 +172,7 @@ class _Run:
             if isinstance(bounds, ScanBounds):
                 missing = missing_log(self._files, view.config, tails_of(self._files))
             if live and missing is not None:  # records being written lie in existing files
-                self.emit(missing_files(view, missing, "", self._told))
+                self.emit(missing_files(view, missing, "", self._reported))
             check_abort(view.root, holders.describe(), self.emit)
             check_covered(view.root, self.emit)
             check_permissions(view.root, self.emit)
@@ -180,7 +180,7 @@ class _Run:
                 closed = not (view.root / ABORT).exists()
                 finished_to = self.report.finished_to = bounds.finished_to()
                 past_end = LogEndCheck(
-                    self._files.log, log_end, self._if_quiet.append, self._told, closed=closed
+                    self._files.log, log_end, self._if_quiet.append, self._reported, closed=closed
                 )
                 past_end.look(finished_to)
                 if start <= log_min:
@@ -201,7 +201,7 @@ class _Run:
                 keys,
                 ahead,
                 missing=missing,
-                told=self._told,
+                reported=self._reported,
                 of_log=Part.LOG in self._parts,
             ):
                 if finding.code is Code.LOG_TAIL_LOST:
@@ -217,7 +217,7 @@ class _Run:
             for finding in self._if_quiet:
                 self.emit(finding)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Unmap the files now, not at the next garbage collection: the objects that map them report
         their findings here, so both refer to each other."""
         self._queues = self._index = None
@@ -256,7 +256,7 @@ class _Run:
         """Report findings of files that the walk through the log has not reported with their
         meaning."""
         for finding in self._of_files:
-            if finding.file not in self._told.files:
+            if finding.file not in self._reported.files:
                 self.emit(finding)
 
     def _check_files(self) -> None:
@@ -282,7 +282,7 @@ class _Run:
             start=start - start % file_size,
             log_end=log_end,
             check_crc=check_crc,
-            told=self._told if log else None,
+            reported=self._reported if log else None,
         )
 
     def _is_filled(self, key: tuple[str, int], start: int, end: int) -> bool:
@@ -317,11 +317,11 @@ class _Run:
                 log_end=log_end,
                 live=live,
                 emit_if_quiet=self._if_quiet.append,
-                told=self._told,
+                reported=self._reported,
             )
             self._index.load()
 
-        def with_log(log: LogCheck, told: Reported) -> LogPass:
+        def with_log(log: LogCheck, reported: Reported) -> LogPass:
             queues = index = None
             if with_queues:
                 queues = QueueComparison(
@@ -340,20 +340,20 @@ class _Run:
                     keys_from=self._keys_from,
                     live=live,
                     wanted=self._wanted,
-                    told=told,
+                    reported=reported,
                 )
             return LogPass(log, queues, index)
 
         def begin(offset: int, emit: Callable[[Finding], None]) -> LogPass:
-            told = Reported()
-            of_index = told if Part.LOG in self._parts else Reported()
-            return with_log(log.another(offset, emit, told), of_index)
+            reported = Reported()
+            of_index = reported if Part.LOG in self._parts else Reported()
+            return with_log(log.another(offset, emit, reported), of_index)
 
         def note(offset: int) -> None:
             if progress is not None:
                 progress(offset - log.start, log_end - log.start)
 
-        walk = with_log(log, self._told)
+        walk = with_log(log, self._reported)
         if walk.queues is not None:
             self._queues = QueueCheck(
                 self._files,
@@ -365,7 +365,7 @@ class _Run:
                 log_min=log_min,
                 log_end=log_end,
                 emit_if_quiet=self._if_quiet.append,
-                told=self._told,
+                reported=self._reported,
                 holes=self._holes,
                 closed=not (self._view.root / ABORT).exists(),
                 filled=self._is_filled,

@@ -52,7 +52,7 @@ class IndexCheck:
         log_end: int,
         live: bool,
         emit_if_quiet: Emit,
-        told: Reported,
+        reported: Reported,
     ) -> None:
         self._root = root
         self._config = config
@@ -62,7 +62,7 @@ class IndexCheck:
         self._log_end = log_end
         self._live = live
         self._emit_if_quiet = emit_if_quiet
-        self._told = told
+        self._reported = reported
         self.files: list[IndexFile] = []
         """The mapped files, after :meth:`load`."""
         self.past_end: list[Finding] = []
@@ -111,7 +111,7 @@ class IndexCheck:
         """Report what was found over all blocks."""
         missing = np.concatenate(found.missing) if found.missing else np.zeros(0, np.int64)
         kept = len(missing)
-        missing = missing[~self._told.has(missing)]
+        missing = missing[~self._reported.has(missing)]
         for file, notes in zip(self.files, found.notes, strict=True):
             for what in notes.header_wrong:
                 file.header_wrong(what)
@@ -140,9 +140,9 @@ class IndexCheck:
 
     def _add_problems(self, file: IndexFile, notes: EntryNotes) -> None:
         wrong = [
-            numbers[~self._told.has(offsets)]
+            numbers[~self._reported.has(offsets)]
             for numbers, offsets in [*file.wrong, *notes.wrong]
-            if not self._told.has(offsets).all()
+            if not self._reported.has(offsets).all()
         ]
         if wrong:
             count, first = sum(map(len, wrong)), min(int(part.min()) for part in wrong)

@@ -88,7 +88,7 @@ class IndexComparison:
         keys_from: int,
         live: bool,
         wanted: frozenset[str] | None,
-        told: Reported,
+        reported: Reported,
     ) -> None:
         self._files = files
         self._topics = topics
@@ -96,7 +96,7 @@ class IndexComparison:
         self._keys_from = keys_from
         self._live = live
         self._wanted = wanted
-        self._told = told
+        self._reported = reported
         self.notes = [EntryNotes() for _ in files]
         self.missing: list[Longs] = []
         """Offsets of records, once for each key that no file has."""
@@ -175,8 +175,8 @@ class IndexComparison:
         known = known & (entries["key_hash"] >= 0)
         if not known.all():
             notes.note_wrong(numbers[~known], entries["offset"][~known].astype(np.int64))
-        if self._told.odd_times:
-            known &= ~np.isin(entries["offset"], list(self._told.odd_times))
+        if self._reported.odd_times:
+            known &= ~np.isin(entries["offset"], list(self._reported.odd_times))
         if not known.all():
             numbers, entries, times = numbers[known], entries[known], times[known]
         if not len(numbers):

@@ -33,8 +33,8 @@ _BACK: Final = "a search by time may give a wrong message there"
 class LogCheck:
     """Walks the log from ``start`` to ``log_end`` and gives its records in blocks.
 
-    Places that a finding names are noted in ``told``; None if findings are dropped. The walk may go
-    on where a walk through another part has ended (:meth:`absorb`).
+    Places that a finding names are noted in ``reported``; None if findings are dropped. The walk
+    may go on where a walk through another part has ended (:meth:`absorb`).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class LogCheck:
         start: int,
         log_end: int,
         check_crc: bool,
-        told: Reported | None,
+        reported: Reported | None,
     ) -> None:
         self._log = log
         self._topics = topics
@@ -60,7 +60,7 @@ class LogCheck:
         """The log offset up to which was walked."""
         self._last_record: int | None = None
         self._check_crc = check_crc
-        self._told = told or Reported()
+        self._reported = reported or Reported()
         self._misplaced = (0, 0, 0, 0)  # first and end of a run, how far off, how many
         self._has_misplaced = False
         self._begins_well: bool | None = None
@@ -73,7 +73,7 @@ class LogCheck:
         self._replaced: list[int] = []
         self._empty: list[int] = []
 
-    def another(self, start: int, emit: Emit, told: Reported) -> LogCheck:
+    def another(self, start: int, emit: Emit, reported: Reported) -> LogCheck:
         """A walk through the same log that begins elsewhere, for a part of it."""
         return LogCheck(
             self._log,
@@ -83,7 +83,7 @@ class LogCheck:
             start=start,
             log_end=self._log_end,
             check_crc=self._check_crc,
-            told=told,
+            reported=reported,
         )
 
     def blocks(self, until: int) -> Iterator[tuple[RecordBatch, Mask]]:
@@ -126,7 +126,7 @@ class LogCheck:
             start=self.start,
             end=self.position,
             last_record=self._last_record,
-            told=self._told,
+            reported=self._reported,
             records=self._checked.records,
             begins_well=bool(self._begins_well) and self._records_seen > 0,
             first_timestamp=self._first_timestamp,
@@ -154,7 +154,7 @@ class LogCheck:
         if self._misplaced[3] and part.has_misplaced:
             return False
         self.position, self._last_record = part.end, part.last_record
-        self._told.absorb(part.told)
+        self._reported.absorb(part.reported)
         self._checked.records += part.records
         self._last_timestamp = part.last_timestamp
         self.last_store_timestamp = max(self.last_store_timestamp, part.newest_timestamp)
@@ -261,7 +261,7 @@ class LogCheck:
         for row in np.flatnonzero(times < before).tolist():
             self._back_steps += 1
             if self._back_steps <= _MAX_EXAMPLES:
-                self._told.odd_times.add(int(block.offset[row]))
+                self._reported.odd_times.add(int(block.offset[row]))
                 self._at_record(
                     Code.STORE_TIME_BACK,
                     int(block.offset[row]),
@@ -279,7 +279,7 @@ class LogCheck:
         """Note a record that names another place; neighbours at the same distance are one
         finding."""
         self._has_misplaced = True
-        self._told.add(offset, offset + size)
+        self._reported.add(offset, offset + size)
         first, end, off, count = self._misplaced
         same_file = first // self._log.file_size == offset // self._log.file_size
         if count and (end, off) == (offset, claimed - offset) and same_file:
@@ -313,7 +313,7 @@ class LogCheck:
         position = stretch.start % self._log.file_size
         file = self._log.at(stretch.start - position)
         what = stretch.reason
-        self._told.add(stretch.start, stretch.start + stretch.sizes[0])
+        self._reported.add(stretch.start, stretch.start + stretch.sizes[0])
         if file is not None:
             try:
                 message = decode_record(file.view, position, stretch.sizes[0])
@@ -332,7 +332,7 @@ class LogCheck:
 
     def _blank(self, stretch: Segment) -> None:
         if self._misplaced[1] == stretch.start:  # all of the file is another one
-            self._told.add(stretch.start, stretch.start + stretch.sizes[0])
+            self._reported.add(stretch.start, stretch.start + stretch.sizes[0])
         position = stretch.start % self._log.file_size
         file = self._log.at(stretch.start - position)
         if file is None or position + BLANK_SIZE > file.length:
@@ -364,7 +364,7 @@ class LogCheck:
                 Severity.WARNING,
             )
             return
-        self._told.add(start, start + length)
+        self._reported.add(start, start + length)
         code, what = Code.LOG_BYTES_LOST, f"{length} bytes are no records: {reason}"
         if file is None:
             code, what = Code.LOG_FILE_MISSING, self._absence(start - position)
@@ -376,7 +376,7 @@ class LogCheck:
                 f"the file has {file.length} bytes, those of this store {file_size}; "
                 "what came after is lost",
             )
-        self._told.files.add(self._path(start - position))
+        self._reported.files.add(self._path(start - position))
         self._at_record(
             code,
             start,

@@ -23,16 +23,16 @@ class LogEndCheck:
     """Checks the rest of the log's last file and the files after it.
 
     ``closed``: the store was closed cleanly, so nothing should be there. A finding that names the
-    log's end, and files whose length is reported with it, are noted in ``told``.
+    log's end, and files whose length is reported with it, are noted in ``reported``.
     """
 
     def __init__(
-        self, log: ReadOnlyFiles, log_end: int, emit: Emit, told: Reported, *, closed: bool
+        self, log: ReadOnlyFiles, log_end: int, emit: Emit, reported: Reported, *, closed: bool
     ) -> None:
         self._log = log
         self._log_end = log_end
         self._emit = emit
-        self._told = told
+        self._reported = reported
         self._closed = closed
 
     def look(self, finished_to: int) -> None:
@@ -56,14 +56,14 @@ class LogEndCheck:
         found = check_record(file.view, position, file.length)
         if found.kind is CheckKind.BLANK:
             return
-        self._told.tail = True
+        self._reported.tail = True
         size = self._log.file_size
         what = f"after the last whole record: {found.reason or 'left-over bytes'}"
         code = Code.LOG_TORN_TAIL
         effect = "a message that was being written here is lost; recovery cuts it off"
         fix = "rmqctl store repair, or open the store for writing: that recovers it"
         if file.length < size:
-            self._told.files.add(_path(first))
+            self._reported.files.add(_path(first))
             code = Code.LOG_FILE_LENGTH
             what = f"the file has {file.length} bytes, those of this store {size}; {what}"
             effect = "messages from here on are lost; brokers refuse to open the file"
@@ -88,7 +88,7 @@ class LogEndCheck:
             return
         surely = self._closed and self._begins_with_record(first)
         # Where the log's end itself is damaged, findings of queues and index say more.
-        self._told.tail |= surely or first > self._log_end
+        self._reported.tail |= surely or first > self._log_end
         self._tell(
             Code.LOG_BEHIND_END,
             first,
@@ -99,7 +99,7 @@ class LogEndCheck:
         )
 
     def _not_taken_in(self, end: int) -> None:
-        self._told.tail = True
+        self._reported.tail = True
         self._tell(
             Code.LOG_NOT_TAKEN_IN,
             self._log_end,

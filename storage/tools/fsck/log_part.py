@@ -32,7 +32,7 @@ class LogPart(NamedTuple):
     start: int
     end: int
     last_record: int | None
-    told: Reported
+    reported: Reported
     records: int
     begins_well: bool
     """Whether it begins with whole records in their places."""

@@ -51,14 +51,14 @@ class QueueCheck:
         log_min: int,
         log_end: int,
         emit_if_quiet: Emit,
-        told: Reported,
+        reported: Reported,
         holes: list[tuple[str, int, int]],
         closed: bool,
         filled: Filled,
     ) -> None:
         self._files = files
         self._comparison = comparison
-        self._told = told
+        self._reported = reported
         self._holes = holes
         self._closed = closed
         self._filled = filled
@@ -93,7 +93,7 @@ class QueueCheck:
                     self._comparison.claims.note_units(key, numbers, units)
         for first, count in self._comparison.claims.foreign_files():
             size = self._files.log.file_size
-            self._told.add(first, first + size)
+            self._reported.add(first, first + size)
             self._at_record(
                 Code.LOG_FILE_FOREIGN,
                 first,
@@ -106,7 +106,7 @@ class QueueCheck:
 
     def _judge_claim(self, odd: OrphanRecord) -> None:
         """Decide by what is at the place that the record claims, and where its unit is."""
-        if self._told.has(np.array([odd.offset]))[0]:
+        if self._reported.has(np.array([odd.offset]))[0]:
             return
         key, queue_offset = odd.key, odd.queue_offset
         queue = self._comparison.queue(key)
@@ -122,7 +122,7 @@ class QueueCheck:
             own_key, own_offset = odd.own
             own = self._comparison.queues[own_key].damaged
             own.add(own_offset, own_offset + 1)
-            self._told.add(odd.offset, odd.offset + 1)
+            self._reported.add(odd.offset, odd.offset + 1)
             self._at_record(
                 Code.RECORD_MISPLACED,
                 odd.offset,
@@ -233,7 +233,7 @@ class QueueCheck:
             errors = [one for one in harms if one[1] is Severity.ERROR]
             harm, severity = (errors or harms)[0]
             more = f" and {len(spans) - 1} more stretches" if len(spans) > 1 else ""
-            self._told.files.add(path)
+            self._reported.files.add(path)
             self._emit(
                 Finding(
                     Code.QUEUE_FILE_LENGTH,
@@ -287,7 +287,7 @@ class QueueCheck:
         outside = offsets < self._start
         past_end = offsets + sizes > self._log_end
         inside = ~empty & ~filler & ~outside & ~past_end
-        inside[inside] &= ~self._told.has(offsets[inside].astype(np.int64))
+        inside[inside] &= ~self._reported.has(offsets[inside].astype(np.int64))
         astray = inside.copy()
         for row in np.flatnonzero(inside).tolist():
             astray[row] = self._is_record(int(offsets[row]), int(sizes[row]))

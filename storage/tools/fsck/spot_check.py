@@ -44,20 +44,22 @@ def check_samples(
 ) -> None:
     """Check the first record of each log file and some units of each queue."""
     size = files.log.file_size
-    told: set[int] = set()
+    reported: set[int] = set()
     for first in files.log.relist():
         if log_min <= first < log_end:
             problem = _problem_at(files.log, first, None)
             checked.records += problem is None
             if problem is not None:
-                told.add(first)
+                reported.add(first)
                 _emit_record(emit, size, first, problem)
     each = max(2, SAMPLES // max(1, len(next_offsets)))
     for key, end in sorted(next_offsets.items()):
         row = files.queue(*key)
         if row is not None and row.relist():
             start = row.offsets()[0] // CQ_STORE_UNIT_SIZE
-            _check_units(files, row, key, places(start, end, each), emit, checked, log_min, told)
+            _check_units(
+                files, row, key, places(start, end, each), emit, checked, log_min, reported
+            )
 
 
 def places(start: int, end: int, count: int) -> Longs:
@@ -74,7 +76,7 @@ def _check_units(
     emit: Emit,
     checked: Checked,
     log_min: int,
-    told: set[int],
+    reported: set[int],
 ) -> None:
     units = units_at(row, numbers)
     checked.units += len(units)
@@ -90,7 +92,7 @@ def _check_units(
         problem = _problem_at(files.log, offset, size)
         if problem is None:
             checked.records += 1
-        elif offset not in told:
+        elif offset not in reported:
             _emit_record(emit, files.log.file_size, offset, f"{where} {number}: {problem}")
 
 

@@ -28,14 +28,14 @@ def judge_tail(
     of_checkpoint: list[Finding],
     *,
     missing: MissingLog | None,
-    told: Reported,
+    reported: Reported,
     of_log: bool,
 ) -> list[Finding]:
     """Findings of units, keys and checkpoint; one if together they show that the log is too short.
 
-    If the log's end is ``told`` already, these are its effects. ``missing`` are files that the log
-    lacks, reported in any case. ``of_log``: the log is one of the checked parts; else all are given
-    as they are.
+    If the log's end is ``reported`` already, these are its effects. ``missing`` are files that the
+    log lacks, reported in any case. ``of_log``: the log is one of the checked parts; else all are
+    given as they are.
     """
     if not of_log:
         return [*units, *keys, *of_checkpoint]
@@ -45,15 +45,15 @@ def judge_tail(
     known += [f"in the index {finding.what}" for finding in keys]
     what = "; ".join(known + [finding.what for finding in ahead])
     if missing is not None:
-        return [missing_files(view, missing, what, told), *others]
-    if told.tail:
+        return [missing_files(view, missing, what, reported), *others]
+    if reported.tail:
         return others
     if not keys and len(units) + bool(ahead) < 2:
         return [*units, *keys, *of_checkpoint]
     closed = not (view.root / ABORT).exists()
     position = log_end % view.config.mapped_file_size_commit_log
     path = f"{COMMITLOG}/{file_name(log_end - position)}"
-    flaw, there = _flaw(view, path, told), (view.root / path).exists()
+    flaw, there = _flaw(view, path, reported), (view.root / path).exists()
     lost = Finding(
         Code.LOG_TAIL_LOST if there else Code.LOG_FILE_MISSING,
         Severity.ERROR if closed else Severity.WARNING,
@@ -67,10 +67,10 @@ def judge_tail(
     return [lost, *others]
 
 
-def missing_files(view: StoreView, missing: MissingLog, what: str, told: Reported) -> Finding:
+def missing_files(view: StoreView, missing: MissingLog, what: str, reported: Reported) -> Finding:
     """Report that files at the log's end are missing; ``what`` is known of them besides."""
     path = f"{COMMITLOG}/{file_name(missing.start)}"
-    flaw = _flaw(view, path, told)
+    flaw = _flaw(view, path, reported)
     known = what or f"queues know of messages up to byte {missing.known_end} of the log"
     return Finding(
         Code.LOG_FILE_MISSING,
@@ -84,9 +84,9 @@ def missing_files(view: StoreView, missing: MissingLog, what: str, told: Reporte
     )
 
 
-def _flaw(view: StoreView, path: str, told: Reported) -> str:
+def _flaw(view: StoreView, path: str, reported: Reported) -> str:
     """The problem of the file itself, "" if its length is right; a wrong length is noted in
-    ``told``."""
+    ``reported``."""
     file = view.root / path
     length = file.stat().st_size if file.is_file() else None
     if length is None:
@@ -94,7 +94,7 @@ def _flaw(view: StoreView, path: str, told: Reported) -> str:
     size = view.config.mapped_file_size_commit_log
     if length >= size:
         return ""
-    told.files.add(path)
+    reported.files.add(path)
     if not length:
         return "the file has 0 bytes"
     return f"the file has {length} bytes, those of this store {size}"

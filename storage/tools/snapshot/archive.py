@@ -2,7 +2,7 @@
 
 ``monday.tar`` holds ``monday/manifest.json`` and then the files in the manifest's order, so one
 pass verifies or restores it. Files with holes are stored without them (GNU's sparse format 1.0 in
-pax headers, which GNU tar and bsdtar know). Compressed by its ending: ``.tar.gz``, ``.tgz``
+pax headers, which GNU tar and bsdtar read). Compressed by its ending: ``.tar.gz``, ``.tgz``
 (igzip), ``.tar.zst`` (needs the package zstandard).
 """
 
@@ -70,7 +70,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, fs: FileSystem, tick: Tick
             member.size = size
             tar.addfile(member, cast("Any", _Ranges(fs, fd, ranges, b"", tick)))
             return
-        # The last piece of the map says where the file ends, as GNU tar writes it.
+        # The last piece of the map says the end of the file, as GNU tar writes it.
         pieces = [(start, end - start) for start, end in ranges]
         if not pieces or sum(pieces[-1]) < size:
             pieces.append((size, 0))
@@ -171,7 +171,7 @@ class SnapshotArchive:
         return total
 
     def check(self, file: SnapshotFile, found: Checksum) -> None:
-        """Raise DamagedSnapshotError if a file is not what the manifest says."""
+        """Raise DamagedSnapshotError if a file differs from the manifest."""
         from .snapshot_source import check
 
         check(self.path / file.path, file, found)

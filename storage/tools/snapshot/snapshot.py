@@ -77,7 +77,7 @@ def take_snapshot(
 ) -> TakenSnapshot:
     """Make ``target``, which is missing or an empty folder, a snapshot of the store in ``root``.
 
-    One file if its name says so (archive.py), else a folder.
+    One file if its name is one of an archive (archive.py), else a folder.
 
     On the device when this returns; ``target`` exists as a whole or not at all. Raises the errors
     of StoreView.open, StoreInUseError (another process makes ``target``), and StoreNotWritableError

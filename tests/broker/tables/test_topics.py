@@ -18,7 +18,7 @@ from broker.errors import (
     ResponseCode,
     TopicNotExistError,
 )
-from broker.tables.shared_table import Gate, Update
+from broker.tables.shared_table import Update, WriteLockScope
 from broker.tables.topics import TopicManager
 from storage.configs.journal import Journal
 from storage.configs.topics import TopicConfig, system_topics, topics_file
@@ -251,7 +251,7 @@ class FullDisk(FileSystem):
         raise OSError(28, "No space left on device")
 
 
-def manager(root: Path, write_lock: Gate, fs: FileSystem | None = None) -> TopicManager:
+def manager(root: Path, write_lock: WriteLockScope, fs: FileSystem | None = None) -> TopicManager:
     return TopicManager(
         root, BrokerConfig(), write_lock=write_lock, queues=list, now=lambda: 5, fs=fs
     )
