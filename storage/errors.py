@@ -15,8 +15,8 @@ RocketMQError                   root of everything that rmqctl raises on purpose
     NotKnownError               the requested state was deleted with its files
     StoreChangedError           the store is not any more what a plan was made for
     CorruptFileError            bytes that the format does not allow
-      DamagedSnapshotError      a snapshot is not what its manifest says
-        SnapshotTooLargeError   ... or says that it holds more than there is room for
+      DamagedSnapshotError      a snapshot differs from its manifest
+        SnapshotTooLargeError   ... or claims to hold more than there is room for
     InvalidMessageError         a message breaks a limit of the format (also a ValueError)
 
 IncompleteStoreWarning          the read data is not complete (a Python warning, not an error)

@@ -133,7 +133,8 @@ def due_of(files: Sequence[LogFile], commitlog_offset: int) -> int | None:
 
 
 def safe_from(files: Sequence[LogFile], until_ms: int) -> int:
-    """First byte of the log that is still there at ``until_ms``, if all that may go goes."""
+    """First byte of the log that is still there at ``until_ms``, if all files that may be deleted
+    are."""
     for file in files:
         if file.due_timestamp is None or file.due_timestamp > until_ms:
             return file.first

@@ -66,7 +66,7 @@ _LEAST_AHEAD: Final = 4 * LOG_WINDOW
 class Appender:
     """Writes the three kinds of files of a store. All methods need the write lock.
 
-    ``store_timestamp`` never goes back within a log, whatever the clock does.
+    ``store_timestamp`` never decreases within a log, whatever the clock does.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Appender:
     ) -> Ints:
         """Append records that fit into the file that holds ``end``; gives their queue offsets.
 
-        ``light`` are further queues that the only record of ``part`` goes to.
+        ``light`` are the LMQs that also take the only record of ``part``.
         """
         shared = self._shared
         self._check_log_end(end)

@@ -62,7 +62,7 @@ class Retention:
         log_files = self._expired_log_files(now_ms, manual=manual)
         words = self._shared.words
         if log_files:
-            # Readers stop looking below the new minimum before the files go.
+            # Readers stop reading below the new minimum before the files are deleted.
             words[Word.LOG_MIN] = log_files[-1] + self._config.mapped_file_size_commit_log
             words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
             for first in log_files:

@@ -236,7 +236,7 @@ class Flusher:
                 folders.add(folder)
             if synced == 0:
                 folders |= {folder.parent, folder.parent.parent}
-            # 4.9's time search wants the file's time to be at or after its last unit's.
+            # 4.9's time search needs a file time at or after that of its last unit.
             newest = folder / file_name((end - 1) // size * size)
             try:
                 self._fs.set_modified(newest, timestamp)

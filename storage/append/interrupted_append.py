@@ -55,7 +55,7 @@ class Resolver:
         words[Word.STAGE] = STAGE_NONE
 
     def _undo(self, start: int, end: int) -> None:
-        """Zero what was being written; a file that began with it goes as a whole."""
+        """Zero what was being written; a file that began with it is deleted."""
         if start % self._log.file_size == 0:
             self._log.delete(start)
             return

@@ -13,7 +13,7 @@ from storage.format.message import MessageQueue
 
 
 class SendTemplate(NamedTuple):
-    """The fields by their places, which put_sent.c knows."""
+    """The fields in the order that put_sent.c uses."""
 
     topic: str
     queues: tuple[MessageQueue, ...]

@@ -79,7 +79,7 @@ class ConfigFile:
         return self.path.with_name(self.path.name + BAK_SUFFIX)
 
     def ident(self) -> FileIdent | None:
-        """Tell the main file's identity, None if there is none."""
+        """Give the main file's identity, None if there is none."""
         return ident_of(self._name)
 
     def load(self) -> LoadedConfig:
@@ -152,7 +152,7 @@ def encoded(document: JsonObject) -> bytes:
 
 
 def ident_of(path: Path | str) -> FileIdent | None:
-    """Tell a file's identity, None if there is none."""
+    """Give a file's identity, None if there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a third of the time, once a message
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Which dead letters have been dealt with: ``<store>/rmqctl/handled.json``.
+"""The dead letters that were handled: ``<store>/rmqctl/handled.json``.
 
 RocketMQ cannot take a message out of a queue, so "handled" is a mark beside the queue and rmqctl's
 own: a broker ignores it, and the dead letters stay where they are. For each queue of a topic the

@@ -118,7 +118,7 @@ class ProgressFile:
     ) -> Moves:
         """Set progress deliberately, all queues in one step; None forgets it.
 
-        Each moved queue begins a new generation, so commits of consumers that have not seen the
+        Each moved queue begins a new generation, so commits of consumers that have not read the
         move are dropped. ``before_write`` is called under the lock with the old and new values and
         the change id of the last completed move. It notes them in the journal and gives the new
         change id, or raises, which leaves everything unchanged. On the device when this returns.

@@ -19,7 +19,7 @@ def config_lock(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
     """Hold the right to replace config files of the store at ``root`` for a block.
 
     Keeps Java out meanwhile. Byte 0 is shared only while the write lock is held, so that no opener
-    takes this process for a writer that vouches for the shared state. Raises StoreInUseError (a
+    takes this process for a writer that keeps the shared state valid. Raises StoreInUseError (a
     Java broker), WriteLockTimeoutError and StoreNotWritableError.
     """
     try:

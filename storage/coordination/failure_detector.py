@@ -85,14 +85,14 @@ class FailureDetector:
         try:
             self._on_death()
         except Exception:
-            logger.exception("a death could not be told: station=%s", self._own_name)
+            logger.exception("a death could not be reported: process=%s", self._own_name)
 
 
 def _wait_for_death(watched: _Watched) -> None:
     try:
         failure = _wait_for_end(watched[1])
         if failure is not None:
-            logger.warning("a station cannot be watched yet: path=%s: %s", watched[1], failure)
+            logger.warning("a process cannot be watched yet: path=%s: %s", watched[1], failure)
         while failure is not None:
             with _lock:
                 if _lock.wait_for(lambda: not _watchers.get(watched), RETRY_S):  # all have closed

@@ -1,4 +1,4 @@
-"""When a Java broker last started on a store: the time of its lock file, asked at every read.
+"""When a Java broker last started on a store: the time of its lock file, checked at every read.
 
 Java writes the file at each start. A look-up by name takes as long as reading a message, so the
 file is kept open by O_PATH (closing that releases no lock) and its change time is compared: a

@@ -1,4 +1,4 @@
-"""Who has a store open, without touching any of its locks."""
+"""The processes that have a store open, found without touching any of its locks."""
 
 from __future__ import annotations
 

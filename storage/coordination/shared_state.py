@@ -205,7 +205,7 @@ class SharedState:
         """
         words = self.words
         if words[Word.MAGIC] != SHARED_STATE_MAGIC:
-            return "no page"
+            return "no shared state"
         if (words[Word.BOOT_HIGH], words[Word.BOOT_LOW]) != boot_id():
             return "another boot"
         info = os.fstat(self.fd)

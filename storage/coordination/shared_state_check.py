@@ -46,7 +46,7 @@ _HEAD: Final = 128
 
 
 class NewestRecord(NamedTuple):
-    """What is known of the last batch."""
+    """The facts about the last batch."""
 
     store_timestamp: int
     whole: bool

@@ -4,7 +4,7 @@ A waiter owns one flag byte of the shared state, a word with the topics that it 
 each, so that wakes for others are rare), and a waker. The order of steps ensures that no wake is
 lost:
 
-        waiter:   flag set, barrier -> look for data -> sleep
+        waiter:   flag set, barrier -> check for data -> sleep
     appender: LOG_END -> write lock released (barrier) -> for each flag set: flag = 0, then wake
 
 A waker is one of two kinds, and the flag says which:
@@ -70,7 +70,7 @@ def _word_of(topic: str) -> int:
 
 
 class Waker(ABC):
-    """One waiter's slot and its way to be woken. Not for several threads at once."""
+    """One waiter's slot and its means to be woken. Not for several threads at once."""
 
     def __init__(self, shared: SharedState, slot: int, lock: LockFile) -> None:
         self._shared = shared
@@ -104,7 +104,7 @@ class Waker(ABC):
     @abstractmethod
     def arm(self, topics: Collection[str] | None) -> None:
         """Ask to be woken for messages of ``topics``, and forget earlier wakes. The caller must
-        look for data after this call: data that is there already causes no wake."""
+        check for data after this call: data that is there already causes no wake."""
 
     @abstractmethod
     def sleep(self, timeout_ms: int) -> bool:

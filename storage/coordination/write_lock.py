@@ -306,7 +306,7 @@ class WriteLock:
             if now >= deadline:
                 waited_ms = round((now - start) * 1000)
                 raise WriteLockTimeoutError(self._root, waited_ms, self._describe_holder())
-            # A process that opens a store may come a little later. A hundred of them that look each
+            # A process that opens a store may come a little later. A hundred of them that try each
             # 2 ms would take the processor from the one that holds the write lock.
             opens = self._words is None and now - start > _OPENERS_HURRY
             longest = _OPENER_PAUSE * (0.5 + now % 1) if opens else LONGEST_PAUSE

@@ -1,7 +1,7 @@
 """Whether this user may write the files that a writer of a store has to write; checked first.
 
 A writer that finds out in the middle leaves half of its work: a record in the log that no queue
-names, say. The check takes some microseconds once an opening.
+names, for example. The check takes some microseconds once an opening.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _LONGEST_S: Final = 10.0
 
 
 class PrefaultSize:
-    """What is known of the memory of this machine. Safe for threads: a thread may see an update
+    """Measurements of the memory of this machine. Safe for threads: a thread may see an update
     late."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:

@@ -25,7 +25,7 @@ class UnwritableFile(NamedTuple):
     """The owner of the store cannot; else this user."""
 
     def what(self, store: Owner) -> str:
-        """Say what is wrong with it."""
+        """A sentence about the problem."""
         kind = "the folder" if stat.S_ISDIR(self.mode) else "the file"
         who = (
             f"the store's owner (user id {store.uid})"

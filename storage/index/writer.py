@@ -99,8 +99,8 @@ class IndexWriter:
     def put(self, hashes: Ints, offsets: Ints, timestamps: Ints | int) -> None:
         """Add key ``hashes[i]`` of the record at ``offsets[i]``, stored at ``timestamps[i]`` ms.
 
-        All are lists, or all NumPy's; one time may stand for all. Raises OSError; then stage 3 must
-        be resolved.
+        All are lists, or all NumPy's; one time may be that of all. Raises OSError; then stage 3
+        must be resolved.
         """
         start = 0
         while start < len(hashes):

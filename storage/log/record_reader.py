@@ -2,7 +2,7 @@
 
 A unit of a consume queue holds the log offset and the size of a record. The record holds its topic,
 queue, queue offset and log offset, and the CRC of its body. A record that contradicts any of them
-is not given. The only exception is multi-dispatch: a unit of a light queue names a record of
+is not given. The only exception is multi-dispatch: a unit of an LMQ names a record of
 another topic, and that record's properties name the queue.
 """
 

@@ -43,7 +43,7 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
     high = _first_at(tail, end)
     pieces = []
     row = tail.row
-    files = row.offsets()  # not all numbers in between: the last may be far behind the others
+    files = row.offsets()  # not all numbers in between: the last may be far after the others
     begin, stop = low * CQ_STORE_UNIT_SIZE, high * CQ_STORE_UNIT_SIZE
     for first in files[max(0, bisect_right(files, begin) - 1) : bisect_left(files, stop)]:
         file = row.look(first) if stop - begin <= FEW_BYTES else row.at(first)

@@ -42,7 +42,7 @@ class FileTimes:
         """The units in which RocketMQ searches for a time (ms), of those before ``end``.
 
         They lie in the first file that was modified then or later, else the last one: its first
-        queue offset, and where it ends. None if no file begins before ``end``. What is known of
+        queue offset, and where it ends. None if no file begins before ``end``. Times of
         full files may be a second old. ``is_told``: the bounds' generation reports deleted files.
         """
         starts, latest = self._look(end if is_told else None)
@@ -88,6 +88,6 @@ class FileTimes:
 
 def _changed_ns(folder: str) -> int:
     try:
-        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - asked for each question by time
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - called for each search by time
     except OSError:
         return -1

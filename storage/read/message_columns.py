@@ -1,7 +1,7 @@
 """Reading many messages of a queue at once, as columns: for dumping whole topics.
 
 Compiled code reads a block of records of one log file with the checks of a single read. A block
-with an unusual record (version 2, IPv6 hosts, light queues, damage, a missing file) is read message
+with an unusual record (version 2, IPv6 hosts, LMQs, damage, a missing file) is read message
 by message, and gives the same messages.
 """
 

@@ -165,7 +165,7 @@ class QueueRecovery:
     def _keep(self, folder: Path, first: int, count: int) -> None:
         """Keep the first ``count`` units of a file; a file without any is removed.
 
-        Only the first file of a queue stays in any case if it tells where the queue begins.
+        Only the first file of a queue always stays if it shows where the queue begins.
         """
         if count == 0 and (first == 0 or first > self._files(folder)[0]):
             self._fs.unlink(folder / file_name(first))

@@ -10,7 +10,7 @@ enum { TAKES_CALLS = 1 << 11 };                 /* Py_TPFLAGS_HAVE_VECTORCALL, n
 static const size_t COUNT_FLAG = (size_t)1 << (8 * sizeof(size_t) - 1);
 
 static PyTypeObject *caller_type; /* the metaclass */
-static Py_ssize_t way_at;         /* offset of the Way in such classes */
+static Py_ssize_t way_at;         /* offset of the vectorcall in such classes */
 
 /* The call of any class: with a tuple and a dict. */
 static PyObject *call_usually(PyObject *type, PyObject *const *values, Py_ssize_t count,

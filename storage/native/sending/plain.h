@@ -54,7 +54,7 @@ extern PyTypeObject *sent_type, *inner_type; /* Message, MessageInner */
  * anything (DELAY, WAIT, TRAN_MSG) or is set by the broker (CLUSTER). Never an error. */
 int is_plain(PyObject *message, struct plain *found);
 
-/* The bytes of a text that may stand in properties; NULL without an error for another. */
+/* The bytes of a text that is allowed in properties; NULL without an error for another. */
 const char *plain_text(PyObject *text, Py_ssize_t *size);
 /* Writes properties that were checked; gives where they end. */
 unsigned char *write_properties(const struct plain *found, unsigned char *at);

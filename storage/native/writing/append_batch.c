@@ -371,7 +371,7 @@ static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
     return -1;
 }
 
-/* Checks and stores; gives BATCH_DONE, or what is not known, -1 with an error set. */
+/* Checks and stores; gives BATCH_DONE, or the reason for nothing, -1 with an error set. */
 static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues, int64_t now)
 {
     int found = look(a, b, queues, now);
