@@ -161,7 +161,9 @@ class Appender:
     def append_message(self, message: MessageInner, now_ms: int) -> PutMessageResult:
         """What ``append(prepare((message,)), now_ms)`` does; a failure leaves nothing half done
         (get_ready)."""
-        return self.one.look_and_append(message, now_ms) or self.append(prepare((message,)), now_ms)
+        return self.one.check_and_append(message, now_ms) or self.append(
+            prepare((message,)), now_ms
+        )
 
     def _append_lmq(self, put: LmqPut, now_ms: int) -> PutMessageResult:
         """Append one record to its queue and to LMQs; the record names its offset in each."""

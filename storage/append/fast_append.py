@@ -126,7 +126,7 @@ class FastAppender:
         self._file: MappedFile | None = None
         self._first = 0
         self._limit = -1
-        self._looked_ms = -1  # when the log file last had a name
+        self._checked_ms = -1  # when the log file last had a name
         self.checked_space_to = -1
         """Log offset up to which the disk is known to have room."""
         self.compiled: Any = None
@@ -191,7 +191,7 @@ class FastAppender:
             position < 0
             or position + size > self._limit
             or self._map.closed
-            or now_ms != self._looked_ms
+            or now_ms != self._checked_ms
         ) and not self.have_room(start, end, now_ms):
             return None
         position = start - self._first
@@ -260,14 +260,14 @@ class FastAppender:
             pending.put_first()
         return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))
 
-    def look_and_append(self, message: MessageInner, now_ms: int) -> PutMessageResult | None:
+    def check_and_append(self, message: MessageInner, now_ms: int) -> PutMessageResult | None:
         """Append the record where :attr:`quick` did nothing.
 
         Nearly always the only reason is that the log file was not checked in this millisecond: then
         the quick form is tried once more. A message after a pause finds all caches cold, and the
         form here needs most of them.
         """
-        if self.compiled is not None and now_ms != self._looked_ms:
+        if self.compiled is not None and now_ms != self._checked_ms:
             end = self._words[_LOG_END]
             if self.have_room(end, end, now_ms):
                 done = self.quick(message, now_ms)
@@ -333,10 +333,10 @@ class FastAppender:
         file = self._log_files.get(start - start % self._log_size)
         if file is None or end > self.checked_space_to:
             return False
-        if now_ms != self._looked_ms:  # a system call, so once a millisecond
+        if now_ms != self._checked_ms:  # a system call, so once a millisecond
             if file.deleted:
                 return False
-            self._looked_ms = now_ms
+            self._checked_ms = now_ms
         if file is not self._file:
             self._file = file
             self._map = file.by_descriptor if self._syncs_each else file.map

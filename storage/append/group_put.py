@@ -88,7 +88,7 @@ class GroupPut:
         alone: Callable[[MessageInner], PutMessageResult],
     ) -> None:
         self._write_lock = session.write_lock
-        self._write_lock.never_hold_on()  # other processes use it during our sync
+        self._write_lock.never_bias()  # other processes use it during our sync
         self._appender = session.appender
         self._append_one = session.appender.one.quick
         self._shared = session.shared

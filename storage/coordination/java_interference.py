@@ -66,7 +66,7 @@ class JavaInterference:
 
     def forget(self) -> None:
         """Keep nothing any more: the store is closed, or made anew by recovery."""
-        self._names.let_go_all()
+        self._names.forget_all()
 
     def _remove_strange_index_files(self) -> bool:
         """Delete index files that no rmqctl process made."""

@@ -57,7 +57,7 @@ class JavaStart:
             now = os.fstat(fd).st_ctime_ns if compiled is None else compiled.changed_ns(fd)
             if now == changed:
                 return modified
-        return self._look()
+        return self._look_up()
 
     def close(self) -> None:
         """Release the file; :meth:`ns` opens it again."""
@@ -67,7 +67,7 @@ class JavaStart:
         for fd in opened:
             os.close(fd)
 
-    def _look(self) -> int:
+    def _look_up(self) -> int:
         """Look the file up by name, and keep it if it is another one than before."""
         with self._lock:
             fd, until = self._known[0], self._clock() + _LOOK_SECONDS

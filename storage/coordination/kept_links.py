@@ -56,11 +56,11 @@ class KeptLinks:
         """Whether the file has a kept link."""
         return exists(self._folder / self._second(first_name))
 
-    def let_go(self, first_name: Path) -> None:
+    def forget(self, first_name: Path) -> None:
         """Forget a file: it is safe, or deleted on purpose."""
         self._fs.unlink(self._folder / self._second(first_name))
 
-    def let_go_all(self) -> None:
+    def forget_all(self) -> None:
         """Forget all files: the store is closed, or their state is unknown."""
         for name in self._names():
             self._fs.unlink(self._folder / name)

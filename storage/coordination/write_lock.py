@@ -114,8 +114,8 @@ class WriteLock:
         self._pid = os.getpid()
         self._shared: SharedState | None = None
         self._words: Any = None
-        self._watch = IdleWatch(self._look)
-        self.may_hold_on = _ORDERED
+        self._watch = IdleWatch(self._release_if_idle)
+        self.may_bias = _ORDERED
         """Whether byte 1 may stay locked between puts."""
         self._lone_after = _QUICK_GAP
         # Guarded by thread_mutex:
@@ -135,7 +135,7 @@ class WriteLock:
         self._asked_at = float("-inf")
         self._quick = 0  # how many times in a row the write lock was taken again at once
         self._taken_at = 0.0
-        self._let_go_at = float("-inf")
+        self._released_at = float("-inf")
         self._held_for = 0.0
         self._contended_time = 0.0  # how long it was held while others asked, without ever waiting
         self._seen_end = -1
@@ -189,7 +189,7 @@ class WriteLock:
         if not self._taken:
             self._unlock()  # after an interrupt it is unknown whether it is locked
         elif not self.holding or self._words[Word.LOCK_WANTED] != self.heard:
-            self._let_go_or_hold_on()
+            self._release_or_keep()
 
     def keep(self) -> None:
         """Take the write lock until :meth:`close`: from now on only threads of this process use it.
@@ -199,10 +199,10 @@ class WriteLock:
         with self.held():
             self._kept = self.holding = True
 
-    def never_hold_on(self) -> None:
+    def never_bias(self) -> None:
         """Make each put take and release the lock: while a store syncs the put, others use the
         lock."""
-        self.may_hold_on = False
+        self.may_bias = False
         self._lone_after = 0.0
 
     def hurry(self, seconds: float) -> None:
@@ -217,7 +217,7 @@ class WriteLock:
         """Make all later uses fail with StoreClosedError. The thread that uses it now, the last
         one, gives the write lock back as usual."""
         self._closing = True
-        self.may_hold_on = self._kept = self.holding = False
+        self.may_bias = self._kept = self.holding = False
         self.uncontended_after = float("inf")
         self._watch.stop()
 
@@ -252,7 +252,7 @@ class WriteLock:
 
     def _take(self, limit_ms: int) -> None:
         start = time.monotonic()
-        gap = start - self._let_go_at
+        gap = start - self._released_at
         if gap > _QUICK_GAP or gap > 2 * self._held_for + _MAKING_A_BATCH:
             self._quick = 0
         else:
@@ -268,8 +268,8 @@ class WriteLock:
             self._taken = True
             self._taken_at = self._asked_at = time.monotonic()
             self._contended_time = 0.0
-            if self._quick >= _QUICK_FOR_TURN and self.may_hold_on and self._words is not None:
-                self._hold_on(self._taken_at + _TURN)
+            if self._quick >= _QUICK_FOR_TURN and self.may_bias and self._words is not None:
+                self._bias(self._taken_at + _TURN)
         if self._words is not None:
             self._words[Word.HOLDER_PID] = self._pid
 
@@ -318,7 +318,7 @@ class WriteLock:
         else:
             self._words[Word.LOCK_WANTED] = time.monotonic_ns()
 
-    def _let_go_or_hold_on(self) -> None:
+    def _release_or_keep(self) -> None:
         now = time.monotonic()
         words = self._words
         if words is not None and words[Word.LOCK_WANTED] != self.heard:
@@ -328,31 +328,31 @@ class WriteLock:
         if self._kept or (self.holding and now < self._turn_end):
             return
         if self.holding:
-            self._let_go(now)
+            self._release(now)
             return
         self._held_for = now - self._taken_at
         if (
             self._quick >= _QUICK_FOR_BIAS
             and self._held_for < _SHORT_PUT
             and now - self._asked_at >= _QUIET
-            and self.may_hold_on
+            and self.may_bias
             and words is not None
         ):
-            self._hold_on(now)
+            self._bias(now)
         else:
-            self._let_go(now)
+            self._release(now)
 
-    def _hold_on(self, turn_end: float) -> None:
+    def _bias(self, turn_end: float) -> None:
         if self._watch.begin():
             self._turn_end = turn_end
             self._seen_end = -1
             self.holding = True
 
-    def _let_go(self, now: float) -> None:
+    def _release(self, now: float) -> None:
         if self._words is not None:
             self._words[Word.HOLDER_PID] = 0
         self.holding = self._taken = False
-        self._let_go_at = now
+        self._released_at = now
         pauses = self._closing or self._contended_time > _MOST_CONTENDED_TIME
         self.uncontended_after = float("inf") if pauses else now + self._lone_after
         self._unlock()
@@ -361,16 +361,16 @@ class WriteLock:
         if self.lock_file.fd >= 0:
             self.lock_file.unlock(WRITE_LOCK_BYTE)
 
-    def _look(self) -> bool:
+    def _release_if_idle(self) -> bool:
         """Release the lock if nothing was put since the last check; whether it is still kept."""
         if not self.thread_mutex.acquire(False):
             return True  # it is being used
         try:
-            return self._let_go_when_idle()
+            return self._release_when_idle()
         finally:
             self.thread_mutex.release()
 
-    def _let_go_when_idle(self) -> bool:
+    def _release_when_idle(self) -> bool:
         if not self.holding or self._kept:
             return False
         end = self._words[Word.LOG_END]
@@ -378,7 +378,7 @@ class WriteLock:
             self._seen_end = end
             return True
         self._quick = 0
-        self._let_go(time.monotonic())
+        self._release(time.monotonic())
         return False
 
     def _describe_holder(self) -> str:

@@ -44,12 +44,12 @@ def change_unmapped(root: Path, word: int) -> None:
 class IdleWatch:
     """A daemon thread that notices that a write lock is kept and not used any more.
 
-    It is started at the first use, and sleeps without waking up while no lock is kept. ``look`` is
+    It is started at the first use, and sleeps without waking up while no lock is kept. ``check`` is
     called about each millisecond until it returns False: no lock is kept any more.
     """
 
-    def __init__(self, look: Callable[[], bool]) -> None:
-        self._look = look
+    def __init__(self, check: Callable[[], bool]) -> None:
+        self._check = check
         self._wake = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -83,7 +83,7 @@ class IdleWatch:
             self._wake.clear()
             while not self._stopped:
                 time.sleep(_LOOK_SECONDS)
-                if not self._look():
+                if not self._check():
                     break
             if self._stopped:
                 return

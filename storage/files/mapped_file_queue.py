@@ -195,7 +195,7 @@ class MappedFileQueue:
         self.forget(file_from_offset)
         self._fs.unlink(self.path(file_from_offset))
         if self._second_names is not None:
-            self._second_names.let_go(self.path(file_from_offset))
+            self._second_names.forget(self.path(file_from_offset))
 
     def close(self) -> None:
         """Close all maps."""

@@ -80,7 +80,7 @@ def whole_entries(data: bytes | memoryview, log_end: int) -> ndarray:
     return entries
 
 
-class _Look(NamedTuple):
+class _SearchPlan(NamedTuple):
     vouched: list[str]
     """Files that are searched as usual, newest first."""
     below: int
@@ -106,7 +106,7 @@ class UnconfirmedIndex:
         self._index = index
         self._records = records
         self._pending = PendingKeys(records.log)
-        self._known: tuple[object, _Look] | None = None
+        self._known: tuple[object, _SearchPlan] | None = None
         self._scanned: tuple[object, list[tuple[str, int]]] | None = None
 
     def query(
@@ -116,7 +116,7 @@ class UnconfirmedIndex:
 
         Raises RecoveryNeededError where too much of the log would have to be read.
         """
-        vouched, below, kept, gaps = self._look(log_end)
+        vouched, below, kept, gaps = self._plan(log_end)
         newest = _offset_of(kept[-1][0]) if kept else gaps[-1][0]
         first = self._time_of(newest, log_end) or 0  # of the file that will take them in recovery
         in_log, last_in_log = self._in_log(topic, key, gaps)
@@ -136,15 +136,15 @@ class UnconfirmedIndex:
         last = max(last, last_in_log)
         return QueryOffsetResult(found, self._time_of(last, log_end) or 0, last)
 
-    def _look(self, log_end: int) -> _Look:
+    def _plan(self, log_end: int) -> _SearchPlan:
         names = self._index.names()
         at = (log_end, names)
         known = self._known
         if known is None or known[0] != at:
-            known = self._known = at, self._look_anew(log_end, names)
+            known = self._known = at, self._plan_anew(log_end, names)
         return known[1]
 
-    def _look_anew(self, log_end: int, names: list[str]) -> _Look:
+    def _plan_anew(self, log_end: int, names: list[str]) -> _SearchPlan:
         headers = [self._index.header(name) or IndexHeader() for name in names]
         entries = self._config.max_index_num
         count = count_vouched(headers, entries, self._vouched_time())
@@ -174,7 +174,7 @@ class UnconfirmedIndex:
             if not full:
                 break
         kept = [whole for whole in kept if len(whole)]
-        return _Look(names[:count][::-1], below, kept, [*gaps, (start, log_end)])
+        return _SearchPlan(names[:count][::-1], below, kept, [*gaps, (start, log_end)])
 
     def _whole_of(self, name: str, header: IndexHeader, log_end: int) -> ndarray:
         mapped = self._index.map_file(name)

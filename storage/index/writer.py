@@ -271,7 +271,7 @@ class IndexWriter:
         """Remove one file."""
         self._drop()
         self._fs.unlink(self._directory / name)
-        self._second_names.let_go(self._directory / name)
+        self._second_names.forget(self._directory / name)
 
     def use_newest(self) -> None:
         """Find the file that takes the next keys and name it in the shared state (after

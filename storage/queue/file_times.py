@@ -38,14 +38,17 @@ class FileTimes:
         # it can be searched by halves.
         self._known: tuple[list[int], int, float, list[int], list[int]] = ([], -1, 0.0, [], [])
 
-    def segment(self, timestamp: int, end: int, *, is_told: bool = False) -> tuple[int, int] | None:
+    def segment(
+        self, timestamp: int, end: int, *, deletions_reported: bool = False
+    ) -> tuple[int, int] | None:
         """The units in which RocketMQ searches for a time (ms), of those before ``end``.
 
         They lie in the first file that was modified then or later, else the last one: its first
         queue offset, and where it ends. None if no file begins before ``end``. Times of
-        full files may be a second old. ``is_told``: the bounds' generation reports deleted files.
+        full files may be a second old. ``deletions_reported``: the bounds' generation reports
+        deleted files.
         """
-        starts, latest = self._look(end if is_told else None)
+        starts, latest = self._read_times(end if deletions_reported else None)
         count = bisect_left(starts, end)
         if not count:
             return None
@@ -64,7 +67,7 @@ class FileTimes:
                 times.append((at // CQ_STORE_UNIT_SIZE, modified))
         return times
 
-    def _look(self, told_end: int | None) -> tuple[list[int], list[int]]:
+    def _read_times(self, told_end: int | None) -> tuple[list[int], list[int]]:
         row = self._row
         listed, folder, until, starts, latest = self._known
         now = self._clock()

@@ -182,7 +182,7 @@ class QueueReader:
                 return (first, max_offset) if first < max_offset else None
         rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
         if rebuilt is None:
-            return self._file_times.segment(timestamp, max_offset, is_told=scan is None)
+            return self._file_times.segment(timestamp, max_offset, deletions_reported=scan is None)
         # Files that begin after the first rebuilt unit hold none that count. The file that would
         # contain that unit is searched with it, whatever the file's time is.
         files = [file for file in self._file_times.now() if file[0] < rebuilt]

@@ -77,7 +77,7 @@ def _first_hole(tail: QueueTail, start: int, vouched: int) -> int:
         at, end = max(begin, first), min(stop, first + size)
         data = b"" if file is None else file.map[at - first : end - first]
         data = data.ljust(max(0, end - at), b"\0")  # a file may have been cut
-        found, vouched_units = _look(data, vouched)
+        found, vouched_units = _first_hole_in(data, vouched)
         number = at // CQ_STORE_UNIT_SIZE
         if vouched_units:
             hole = None
@@ -86,11 +86,11 @@ def _first_hole(tail: QueueTail, start: int, vouched: int) -> int:
     return tail.next_offset if hole is None else hole
 
 
-def _look(data: bytes, vouched: int) -> tuple[int | None, bool]:
+def _first_hole_in(data: bytes, vouched: int) -> tuple[int | None, bool]:
     """The first hole among units after which the checkpoint covers none, and whether it covers
     any."""
     if len(data) // CQ_STORE_UNIT_SIZE > _FEW:
-        return _look_at_many(data, vouched)
+        return _first_hole_in_many(data, vouched)
     hole: int | None = None
     any_vouched = False
     for number, (offset, size, _) in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
@@ -101,7 +101,7 @@ def _look(data: bytes, vouched: int) -> tuple[int | None, bool]:
     return hole, any_vouched
 
 
-def _look_at_many(data: bytes, vouched: int) -> tuple[int | None, bool]:
+def _first_hole_in_many(data: bytes, vouched: int) -> tuple[int | None, bool]:
     import numpy as np
 
     units = np.frombuffer(data, np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")]))

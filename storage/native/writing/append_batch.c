@@ -416,7 +416,7 @@ static int tell_waiting(Appending *a, PyObject *queues)
     PyObject *told = NULL;
     for (Py_ssize_t i = 0; i < PyList_Size(queues); i++) {
         PyObject *topic = PyTuple_GetItem(PyList_GetItem(queues, i), 0);
-        if (topic != told && ring_for(a, topic) < 0)
+        if (topic != told && wake_for(a, topic) < 0)
             return -1;
         told = topic;
     }
@@ -437,20 +437,20 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
     int64_t now = -1;
     if (!are_arguments(count, 4))
         return NULL;
-    if (!gate_is_ours(a))
+    if (!lock_is_ours(a))
         Py_RETURN_NONE;
     if (time_of(a, &now) < 0 || take(&b, args, &hashes) < 0)
         return NULL;
     int found = allocate_columns(a, &columns, b.count);
     if (found == 0) /* other code may have run since */
-        found = gate_is_ours(a) ? append_all(a, &b, &columns, args[2], now) : BATCH_UNUSUAL;
+        found = lock_is_ours(a) ? append_all(a, &b, &columns, args[2], now) : BATCH_UNUSUAL;
     if (found < 0 && PyErr_ExceptionMatches(PyExc_OSError))
         found = BATCH_UNUSUAL; /* the caller undoes it, tries again and reports the error */
     PyObject *given = NULL;
     if (found > 0) {
         PyErr_Clear();
         given = now < 0 ? owned(Py_None) : PyLong_FromLongLong(now);
-    } else if (found == BATCH_DONE && see_to_gate(a) == 0
+    } else if (found == BATCH_DONE && give_up_if_wanted(a) == 0
                && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
         given = owned(columns.found);
     }

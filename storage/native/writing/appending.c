@@ -21,7 +21,7 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
     Appending *a = (Appending *)object;
     PyObject *const held[] = {a->result_type, a->put_ok, a->no_reason, a->pending,
                               a->rows,        a->topics, a->log_map,   a->index.map,
-                              a->gate,        a->locked, a->lock_file, a->clock,
+                              a->write_lock,        a->locked, a->lock_file, a->clock,
                               a->asked,       a->notify,   a->pages};
     Py_VISIT(Py_TYPE(object));
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
@@ -31,7 +31,7 @@ static int visit_appending(PyObject *object, visitproc visit, void *arg)
 /* Release all references to the store; nothing is appended any more. */
 static void let_go(Appending *a)
 {
-    PyObject **const held[] = {&a->log_map,   &a->index.map, &a->gate,  &a->locked,
+    PyObject **const held[] = {&a->log_map,   &a->index.map, &a->write_lock,  &a->locked,
                                &a->lock_file, &a->clock,     &a->asked, &a->notify,
                                &a->pages};
     a->limit = a->now = a->log_fd = -1;

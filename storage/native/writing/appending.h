@@ -29,7 +29,7 @@ typedef struct {
     PyObject *topics;                           /* dict: topic -> dict: queue id -> Tail */
     PyObject *log_map;
     PyObject *pages; /* makes its pages ahead, or NULL */
-    PyObject *gate, *locked, *lock_file, *clock, *asked, *notify; /* of put, see guard */
+    PyObject *write_lock, *locked, *lock_file, *clock, *asked, *notify; /* of put, see guard */
     Py_buffer words;
     int has_words, has_file, exclusive, syncs, log_fd, in_run;
     int64_t first, limit, reserved, now, heard, largest;
@@ -90,17 +90,17 @@ int time_of(Appending *a, int64_t *now); /* ms, by the clock; -1 with an error s
 int is_log_there(Appending *a, int64_t now);
 /* Whether the write lock is kept and no process has asked for it since LOCK_WANTED was last
  * read. */
-int gate_is_ours(Appending *a);
+int lock_is_ours(Appending *a);
 /* Releases the kept write lock if another process asks for it; -1 with an error set. A process that
  * asks, or waits for a message, stores that and then reads: a full barrier lies between the stores
  * of the put and this, and is_anybody_waiting comes after it, or after releasing the write lock. */
-int see_to_gate(Appending *a);
+int give_up_if_wanted(Appending *a);
 int is_anybody_waiting(Appending *a);
 /* Wakes each process that waits for the topic. */
-int ring_for(Appending *a, PyObject *topic); /* -1 with an error set */
+int wake_for(Appending *a, PyObject *topic); /* -1 with an error set */
 /* bells.c: for the shared state whose bytes are given. */
-int is_anybody_there(const unsigned char *page);
-int ring_bells(unsigned char *page, uint64_t wanted); /* whether some have sockets */
+int is_anybody_there(const unsigned char *shared);
+int wake_waiters(unsigned char *shared, uint64_t wanted); /* whether some have sockets */
 int topic_word(PyObject *topic, uint64_t *word);      /* -1 with an error set */
 
 PyObject *guard(PyObject *self, PyObject *args);

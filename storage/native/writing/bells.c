@@ -13,40 +13,41 @@
 enum { FUTEX_WAIT, FUTEX_WAKE }; /* the kernel's headers are not everywhere */
 
 /* The half of the word that counts; the futex uses this half. */
-static uint32_t *bell_of(unsigned char *page, int64_t slot)
+static uint32_t *waker_of(unsigned char *shared, int64_t slot)
 {
-    uint32_t *word = (uint32_t *)(page + WAITER_WAKERS + slot * WORD);
+    uint32_t *word = (uint32_t *)(shared + WAITER_WAKERS + slot * WORD);
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? word + 1 : word;
 }
 
-static void wake_word(unsigned char *page, int64_t slot)
+static void wake_word(unsigned char *shared, int64_t slot)
 {
-    uint32_t *bell = bell_of(page, slot);
-    __atomic_add_fetch(bell, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    uint32_t *waker = waker_of(shared, slot);
+    __atomic_add_fetch(waker, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, waker, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Whether the waker was woken, as far as that is known: a signal ends the sleep, too. */
-static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t timeout_ms)
+static int sleep_on(unsigned char *shared, int64_t slot, uint32_t seen, int64_t timeout_ms)
 {
     const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
-    const long done = syscall(SYS_futex, bell_of(page, slot), FUTEX_WAIT, seen, &timeout, NULL, 0);
+    const long done =
+        syscall(SYS_futex, waker_of(shared, slot), FUTEX_WAIT, seen, &timeout, NULL, 0);
     return done == 0 || errno != ETIMEDOUT;
 }
 #else
 #define HAS_WORD_BELLS 0
-static uint32_t *bell_of(unsigned char *page, int64_t slot)
+static uint32_t *waker_of(unsigned char *shared, int64_t slot)
 {
-    return (uint32_t *)(page + WAITER_WAKERS + slot * WORD);
+    return (uint32_t *)(shared + WAITER_WAKERS + slot * WORD);
 }
-static void wake_word(unsigned char *page, int64_t slot)
+static void wake_word(unsigned char *shared, int64_t slot)
 {
-    (void)page;
+    (void)shared;
     (void)slot;
 }
-static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t timeout_ms)
+static int sleep_on(unsigned char *shared, int64_t slot, uint32_t seen, int64_t timeout_ms)
 {
-    (void)page;
+    (void)shared;
     (void)slot;
     (void)seen;
     (void)timeout_ms;
@@ -54,28 +55,28 @@ static int sleep_on(unsigned char *page, int64_t slot, uint32_t seen, int64_t ti
 }
 #endif
 
-int is_anybody_there(const unsigned char *page)
+int is_anybody_there(const unsigned char *shared)
 {
     for (int i = 0; i < MAX_WAITERS; i += WORD) {
         uint64_t eight;
-        memcpy(&eight, page + WAITER_FLAGS + i, sizeof eight);
+        memcpy(&eight, shared + WAITER_FLAGS + i, sizeof eight);
         if (eight)
             return 1;
     }
     return 0;
 }
 
-int ring_bells(unsigned char *page, uint64_t wanted)
+int wake_waiters(unsigned char *shared, uint64_t wanted)
 {
     int by_socket = 0;
     for (int slot = 0; slot < MAX_WAITERS; slot++) {
-        unsigned char *flag = page + WAITER_FLAGS + slot;
+        unsigned char *flag = shared + WAITER_FLAGS + slot;
         const unsigned char how = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-        if (!how || !(((volatile uint64_t *)(page + WAITER_TOPICS))[slot] & wanted))
+        if (!how || !(((volatile uint64_t *)(shared + WAITER_TOPICS))[slot] & wanted))
             continue;
         if (how == BY_WORD) {
             __atomic_store_n(flag, 0, __ATOMIC_SEQ_CST);
-            wake_word(page, slot);
+            wake_word(shared, slot);
         } else {
             by_socket = 1;
         }
@@ -95,7 +96,7 @@ int topic_word(PyObject *topic, uint64_t *word)
 
 /* The shared state of a call's arguments, held by ``view``, and the numbers after it; NULL with an
  * error set. */
-static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
+static unsigned char *state_of(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
                               Py_buffer *view, int64_t *numbers)
 {
     if (!are_arguments(count, wanted))
@@ -115,29 +116,29 @@ static unsigned char *page_of(PyObject *const *args, Py_ssize_t count, Py_ssize_
 }
 
 /* The same where the first number is a waiter's slot. */
-static unsigned char *page_of_slot(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
+static unsigned char *state_of_slot(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
                                    Py_buffer *view, int64_t *numbers)
 {
-    unsigned char *page = page_of(args, count, wanted, view, numbers);
-    if (page == NULL || (numbers[0] >= 0 && numbers[0] < MAX_WAITERS))
-        return page;
+    unsigned char *shared = state_of(args, count, wanted, view, numbers);
+    if (shared == NULL || (numbers[0] >= 0 && numbers[0] < MAX_WAITERS))
+        return shared;
     PyBuffer_Release(view);
     PyErr_SetString(PyExc_ValueError, "this is no slot of a waiter");
     return NULL;
 }
 
-PyDoc_STRVAR(ring_doc, "notify(map, wanted)\n\n"
+PyDoc_STRVAR(notify_doc, "notify(map, wanted)\n\n"
                        "Wake the words of all waiters for one of the topics, and clear their"
                        " flags; whether waiters with sockets wait for one, too.");
 static PyObject *notify(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
     int64_t wanted;
-    unsigned char *page = page_of(args, count, 2, &view, &wanted);
+    unsigned char *shared = state_of(args, count, 2, &view, &wanted);
     (void)module;
-    if (page == NULL)
+    if (shared == NULL)
         return NULL;
-    const int by_socket = ring_bells(page, (uint64_t)wanted);
+    const int by_socket = wake_waiters(shared, (uint64_t)wanted);
     PyBuffer_Release(&view);
     return PyBool_FromLong(by_socket);
 }
@@ -149,19 +150,19 @@ static PyObject *arm(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
     int64_t numbers[2];
-    unsigned char *page = page_of_slot(args, count, 3, &view, numbers);
+    unsigned char *shared = state_of_slot(args, count, 3, &view, numbers);
     (void)module;
-    if (page == NULL)
+    if (shared == NULL)
         return NULL;
-    const uint32_t seen = __atomic_load_n(bell_of(page, numbers[0]), __ATOMIC_SEQ_CST);
-    ((volatile uint64_t *)(page + WAITER_TOPICS))[numbers[0]] = (uint64_t)numbers[1];
-    __atomic_store_n(page + WAITER_FLAGS + numbers[0], BY_WORD, __ATOMIC_SEQ_CST);
+    const uint32_t seen = __atomic_load_n(waker_of(shared, numbers[0]), __ATOMIC_SEQ_CST);
+    ((volatile uint64_t *)(shared + WAITER_TOPICS))[numbers[0]] = (uint64_t)numbers[1];
+    __atomic_store_n(shared + WAITER_FLAGS + numbers[0], BY_WORD, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLong(seen);
 }
 
-PyDoc_STRVAR(rung_doc, "woken(map, slot, seen, timeout_ms)\n\n"
+PyDoc_STRVAR(woken_doc, "woken(map, slot, seen, timeout_ms)\n\n"
                        "Sleep until the slot's word differs from ``seen``; whether it does"
                        " before the time is over. A signal ends it, too.");
 static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -169,12 +170,12 @@ static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count
     Py_buffer view;
     int64_t numbers[3];
     int found;
-    unsigned char *page = page_of_slot(args, count, 4, &view, numbers);
+    unsigned char *shared = state_of_slot(args, count, 4, &view, numbers);
     (void)module;
-    if (page == NULL)
+    if (shared == NULL)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    found = sleep_on(page, numbers[0], (uint32_t)numbers[1], numbers[2]);
+    found = sleep_on(shared, numbers[0], (uint32_t)numbers[1], numbers[2]);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
@@ -186,11 +187,11 @@ static PyObject *wake(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer view;
     int64_t slot;
-    unsigned char *page = page_of_slot(args, count, 2, &view, &slot);
+    unsigned char *shared = state_of_slot(args, count, 2, &view, &slot);
     (void)module;
-    if (page == NULL)
+    if (shared == NULL)
         return NULL;
-    wake_word(page, slot);
+    wake_word(shared, slot);
     PyBuffer_Release(&view);
     Py_RETURN_NONE;
 }
@@ -204,9 +205,9 @@ static PyObject *has_futex_wakers(PyObject *module, PyObject *nothing)
 }
 
 PyMethodDef bell_functions[] = {
-    {"notify", (PyCFunction)(void (*)(void))notify, METH_FASTCALL, ring_doc},
+    {"notify", (PyCFunction)(void (*)(void))notify, METH_FASTCALL, notify_doc},
     {"arm", (PyCFunction)(void (*)(void))arm, METH_FASTCALL, arm_doc},
-    {"woken", (PyCFunction)(void (*)(void))woken, METH_FASTCALL, rung_doc},
+    {"woken", (PyCFunction)(void (*)(void))woken, METH_FASTCALL, woken_doc},
     {"wake", (PyCFunction)(void (*)(void))wake, METH_FASTCALL, wake_doc},
     {"has_futex_wakers", has_futex_wakers, METH_NOARGS, has_doc},
     {NULL, NULL, 0, NULL},

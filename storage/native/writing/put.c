@@ -13,9 +13,9 @@
 #define F_OFD_SETLK 37 /* as in storage/coordination/locks.py */
 #endif
 
-static PyObject *holding_name, *heard_name, *lone_from_name, *fd_name;
+static PyObject *holding_name, *heard_name, *uncontended_name, *fd_name;
 
-const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, notify, exclusive,"
+const char guard_doc[] = "guard(write_lock, locked, lock_file, clock, asked, notify, exclusive,"
                          " syncs)\n\n"
                          "Enable put: the write lock, whether its thread_mutex is locked, its"
                          " file, a clock or None, a call for requests of a kept lock, and a call"
@@ -24,14 +24,15 @@ const char guard_doc[] = "guard(gate, locked, lock_file, clock, asked, notify, e
 PyObject *guard(PyObject *self, PyObject *args)
 {
     Appending *a = (Appending *)self;
-    PyObject *gate, *locked, *lock_file, *clock, *asked, *notify;
-    if (a->gate != NULL || !PyArg_ParseTuple(args, "OOOOOOpp", &gate, &locked, &lock_file, &clock,
-                                             &asked, &notify, &a->exclusive, &a->syncs)) {
+    PyObject *write_lock, *locked, *lock_file, *clock, *asked, *notify;
+    if (a->write_lock != NULL
+        || !PyArg_ParseTuple(args, "OOOOOOpp", &write_lock, &locked, &lock_file, &clock, &asked,
+                             &notify, &a->exclusive, &a->syncs)) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "guard was called already");
         return NULL;
     }
-    a->gate = owned(gate);
+    a->write_lock = owned(write_lock);
     a->locked = owned(locked);
     a->lock_file = owned(lock_file);
     a->clock = clock == Py_None ? NULL : owned(clock);
@@ -56,7 +57,7 @@ static int is_asked_for(Appending *a)
 /* Whether no process has asked for the write lock since WriteLock.heard was set. */
 static int is_quiet(Appending *a)
 {
-    PyObject *number = PyObject_GetAttr(a->gate, heard_name);
+    PyObject *number = PyObject_GetAttr(a->write_lock, heard_name);
     int same = number != NULL && number_of(number, &a->heard) == 0 && !is_asked_for(a);
     Py_XDECREF(number);
     PyErr_Clear();
@@ -67,12 +68,12 @@ static int is_quiet(Appending *a)
  * The store may have been closed. */
 static int is_our_turn(Appending *a)
 {
-    return a->gate != NULL && a->has_words && !is_true(PyObject_CallNoArgs(a->locked), 1);
+    return a->write_lock != NULL && a->has_words && !is_true(PyObject_CallNoArgs(a->locked), 1);
 }
 
-int gate_is_ours(Appending *a)
+int lock_is_ours(Appending *a)
 {
-    return is_our_turn(a) && is_true(PyObject_GetAttr(a->gate, holding_name), 0)
+    return is_our_turn(a) && is_true(PyObject_GetAttr(a->write_lock, holding_name), 0)
            && (a->exclusive || is_quiet(a));
 }
 
@@ -102,7 +103,7 @@ static int take_gate(Appending *a)
 {
     if (!is_our_turn(a) || a->exclusive || !is_quiet(a))
         return 0;
-    PyObject *number = PyObject_GetAttr(a->gate, lone_from_name);
+    PyObject *number = PyObject_GetAttr(a->write_lock, uncontended_name);
     double from = number == NULL ? -1 : PyFloat_AsDouble(number);
     Py_XDECREF(number);
     PyErr_Clear();
@@ -121,7 +122,7 @@ static void give_gate_back(Appending *a)
     set_lock(a, F_UNLCK);
     if (!a->syncs) {
         PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP_US * 1e-6);
-        if (from == NULL || PyObject_SetAttr(a->gate, lone_from_name, from) < 0)
+        if (from == NULL || PyObject_SetAttr(a->write_lock, uncontended_name, from) < 0)
             PyErr_Clear(); /* the next put is a lone one, too */
         Py_XDECREF(from);
     }
@@ -140,7 +141,7 @@ static int call(PyObject *what, PyObject *with)
     return called == NULL ? -1 : 0;
 }
 
-int see_to_gate(Appending *a)
+int give_up_if_wanted(Appending *a)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return a->exclusive || !a->has_words || !is_asked_for(a) ? 0 : call(a->asked, NULL);
@@ -151,14 +152,14 @@ int is_anybody_waiting(Appending *a)
     return a->has_words && is_anybody_there(a->words.buf);
 }
 
-int ring_for(Appending *a, PyObject *topic)
+int wake_for(Appending *a, PyObject *topic)
 {
     uint64_t wanted;
     if (!a->has_words)
         return 0;
     if (topic_word(topic, &wanted) < 0)
         return -1;
-    return ring_bells(a->words.buf, wanted) ? call(a->notify, topic) : 0;
+    return wake_waiters(a->words.buf, wanted) ? call(a->notify, topic) : 0;
 }
 
 int time_of(Appending *a, int64_t *now)
@@ -191,16 +192,16 @@ int is_log_there(Appending *a, int64_t now)
 int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell)
 {
     int done = 0;
-    if (gate_is_ours(a)) {
+    if (lock_is_ours(a)) {
         done = append_record(a, message, now, NULL, shell, 1);
-        if (done > 0 && see_to_gate(a) < 0)
+        if (done > 0 && give_up_if_wanted(a) < 0)
             done = -1;
     } else if (take_gate(a)) {
         done = append_record(a, message, now, NULL, shell, 1);
         give_gate_back(a);
     }
     if (done > 0 && !a->syncs && is_anybody_waiting(a)
-        && ring_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
+        && wake_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
         done = -1;
     return done;
 }
@@ -214,7 +215,7 @@ PyObject *put(PyObject *self, PyObject *message)
     Appending *a = (Appending *)self;
     Shell shell;
     int64_t now;
-    if (a->gate == NULL)
+    if (a->write_lock == NULL)
         Py_RETURN_NONE;
     if (time_of(a, &now) < 0)
         return NULL;
@@ -229,7 +230,7 @@ int prepare_put(void)
 {
     holding_name = PyUnicode_InternFromString("holding");
     heard_name = PyUnicode_InternFromString("heard");
-    lone_from_name = PyUnicode_InternFromString("uncontended_after");
+    uncontended_name = PyUnicode_InternFromString("uncontended_after");
     fd_name = PyUnicode_InternFromString("fd");
-    return holding_name && heard_name && lone_from_name && fd_name ? 0 : -1;
+    return holding_name && heard_name && uncontended_name && fd_name ? 0 : -1;
 }

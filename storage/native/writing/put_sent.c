@@ -92,7 +92,7 @@ PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "a SendTemplate is required");
         return NULL;
     }
-    if (a->gate == NULL || a->syncs || (queue = queue_of(way, args[1])) == NULL)
+    if (a->write_lock == NULL || a->syncs || (queue = queue_of(way, args[1])) == NULL)
         Py_RETURN_NONE;
     if (time_of(a, &now) < 0)
         return NULL;

@@ -142,7 +142,7 @@ def test_who_was_greedy_leaves_the_gate_free(store: MessageStore) -> None:
         1.0  # as the last of many puts that others asked in between leaves it
     )
     with store._write_lock.thread_mutex:
-        store._write_lock._let_go(time.monotonic())
+        store._write_lock._release(time.monotonic())
     assert store._write_lock.uncontended_after == float("inf")
     store.put_message(Sample("a", "T").inner())
     wait_a_while(store)

@@ -126,21 +126,21 @@ def test_who_is_told_of_deletions_does_not_ask_the_folder(tmp_path: Path, clock:
     settle(tmp_path)
     row = ReadOnlyFiles(MapBudget(4), str(tmp_path), SIZE)
     times = FileTimes(row, clock)
-    assert times.segment(50, 20, is_told=True) == (0, 10)
+    assert times.segment(50, 20, deletions_reported=True) == (0, 10)
     first.unlink()
-    assert times.segment(50, 20, is_told=True) == (0, 10)  # no process has reported
+    assert times.segment(50, 20, deletions_reported=True) == (0, 10)  # no process has reported
     row.relist()  # as StoreView does with a new generation
-    assert times.segment(50, 20, is_told=True) == (10, 20)
+    assert times.segment(50, 20, deletions_reported=True) == (10, 20)
 
 
 def test_a_new_file_is_looked_for_when_the_known_ones_end(tmp_path: Path, clock: Clock) -> None:
     add(tmp_path, 0, 100)
     add(tmp_path, 1, 200)
     times = times_of(tmp_path, clock)
-    assert times.segment(250, 20, is_told=True) == (10, 20)
+    assert times.segment(250, 20, deletions_reported=True) == (10, 20)
     add(tmp_path, 2, 300)
-    assert times.segment(250, 20, is_told=True) == (10, 20)
-    assert times.segment(250, 21, is_told=True) == (20, 21)
+    assert times.segment(250, 20, deletions_reported=True) == (10, 20)
+    assert times.segment(250, 21, deletions_reported=True) == (20, 21)
 
 
 def test_a_queue_without_files_has_no_times_until_there_are_some(
