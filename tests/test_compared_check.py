@@ -1,4 +1,4 @@
-"""The comparison with other tools: its rows are whole, and its check finds what it is for."""
+"""The comparison with other tools: its rows are whole, and its check finds errors."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""The guide's walks go as it shows them."""
+"""The guide shows the walks as they happen."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The check of `make check` finds what it is for."""
+"""The check of `make check` finds unused dependencies."""
 
 import importlib.util
 from pathlib import Path

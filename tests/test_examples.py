@@ -1,4 +1,4 @@
-"""The examples print what they are there to show, each on an empty folder."""
+"""The examples print their expected lines, each on an empty folder."""
 
 from __future__ import annotations
 

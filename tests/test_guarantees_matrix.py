@@ -1,4 +1,4 @@
-"""The matrix of guarantees: no cell without a test, and no test that is not there."""
+"""The matrix of guarantees: no cell without a test, and no missing test."""
 
 from __future__ import annotations
 

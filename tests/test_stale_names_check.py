@@ -1,4 +1,4 @@
-"""The check of stale names finds what it is for."""
+"""The check of stale names finds errors."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Measures do their work from end to end, with numbers too small to mean anything."""
+"""Measures run from end to end, with numbers too small for a result."""
 
 from pathlib import Path
 

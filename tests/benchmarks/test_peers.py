@@ -1,4 +1,4 @@
-"""Contestants do the same duty: what each of them was given can be read back from it."""
+"""Peers do the same work: each message can be read back from each of them."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a refused thread, a full disk or Ctrl-C breaks off can be done again; nothing lives on."""
+"""After a refused thread, a full disk or Ctrl-C a call can be repeated; nothing is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services of a broker that are killed again and again: what comes twice does not grow with it."""
+"""Services of a broker that are killed repeatedly: repeats do not grow with the kills."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Finding messages: by key, by unique id, by place, by time."""
+"""Finding messages: by key, by unique id, by offset, by time."""
 
 from __future__ import annotations
 

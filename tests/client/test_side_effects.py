@@ -1,4 +1,4 @@
-"""What RocketMQ's rules lead to beside what they are for."""
+"""Side effects of RocketMQ's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has a wrong type is refused by its name, with what it is and what it has to be."""
+"""A value of a wrong type is refused by name, with its type and the right one."""
 
 from __future__ import annotations
 

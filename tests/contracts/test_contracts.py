@@ -1,4 +1,4 @@
-"""What others rely on stays as it is written down; see contracts.py."""
+"""Contracts stay as they are written down; see contracts.py."""
 
 import pytest
 

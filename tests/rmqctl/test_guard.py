@@ -1,4 +1,4 @@
-"""The guard against foreign packages that answer to a name of ours."""
+"""The guard against foreign packages with a name of ours."""
 
 import shutil
 import subprocess

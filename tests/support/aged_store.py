@@ -1,4 +1,4 @@
-"""A store whose messages were stored at times of one's choice.
+"""A store whose messages have given store times.
 
 `python -m tests.support.aged_store FOLDER` reads JSON lines from standard input,
 `{"at": "-26h", "topic": "orders", "body": "..."}` with `queue`, `key`, `tag` and `properties` if

@@ -1,4 +1,4 @@
-"""Breaking something off, as a signal that raises does, or a system that gives no thread.
+"""Interruptions, as by a signal that raises, or a system that starts no thread.
 
 At every instant, one after the other (``broken_off``); where a thread is started.
 """

@@ -1,4 +1,4 @@
-"""A member of a group for chaos runs: writes down what it gets before it says what came of it.
+"""A member of a group for chaos runs: writes down its messages before their results.
 
 ``python -m tests.support.chaos_consumer ROOT JOURNAL GROUP CLIENT HOW THREADS FAILS SEED``; HOW is
 concurrently or orderly, FAILS the share of messages whose listener fails. Ends in an orderly way

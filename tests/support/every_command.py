@@ -1,4 +1,4 @@
-"""How to call every command that prints rows: one line a command, more where it has more faces.
+"""How to call every command that prints rows: one line each, more where it has more forms.
 
 Words are split at blanks; ``{name}`` is a word of the rich store (tests.support.rich_store).
 ``CHANGES`` marks a line that does something: it runs on a copy of its own.

@@ -1,4 +1,4 @@
-"""A broker that refuses, fails or answers late, and otherwise is the one that it stands before.
+"""A broker that refuses, fails or answers late, and otherwise forwards to a real one.
 
     failing = FailingBroker(broker, clock)
     failing.plan("send", BrokerBusyError("overloaded"), LATE(500), LOST, STATUS(not_available))

@@ -1,4 +1,4 @@
-"""A report whose names do their worst, of a store that holds them."""
+"""A report with hostile names, of a store that holds them."""
 
 from __future__ import annotations
 

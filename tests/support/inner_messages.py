@@ -1,4 +1,4 @@
-"""Strategies for messages as the broker hands them to the store."""
+"""Strategies for messages as the broker passes them to the store."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""A store that is damaged and put back, again and again."""
+"""A store that is damaged and restored, again and again."""
 
 import os
 import shutil

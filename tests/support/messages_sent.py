@@ -1,4 +1,4 @@
-"""Messages as producers may give them, odd ones too, to hold two ways against each other."""
+"""Messages as producers may give them, odd ones too, to compare two paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store with everything in it that output could stumble over.
+"""A store with everything that could break output.
 
 Names as odd as RocketMQ allows, and one that only other programs write; bodies, keys, tags and
 properties with control and escape characters, formulas, quotes, pipes; retries, dead letters,

@@ -11,6 +11,6 @@ root = golden.extract("hole-4.9", Path("."))
 root.rename("store")
 newest = max(Path("store/index").iterdir())
 with newest.open("r+b") as file:
-    file.seek(440)  # behind 100 slots
+    file.seek(440)  # after 100 slots
     file.write(bytes(3000))
 EOF

@@ -1,4 +1,4 @@
-"""Twenty brokers keep their own shares; a central run puts them together to the same report."""
+"""Twenty brokers keep partial reports; a central run puts them together to the same report."""
 
 from __future__ import annotations
 

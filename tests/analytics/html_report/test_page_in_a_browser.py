@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws everything, runs nothing of others, and can be worked on."""
+"""The page in a real browser: it draws everything, runs no foreign code, and can be used."""
 
 from __future__ import annotations
 

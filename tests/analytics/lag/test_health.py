@@ -1,4 +1,4 @@
-"""The word for how a group does, look by look."""
+"""The health of a group, observation by observation."""
 
 import pytest
 

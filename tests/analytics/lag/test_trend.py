@@ -1,4 +1,4 @@
-"""Rates and series made of earlier looks."""
+"""Rates and series from earlier observations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A store that is being written while it is reported on: one cut, and no lag below nothing."""
+"""A report on a store that is being written: one cut, and no negative lag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backlog of any size takes the memory of one piece of it, and few looks into the log."""
+"""A backlog of any size takes the memory of one piece of it, and few reads of the log."""
 
 from __future__ import annotations
 

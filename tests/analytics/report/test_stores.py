@@ -1,4 +1,4 @@
-"""Which stores are meant, and what is said of a list that is malformed."""
+"""The stores of a report, and the errors of malformed lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker closes in three seconds, also where a callback of a user does not come back."""
+"""A broker closes in three seconds, also where a callback of a user does not return."""
 
 from __future__ import annotations
 

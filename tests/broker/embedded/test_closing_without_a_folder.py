@@ -1,4 +1,4 @@
-"""A broker whose store folder was moved or deleted: close comes back, and says what was lost."""
+"""A broker whose store folder was moved or deleted: close returns, and reports what was lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a group must be, by what it is known to be done with."""
+"""The least offset of a group, by the messages that it is done with."""
 
 from broker.offset_recovery.contiguous import ConsumedOffsets, ContiguousOffsets
 

@@ -1,4 +1,4 @@
-"""Delayed delivery that is broken off at any instant: no message comes twice, none is lost."""
+"""Delayed delivery that is interrupted at any instant: no message comes twice, none is lost."""
 
 from __future__ import annotations
 

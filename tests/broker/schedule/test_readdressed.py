@@ -1,4 +1,4 @@
-"""Delayed messages made ready by compiled code: the records that the pure form makes of them."""
+"""Delayed messages prepared by compiled code: the same records as by the pure form."""
 
 from __future__ import annotations
 

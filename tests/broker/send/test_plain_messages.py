@@ -1,4 +1,4 @@
-"""The short way of plain messages ends with what the general way ends with, or is not gone."""
+"""The fast path of plain messages gives the results of the general path, or is not taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of which everything but themselves is known already: stored as in the long way, or not.
+"""Messages by a template: stored as by the general path, or not by the template.
 
 A client that says the same with one object goes the short way from its third message on.
 """

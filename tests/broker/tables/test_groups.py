@@ -1,4 +1,4 @@
-"""How consumer groups come to be."""
+"""Creation of consumer groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction is visible once, wherever the process that checks half messages is broken off."""
+"""A transaction is visible once, wherever the process that checks half messages is killed."""
 
 from __future__ import annotations
 

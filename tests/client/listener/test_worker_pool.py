@@ -1,4 +1,4 @@
-"""Threads that share jobs: nothing is left lying, nothing is done twice."""
+"""Threads that share jobs: no work is forgotten, none is done twice."""
 
 from __future__ import annotations
 

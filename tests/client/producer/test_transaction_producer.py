@@ -1,4 +1,4 @@
-"""Messages that hang on a local transaction."""
+"""Messages that depend on a local transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that bring their store along: what a broker does by itself is done as well."""
+"""Clients with a broker of their own, which also runs its timed services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``broker config``: what is set for a store holds for every process that opens it."""
+"""``broker config``: settings of a store count for every process that opens it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Plans of settings say which stored messages go out of reach, and whose they are; fsck, too."""
+"""Plans of settings say which messages become unreachable, and for which groups; fsck, too."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Which store a command works on: what was typed, wherever it stands, and nothing else.
+"""The store of a command: the typed one, at any position, and no other.
 
 The commands are those of the tree: a new one is in these tests by having a line in
 ``tests.support.every_command``, which another test demands.

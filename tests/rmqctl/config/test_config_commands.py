@@ -1,4 +1,4 @@
-"""``config`` and ``context``: what a person sets is what the next command does."""
+"""``config`` and ``context``: the next command uses what was set."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What ``consume`` prints no more than, what a group may pass, and what is refused before it."""
+"""Limits of ``consume``: what it prints, what a group may pass, and what is refused before."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Queues are read each for itself, and printed in the order in which their messages were stored."""
+"""Queues are read one by one, and printed in the order in which messages were stored."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -1,4 +1,4 @@
-"""Nothing in a message commands a terminal, or becomes part of a command line."""
+"""No part of a message controls a terminal, or becomes part of a command line."""
 
 import re
 

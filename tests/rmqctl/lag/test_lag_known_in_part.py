@@ -1,4 +1,4 @@
-"""A group of which not all is known is never called fine, and its gauges are left out."""
+"""A group with unknown queues is never OK, and its gauges are left out."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Topics that no settings name, but of which there are queues: they are there."""
+"""Topics without settings that have queues are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of an input that are no message's are never dropped without a word."""
+"""Unknown fields of an input are never dropped silently."""
 
 import json
 

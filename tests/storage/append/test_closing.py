@@ -1,4 +1,4 @@
-"""What a process holds of a store that it has closed: nothing, without the garbage collector."""
+"""A process holds nothing of a store that it has closed, without the garbage collector."""
 
 from __future__ import annotations
 

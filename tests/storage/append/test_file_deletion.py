@@ -1,4 +1,4 @@
-"""Old files go as in RocketMQ: by age, at their hour, never the last of a kind."""
+"""Old files are deleted as in RocketMQ: by age, at their hour, never the last of a kind."""
 
 import os
 from datetime import datetime

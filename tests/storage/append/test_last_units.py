@@ -1,4 +1,4 @@
-"""Which units of a queue file the short ways take: all that have blocks, the last one included, and
+"""Which units of a queue file the fast paths take: all that have blocks, the last one included, and
 none after them."""
 
 from __future__ import annotations

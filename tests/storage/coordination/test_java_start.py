@@ -1,4 +1,4 @@
-"""The time of Java's lock file is never an old one, however little it is asked for by its name."""
+"""The time of Java's lock file is never an old one, however rarely it is looked up by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several users of one store: nothing that one of them makes keeps another one out."""
+"""Several users of one store: no file of one user locks another one out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose keys have one length go another way than others: same records."""
+"""Columns whose keys have one length take another path: same records."""
 
 from __future__ import annotations
 

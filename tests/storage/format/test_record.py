@@ -1,4 +1,4 @@
-"""Records of the commit log: decoding them again, and never being fooled or upset by damage."""
+"""Records of the commit log: decoding them, and detecting damage without an exception."""
 
 from array import array
 from typing import Any

@@ -1,4 +1,4 @@
-"""From any byte of a log to the record that holds it, whatever the bytes pretend."""
+"""From any byte of a log to the record that holds it, whatever the bytes are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a queue has its first hole: the quick ways give what reading each unit gives."""
+"""Where a queue has its first hole: the fast paths give what reading each unit gives."""
 
 from __future__ import annotations
 

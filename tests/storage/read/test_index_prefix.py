@@ -1,4 +1,4 @@
-"""What of index files is believed after an abnormal exit: vouched files, and whole entries."""
+"""The trusted part of index files after an abnormal exit: vouched files, and whole entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lag watch``: look below look, in place on a terminal, until drained, until Ctrl-C."""
+"""``lag watch``: line by line, in place on a terminal, until drained, until Ctrl-C."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""offset import, and files of offsets: what goes back in, what is refused, and what is said."""
+"""offset import, and files of offsets: what is imported, what is refused, and the messages."""
 
 import json
 

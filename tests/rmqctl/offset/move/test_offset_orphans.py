@@ -1,4 +1,4 @@
-"""offset orphans: progress of what is gone is found, and put right when asked for."""
+"""offset orphans: progress of deleted topics and groups is found, and corrected on request."""
 
 import pytest
 

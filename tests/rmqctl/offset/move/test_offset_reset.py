@@ -1,4 +1,4 @@
-"""offset reset: every place to go to, what the plan says of it, and what is refused."""
+"""offset reset: every target, its plan, and what is refused."""
 
 import os
 import re

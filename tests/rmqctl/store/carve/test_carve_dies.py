@@ -1,4 +1,4 @@
-"""kill -9 at any instant of a carve: OUT is not there or whole, and doing it again does it."""
+"""kill -9 at any instant of a carve: OUT is missing or whole, and a second run completes it."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Where a group stands in a carved store: within what went over, if it stood in what there was."""
+"""Progress in a carved store: within the carved messages, if it was within the old ones."""
 
 import pytest
 

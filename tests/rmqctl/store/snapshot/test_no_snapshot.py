@@ -1,4 +1,4 @@
-"""What is said of something that is no snapshot, and which remedy is named."""
+"""Errors for a folder that is no snapshot, and their remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mending takes away lies in the quarantine, and its manifest says what it was."""
+"""Bytes that repair removes are in the quarantine, and its manifest describes them."""
 
 import json
 from zlib import crc32

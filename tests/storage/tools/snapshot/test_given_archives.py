@@ -1,4 +1,4 @@
-"""Snapshots that a stranger made: nothing of them is believed, and the target stays as it was."""
+"""Snapshots from strangers: nothing in them is trusted, and the target stays as it was."""
 
 from __future__ import annotations
 
