@@ -7,8 +7,9 @@
 
 ``EmbeddedBroker`` is a broker over one store folder, ``StoreView`` reads a store and takes no lock,
 and ``Producer``, ``PushConsumer``, ``LitePullConsumer`` and ``TransactionProducer`` are RocketMQ's
-clients in Python's form. Each name is imported when it is first used, so importing the package
-costs nothing. All errors are ``RocketMQError``.
+clients in Python's form. ``admin`` is the library of administration (rmqctl.admin). Each name is
+imported when it is first used, so importing the package costs nothing. All errors are
+``RocketMQError``, but those of ``admin`` about what was asked for (rmqctl.errors).
 """
 
 from __future__ import annotations
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView as StoreView
     from storage.store import MessageStore as MessageStore
 
+    from . import admin as admin
+
 
 _NAMES = {
     "broker.api.members": ("MessageModel",),
@@ -140,19 +143,22 @@ _NAMES = {
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 __version__ = "0.1.0"
-__all__ = sorted(_WHERE)
+_MODULES = ("admin",)
+__all__ = sorted({*_WHERE, *_MODULES})
 
 
 def __getattr__(name: str) -> Any:
     module = _WHERE.get(name)
-    if module is None:
+    if module is None and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rmqctl.shadowed import refuse_shadowed_packages
 
     refuse_shadowed_packages()
+    if module is None:
+        return import_module(f"{__name__}.{name}")
     value = globals()[name] = getattr(import_module(module), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""What an entry of the change journal says, whoever writes it (storage.configs.journal).
+"""The members of an entry of the change journal (storage.configs.journal).
 
     change_id, at_timestamp    set by the journal: 1, 2, ... and epoch ms
     command                    as typed, without options: "offset reset", "broker config set"
@@ -8,7 +8,7 @@
 
 and about what was changed, as far as it applies:
 
-    group, topic               the one that it is about
+    group, topic               what was changed
     what                       a setting's name, an action ("redrive", "ack") ...
     old, new                   values before and after: a number, a text, or an object of settings;
                                null where there was or is nothing
@@ -17,25 +17,32 @@ and about what was changed, as far as it applies:
                                began; then the fields above are absent
     previous                   with ``moves``: the change id of the move that was in force before
 
-An entry is on the device *before* what it tells of is done. Whether a move was done after all is
-answered by :func:`done_moves`; everything else is done under the lock that it was noted under.
+An entry is on the device *before* its change is done. :func:`done_moves` says whether a move was
+done after all; every other change is done under the lock under which its entry was written.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from storage.configs.journal import CHANGE_ID
-
-if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
 
 MOVES: Final = "moves"
 PREVIOUS: Final = "previous"
 UNDO_OF: Final = "undo_of"
 
 
+class Call(Protocol):
+    """A call of the program, as far as an entry names it."""
+
+    command_path: str
+
+    def note(self) -> dict[str, str]:
+        """User, host and reason."""
+        ...
+
+
 def change_note(
-    cli: "Cli",
+    cli: Call,
     *,
     group: str | None = None,
     topic: str | None = None,
@@ -51,17 +58,17 @@ def change_note(
 
 
 def done_moves(entries: Iterable[Mapping[str, Any]], in_force: int | None) -> set[int]:
-    """Which changes of progress were done: whoever was killed before the write was not.
+    """The changes of offsets that were done. A process that was killed before the write did none.
 
-    ``in_force`` is the change that the progress file names as its last one. Each later change names
-    the one that it found, so all that were ever done are named by somebody.
+    ``in_force`` is the change that the file of offsets names as its last one. Each later change
+    names the one that it found, so every change that was done is named.
     """
     done = {entry[PREVIOUS] for entry in entries if entry.get(PREVIOUS) is not None}
     return done if in_force is None else done | {in_force}
 
 
 def undone_by(entries: Iterable[Mapping[str, Any]], done: set[int]) -> dict[int, int]:
-    """Which change took which one back, by change id; undoings that were not done do not count."""
+    """Which change took which one back, by change id; an undo that was not done does not count."""
     return {
         entry[UNDO_OF]: entry[CHANGE_ID]
         for entry in entries

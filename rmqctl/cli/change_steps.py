@@ -1,9 +1,11 @@
-"""Look, show, ask, do, show again: the steps of every command that changes something."""
+"""Running a change on a terminal: show the plan, ask, apply, show the result."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from rmqctl.admin.changes import Change, Outcome
+from rmqctl.audit.journal_entry import change_note
 from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format
@@ -12,6 +14,36 @@ from .context import Cli
 
 APPLIED: Final = "applied"
 """The field of a result row that says whether it was done."""
+
+
+def run_change(
+    cli: Cli,
+    change: Change,
+    *,
+    summary: Iterable[str] = (),
+    execute_by_default: bool = False,
+    confirmed: str | None = None,
+) -> bool:
+    """Print a change's plan, ask, apply it, print the result; gives whether it was applied.
+
+    ``summary`` are more sentences below the plan than the change's own. For the rest see
+    :func:`carry_out`. A change that leaves everything as it is only shows its rows.
+    """
+    if not change.has_effect:
+        executes = will_execute(cli, execute_by_default=execute_by_default)
+        row_type = change.result_type if executes else change.row_type
+        cli.rows(row_type, change.unchanged_rows() if executes else change.plan)
+        _say_below(cli, change, summary)
+        cli.say("there is nothing to change")
+        return False
+    return _run(
+        cli,
+        change,
+        lambda: change.apply(change_note(cli)),
+        summary=summary,
+        execute_by_default=execute_by_default,
+        confirmed=confirmed,
+    )
 
 
 def carry_out(
@@ -36,41 +68,80 @@ def carry_out(
     that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
     is nothing to do.
 
-    ``plan_summary`` are sentences about the plan, said below it; ``refusal`` is raised there.
-    ``refused_rows`` says why executing the plan would do nothing: it is said instead of how to do
-    it.
+    ``plan_summary`` are sentences about the plan, printed below it; ``refusal`` is raised there.
+    ``refused_rows`` says why executing the plan would do nothing, in place of how to do it.
 
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
     they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
-    csv ...) get the plan or the result, never both; a terminal is shown the plan in any case.
+    csv ...) get the plan or the result, never both; a terminal shows the plan in any case.
     """
+    change = Change(
+        row_type,
+        plan,
+        result_type=result_type,
+        summary=plan_summary,
+        refusals=[] if refusal is None else [refusal],
+        question=question,
+        confirm_name=confirm_name,
+    )
+    return _run(
+        cli,
+        change,
+        lambda: Outcome(apply()),
+        refused_rows=refused_rows,
+        execute_by_default=execute_by_default,
+        confirmed=confirmed,
+    )
+
+
+def _run(
+    cli: Cli,
+    change: Change,
+    apply: Callable[[], Outcome],
+    *,
+    summary: Iterable[str] = (),
+    refused_rows: str = "",
+    execute_by_default: bool,
+    confirmed: str | None,
+) -> bool:
+    row_type, result_type, plan = change.row_type, change.result_type, change.plan
     dry = not will_execute(cli, execute_by_default=execute_by_default)
     if not dry:
-        cli.check_view(result_type or row_type)  # too late to find out once it is done
+        cli.check_view(result_type)  # a wrong view must not show after the change
     for_programs = cli.view.format.for_programs
     if dry or not for_programs or not plan:
-        _print_plan(cli, row_type, result_type or row_type, plan)
+        _print_plan(cli, row_type, result_type, plan)
         cli.out.flush()
     if dry and plan:
         _say_store(cli)
-    for sentence in plan_summary:
-        cli.say(sentence)
-    if refusal is not None:
-        raise refusal
+    _say_below(cli, change, summary)
     if dry or not plan:
         cli.say(refused_rows or _why_not(cli, bool(plan)))
         return False
     if for_programs and _asks(cli):
         _show_on_terminal(cli, row_type, plan)
-    if confirm_name is None:
-        cli.confirm(question)
+    if change.confirm_name is None:
+        cli.confirm(change.question)
     else:
-        _confirm_name(cli, question, confirm_name, confirmed)
+        _confirm_name(cli, change.question, change.confirm_name, confirmed)
     _say_store(cli)
-    total, refused = _print_result(cli, result_type or row_type, apply())
+    outcome = apply()
+    if outcome.change_id is not None:
+        cli.say(
+            f"this is change {outcome.change_id}; "
+            f"'rmqctl offset undo {outcome.change_id} --execute' takes it back"
+        )
+    total, refused = _print_result(cli, result_type, outcome.rows)
     if refused:
         raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
     return True
+
+
+def _say_below(cli: Cli, change: Change, summary: Iterable[str]) -> None:
+    """Print the sentences about the plan, and raise what forbids it."""
+    for sentence in (*change.summary, *summary):
+        cli.say(sentence)
+    change.refuse()
 
 
 def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
@@ -84,12 +155,12 @@ def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
 
 
 def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
-    """Whether this call is to do it, and not only to show what it would do."""
+    """Whether this call is to apply the change, and not only to show the plan."""
     return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
 
 
 def _say_store(cli: Cli) -> None:
-    """Name the store that a plan is for, and where its name came from."""
+    """Print the store of a plan, and where its name came from."""
     cli.say(f"store {cli.store.path} ({cli.store.origin})")
 
 
@@ -118,7 +189,7 @@ def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]
 
 
 def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
-    """Options choose which rows are shown, not what is done: say so where it makes a difference."""
+    """Warn that options hide rows: they choose which rows are shown, not what is done."""
     if shown < total:
         cli.warn(f"{total - shown} of {total} rows of the {what} are not shown, but belong to it")
 
@@ -158,6 +229,6 @@ def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, i
             stream.finish()  # what was done so far
         raise
     stream.finish()
-    if cli.view.format.for_programs:  # all others had the plan, which says it
+    if cli.view.format.for_programs:  # other formats had the plan, which says it
         _tell_hidden(cli, "result", stream.count, total)
     return total, refused

@@ -27,7 +27,12 @@ _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("storage.tools.fsck.findings", "Code", _FINDING, ("store fsck",)),
     ("analytics.lag.health", "Health", "health of a group", ("lag show", "lag check")),
     ("analytics.lag.queue_position", "OffsetState", "state of a group in a queue", _GROUPS_SEE),
-    ("rmqctl.offset.move.orphan_rows", "Problem", "finding of offset orphans", ("offset orphans",)),
+    (
+        "rmqctl.admin.offsets.orphan_rows",
+        "Problem",
+        "finding of offset orphans",
+        ("offset orphans",),
+    ),
     ("rmqctl.lag.check.rows", "Verdict", "word of lag check", ("lag check",)),
     ("broker.api.send", "SendStatus", "what became of a message sent", ("produce",)),
     ("storage.results", "PutMessageStatus", "what became of a put in the store", ()),

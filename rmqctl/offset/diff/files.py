@@ -161,8 +161,8 @@ def _line(path: Path, where: str, row: Mapping[Any, Any]) -> FileOffset:
 
 def _check_names(path: Path, where: str, row: Mapping[Any, Any]) -> None:
     """Refuse a name that none of our rows of offsets has: a slip would go unseen."""
+    from rmqctl.admin.offsets.rows import DoneMove, PlannedMove, ResetByTimeRow
     from rmqctl.offset.inspect_rows import InspectedOffsetRow
-    from rmqctl.offset.move.rows import DoneMove, PlannedMove, ResetByTimeRow
     from rmqctl.offset.rows import OffsetRow
 
     from .rows import ExportedOffset

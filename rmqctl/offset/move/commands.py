@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.offsets.orphan_rows import DoneOrphan, Orphan
+from rmqctl.admin.offsets.rows import DoneMove
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
-
-from .orphan_rows import DoneOrphan, Orphan
-from .rows import DoneMove
 
 _Groups = Annotated[
     list[str] | None,
@@ -130,9 +129,10 @@ def reset(
     Carry it out:        rmqctl offset reset --from-file plan.csv --expect plan.csv --execute
     """
     cli = context_of(ctx)
-    from .reset import GroupSelection, ResetGuards, carry_out_reset, parse_rule
+    from .boundaries import parse_boundary
+    from .options import GroupSelection, ResetGuards, run_reset
 
-    places = {
+    destinations = {
         "--to-datetime": to_datetime,
         "--by-duration": by_duration,
         "--to-earliest": "" if to_earliest else None,
@@ -144,10 +144,11 @@ def reset(
         "--from-file": from_file,
         "--to-message": to_message,
     }
-    given = [name for name, value in places.items() if value is not None]
+    given = [(name, value) for name, value in destinations.items() if value is not None]
     if len(given) != 1:
-        said = f"{' and '.join(given)} do not go together" if given else "say where to"
-        raise UsageProblem(f"{said}: exactly one of {', '.join(places)}")
+        names = " and ".join(name for name, _ in given)
+        problem = f"{names} do not go together" if given else "say where to"
+        raise UsageProblem(f"{problem}: exactly one of {', '.join(destinations)}")
     if preview not in {None, "full", "short"}:
         raise UsageProblem(f"--preview: {preview!r} is not one of full, short")
     selection = GroupSelection.parse(
@@ -159,7 +160,7 @@ def reset(
         queues=queue,
         from_file=from_file is not None,
     )
-    how = ResetGuards(
+    guards = ResetGuards(
         no_forward=no_forward,
         no_backward=no_backward,
         clamp=clamp,
@@ -168,9 +169,9 @@ def reset(
         export=export,
         expect=expect,
     )
-    rule = parse_rule(cli, boundary)
+    rule = cli.parsed("--boundary", parse_boundary, boundary)
     with open_for_reading(cli) as broker:
-        carry_out_reset(cli, broker, selection, given[0], places[given[0]], rule, how)
+        run_reset(cli, broker, selection, *given[0], rule, guards)
 
 
 @prints(DoneMove)
@@ -195,9 +196,22 @@ def undo(
     if (change_id is None) != last:
         raise UsageProblem("name a change ('rmqctl offset history' lists them), or give --last")
     with open_for_reading(cli) as broker:
-        from .undo import undo as take_back
+        from rmqctl.admin.offsets.undo_change import undo as undo_change
+        from rmqctl.cli.change_steps import run_change
 
-        take_back(cli, broker, change_id, no_live=no_live)
+        from .options import java_check_of
+
+        java_check = java_check_of(cli, broker.view.root, execute_by_default=False)
+        change = undo_change(
+            broker.view,
+            broker,
+            change_id,
+            no_live=no_live,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            java_check=java_check,
+        )
+        run_change(cli, change)
 
 
 @prints(DoneMove)
@@ -222,16 +236,18 @@ def import_offsets(
     rmqctl offset import saved.csv -g readers --dry-run
     """
     cli = context_of(ctx)
-    from .reset import GroupSelection, ResetGuards, carry_out_reset, parse_rule
+    from storage.read.by_time import Boundary
+
+    from .options import GroupSelection, ResetGuards, run_reset
 
     selection = GroupSelection.parse(
         cli, group, topic, all_groups=False, all_topics=False, from_file=True
     )
-    how = ResetGuards(clamp=clamp, no_live=no_live, expect=expect)
-    rule = parse_rule(cli, "lower")
+    guards = ResetGuards(clamp=clamp, no_live=no_live, expect=expect)
     with open_for_reading(cli) as broker:
-        carry_out_reset(
-            cli, broker, selection, "--from-file", str(file), rule, how, execute_by_default=True
+        run_reset(
+            *(cli, broker, selection, "--from-file", str(file), Boundary.LOWER, guards),
+            execute_by_default=True,
         )
 
 
@@ -254,10 +270,37 @@ def delete(
     rmqctl offset delete -g readers -t orders --dry-run
     """
     cli = context_of(ctx)
-    from .deletion import carry_out_delete
+    from broker.validation import check_group
+    from rmqctl.admin.offsets.queues import parse_topic_choice
+    from rmqctl.parse.lists import parse_queues
 
+    from .options import java_check_of
+
+    if not group:
+        raise UsageProblem("name groups with --group")
+    if bool(topic) == all_topics:
+        raise UsageProblem("name topics with --topic, or take all with --all-topics")
+    for name in group:
+        check_group(name)
+    queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
+    choices = [cli.parsed("--topic", parse_topic_choice, text) for text in topic or ()]
     with open_for_reading(cli) as broker:
-        carry_out_delete(cli, broker, group, topic, queue, all_topics=all_topics, no_live=no_live)
+        from rmqctl.admin.offsets.deletion import delete as delete_offsets
+        from rmqctl.cli.change_steps import run_change
+
+        java_check = java_check_of(cli, broker.view.root, execute_by_default=True)
+        change = delete_offsets(
+            broker.view,
+            broker,
+            groups=group,
+            topics=choices or None,
+            queues=queues,
+            no_live=no_live,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            java_check=java_check,
+        )
+        run_change(cli, change, execute_by_default=True)
 
 
 @prints(Orphan, DoneOrphan)
@@ -276,6 +319,18 @@ def orphans(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .orphans import orphans as carry_out_orphans
+        from rmqctl.admin.offsets import orphan_change
 
-        carry_out_orphans(cli, broker, fix=fix)
+        view = broker.view
+        if not fix:
+            cli.rows(Orphan, orphan_change.orphans(view, broker, now_ms=cli.now_ms, warn=cli.warn))
+            return
+        from rmqctl.cli.change_steps import run_change
+
+        from .options import java_check_of
+
+        java_check = java_check_of(cli, view.root, execute_by_default=True)
+        change = orphan_change.fix_orphans(
+            view, broker, now_ms=cli.now_ms, warn=cli.warn, java_check=java_check
+        )
+        run_change(cli, change, execute_by_default=True)

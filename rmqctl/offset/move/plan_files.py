@@ -1,7 +1,7 @@
 """Plans on disk: what ``offset reset --export`` writes, and ``--expect`` compares with.
 
 CSV or JSON by the file's ending, with the fields of a plan's row. What a plan's file means as
-*wishes* (``--from-file``) is read by rmqctl.offset.diff.files, as any file of offsets.
+targets (``--from-file``) is read by rmqctl.offset.diff.files, as any file of offsets.
 """
 
 import csv
@@ -9,9 +9,12 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from broker.errors import OffsetChangedError
+from rmqctl.admin.offsets.plan import Step
+from rmqctl.admin.offsets.queues import QueueId, TopicChoice
+from rmqctl.admin.offsets.rows import DoneMove, PlannedMove
 from rmqctl.cli.given_file import read_given
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
@@ -20,14 +23,6 @@ from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import exact, plain
 from rmqctl.parse.json_texts import parse_given
 from rmqctl.parse.near_names import did_you_mean
-
-from .plan import Step
-from .queues import QueueId, TopicChoice, committed
-from .rows import DoneMove, PlannedMove
-from .write import Check, changed
-
-if TYPE_CHECKING:
-    from storage.configs.progress import Moves
 
 _NEEDED = ("group", "topic", "queue_id", "old_offset")
 _KNOWN = frozenset({*PlannedMove._fields, *DoneMove._fields})
@@ -129,7 +124,7 @@ def expectation(text: str, steps: Sequence[Step]) -> Mapping[QueueId, int | None
     UsageProblem for a number with several queues. OffsetChangedError (6) if the plan has a queue
     that the file does not name.
     """
-    places = [step.stand.place for step in steps if not step.reset_target.stays]
+    places = [step.position.queue for step in steps if not step.reset_target.stays]
     if text.isascii() and text.isdigit():
         if len(places) != 1:
             raise UsageProblem(
@@ -142,28 +137,6 @@ def expectation(text: str, steps: Sequence[Step]) -> Mapping[QueueId, int | None
         if place not in expected:
             raise OffsetChangedError(f"{place} is not part of the plan {text}; nothing was changed")
     return expected
-
-
-def check_expected(expected: Mapping[QueueId, int | None], steps: Sequence[Step]) -> None:
-    """Compare with the plan that was just made, before anything is asked. OffsetChangedError."""
-    for step in steps:
-        place = step.stand.place
-        if place in expected and expected[place] != step.stand.offset:
-            raise changed(place, expected[place], step.stand.offset)
-
-
-def expects(expected: Mapping[QueueId, int | None]) -> Check:
-    """The same check for the moment of the write."""
-
-    def check(moves: "Moves") -> None:
-        for place, offset in expected.items():
-            if place.key not in moves:
-                continue
-            now = committed(moves[place.key][0])
-            if now != offset:
-                raise changed(place, offset, now)
-
-    return check
 
 
 def _read_expected(path: Path) -> dict[QueueId, int | None]:

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.offsets.rows import ResetByTimeRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
-
-from .rows import ResetByTimeRow
 
 
 @prints(ResetByTimeRow)
@@ -49,8 +48,36 @@ def reset_offset_by_time(
     To the end:      rmqctl resetOffsetByTime -g readers -t orders -s now
     """
     cli = context_of(ctx)
-    from .by_time import ResetByTime
+    from broker.validation import check_group
+    from rmqctl.parse.lists import parse_queues
 
-    wanted = ResetByTime.parse(cli, group, topic, timestamp, queue, boundary, force=force)
+    from .boundaries import parse_boundary, warn_of_future
+
+    check_group(group)
+    queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
+    rule = cli.parsed("--boundary", parse_boundary, boundary)
+    at_end = timestamp.strip() in {"now", "-1"}  # mqadmin's words for the end of each queue
+    moment = None if at_end else cli.time("--timestamp", timestamp)
+    if moment is not None:
+        warn_of_future(cli, "--timestamp", moment, rule)
     with open_for_reading(cli) as broker:
-        wanted.carry_out(cli, broker)
+        from rmqctl.admin.offsets.time_reset import reset_by_time
+        from rmqctl.cli.change_steps import run_change
+
+        from .options import java_check_of
+
+        java_check = java_check_of(cli, broker.view.root, execute_by_default=True)
+        change = reset_by_time(
+            broker.view,
+            broker,
+            group,
+            topic,
+            moment,
+            queues=queues,
+            boundary=rule,
+            force=force,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            java_check=java_check,
+        )
+        run_change(cli, change, execute_by_default=True)

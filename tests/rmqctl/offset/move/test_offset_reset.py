@@ -8,8 +8,8 @@ import pytest
 
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.offset.move import plan_summary
-from rmqctl.offset.move.queues import TopicChoice, parse_topic_choice
+from rmqctl.admin.offsets import plan_summary
+from rmqctl.admin.offsets.queues import TopicChoice, parse_topic_choice
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.pending_commits import PendingCommits
 from storage.configs.progress import ProgressFile

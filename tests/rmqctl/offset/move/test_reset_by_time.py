@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.offset.move.by_time import ResetByTime
-from rmqctl.offset.move.plan import targets_of
-from rmqctl.offset.move.queues import TopicChoice
+from rmqctl.admin.offsets.plan import targets_of
+from rmqctl.admin.offsets.queues import TopicChoice
+from rmqctl.admin.offsets.snapshot import OffsetSnapshot
+from rmqctl.admin.offsets.time_reset import ResetByTime
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
@@ -49,7 +50,8 @@ def test_every_queue_goes_where_rocketmq_finds_the_time(name):
         for (topic, timestamp), expected in asked(name):
             choice = TopicChoice(topic, tuple(sorted(expected)))
             wanted = ResetByTime("operators", choice, timestamp, rule_of(name), force=True)
-            found = targets_of(wanted.steps(broker, ProgressTable()))
+            snapshot = OffsetSnapshot(broker.view, broker, ProgressTable(), timestamp)
+            found = targets_of(wanted.steps(snapshot))
             assert {place.queue_id: offset for place, offset in found.items()} == expected
 
 

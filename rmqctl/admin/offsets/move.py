@@ -1,7 +1,6 @@
-"""Writing moved progress: nothing but its own file is touched, and running consumers are told.
+"""Moving offsets without opening the store for writing: no recovery, no services.
 
-No recovery, no services: the store is not opened for writing. What is held meanwhile keeps a Java
-broker out, and everybody else who replaces a file of settings or commits.
+The order of the steps is that of broker.offset.offset_move.
 """
 
 import time
@@ -18,7 +17,8 @@ from storage.configs.progress_table import ProgressTable
 from .queues import QueueId, committed
 
 if TYPE_CHECKING:
-    from storage.configs.progress import Moves
+    from storage.configs.progress import Moves, ProgressKey
+    from storage.configs.progress_table import QueueProgress
 
     from .plan import Step
 
@@ -26,7 +26,7 @@ Check = Callable[["Moves"], None]
 
 
 def progress_now(root: Path) -> ProgressTable:
-    """What holds now, with what consumers have done and not yet written there. Changes nothing."""
+    """The offsets that hold now, pending commits of consumers included. Changes nothing."""
     shown = [note for path in notes_in(processes_folder(root)) for note in read_notes(path)]
     table = ProgressTable.from_entry(ProgressFile(root).read().entry())
     for (key, queue_id), progress in shown:
@@ -41,45 +41,46 @@ def write_moves(
     check: Check,
     java_check: Callable[[], None],
 ) -> MovedOffsets:
-    """Move progress of any groups, all or nothing; on the device when this returns.
+    """Move offsets of any groups, all or nothing; on the device when this returns.
 
-    Java's consumerOffset.json is moved with it, and whoever runs in the groups is told. Raises
-    OffsetChangedError (6), StoreInUseError and StoreNotWritableError (5); nothing has changed then.
+    Java's consumerOffset.json is written too, and running consumers are notified. ``java_check``
+    and ``check`` may refuse by raising. Raises StoreInUseError, WriteLockTimeoutError and
+    StoreNotWritableError; nothing has changed then.
     """
-    keys = {place.key: offset for place, offset in targets.items()}
+    keys = {queue.key: offset for queue, offset in targets.items()}
     return move_offsets_of_store(root, keys, note, _now_ms, before=java_check, check=check)
 
 
-def unchanged(steps: "Collection[Step]", live: Collection[str]) -> Check:
-    """A check that nobody has moved what the plan was made from.
+def unchanged(
+    steps: "Collection[Step]",
+    live: Collection[str],
+    now_of: "Callable[[ProgressKey], QueueProgress]",
+) -> None:
+    """OffsetChangedError if a queue of a plan has another offset now than the plan found.
 
-    Consumers of ``live`` groups go on committing, which is no move; of others nobody should.
+    Consumers of ``live`` groups go on committing, which is no move.
     """
-
-    def check(moves: "Moves") -> None:
-        for step in steps:
-            stand = step.stand
-            if step.reset_target.stays:
-                continue
-            now, _ = moves[stand.place.key]
-            offset = committed(now)
-            still = offset == stand.offset or stand.place.group in live
-            if now.generation != stand.generation or not still:
-                raise changed(stand.place, stand.offset, offset)
-
-    return check
+    for step in steps:
+        position = step.position
+        if step.reset_target.stays:
+            continue
+        now = now_of(position.queue.key)
+        offset = committed(now)
+        still = offset == position.offset or position.queue.group in live
+        if now.generation != position.generation or not still:
+            raise changed(position.queue, position.offset, offset)
 
 
-def changed(place: QueueId, seen: int | None, now: int | None) -> OffsetChangedError:
-    """The error that says that progress is not what was seen."""
+def changed(queue: QueueId, seen: int | None, now: int | None) -> OffsetChangedError:
+    """The error that says that an offset is not the one that was seen."""
     return OffsetChangedError(
-        f"{place} was at {_word(seen)} and is at {_word(now)} now; "
+        f"{queue} was at {_word(seen)} and is at {_word(now)} now; "
         "nothing was changed, look at the plan again"
     )
 
 
 def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
-    """The ids of the clients that run in some groups, without asking them."""
+    """The ids of the clients that run in some groups, read from the store's files."""
     from storage.coordination.processes import ProcessEntries
 
     processes = ProcessEntries(root)
@@ -88,12 +89,12 @@ def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
         living = processes.living()
         if not living:
             return found
-        # Most stores that are looked at have no members: those do without loading this.
+        # Most stores that are read have no members: those do without loading this.
         from broker.members.process_info_json import groups_of
 
-        for said in living:
-            for group in groups_of(said) & set(groups):
-                clients = said.content["clients"]
+        for info in living:
+            for group in groups_of(info) & set(groups):
+                clients = info.content["clients"]
                 ids = [client["id"] for client in clients if group in client["consumers"]]
                 found.setdefault(group, []).extend(ids)
     finally:

@@ -1,4 +1,4 @@
-"""The foot of a plan: sums over all queues, and which tags are read again or passed over."""
+"""The summary of a plan: sums over all queues, and which tags are read again or skipped."""
 
 from array import array
 from collections import Counter
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 CHEAP: Final = 20_000_000
-"""So many messages' tags are counted without being asked: about a second."""
+"""The tags of at most so many messages are counted by default: about a second."""
 _SHOWN_TAGS: Final = 10
 _INTS_PER_UNIT: Final = CQ_STORE_UNIT_SIZE // 4
 _CODE_AT: Final = 4
@@ -25,18 +25,18 @@ _CODE_AT: Final = 4
 def plan_summary(
     view: "StoreView", steps: Sequence[Step], now_ms: int, *, full: bool | None
 ) -> Iterator[str]:
-    """Sentences about a plan, none about an empty one. Without ``full`` no message is looked at;
+    """Sentences about a plan, none about an empty one. Without ``full`` no message is read;
     None: tags are counted if there are at most CHEAP messages."""
-    unread = sum(step.stand.read_queues is not None for step in steps)
+    unread = sum(step.position.read_queues is not None for step in steps)
     if unread:
         yield f"{unread} of {len(steps)} queues are read by no group any more and are not counted"
-    steps = [step for step in steps if step.stand.read_queues is None]
+    steps = [step for step in steps if step.position.read_queues is None]
     if not steps:
         return
     again = [step for step in steps if (step.distance or 0) < 0]
     skipped = [step for step in steps if (step.distance or 0) > 0]
-    begun = [s for s in steps if s.stand.offset is None and s.target is not None]
-    ended = [s for s in steps if s.stand.offset is not None and s.target is None]
+    begun = [s for s in steps if s.position.offset is None and s.target is not None]
+    ended = [s for s in steps if s.position.offset is not None and s.target is None]
     rest = len(steps) - len(again) - len(skipped) - len(begun) - len(ended)
     parts = [
         _moved(view, again, "back", "read again", full=full),
@@ -62,11 +62,11 @@ def plan_summary(
 
 
 def _old(step: Step) -> QueuePosition:
-    return QueuePosition(step.stand.low, step.stand.offset, step.stand.high)
+    return QueuePosition(step.position.low, step.position.offset, step.position.high)
 
 
 def _new(step: Step) -> QueuePosition:
-    return QueuePosition(step.stand.low, step.target, step.stand.high)
+    return QueuePosition(step.position.low, step.target, step.position.high)
 
 
 def _lags(steps: Sequence[Step]) -> str:
@@ -83,7 +83,9 @@ def _age(
 ) -> str:
     """How long ago the oldest message was stored that is unread in any of the queues."""
     found = [
-        oldest_unread_timestamp(view, step.stand.place.topic, step.stand.place.queue_id, of(step))
+        oldest_unread_timestamp(
+            view, step.position.queue.topic, step.position.queue.queue_id, of(step)
+        )
         for step in steps
     ]
     stored = [timestamp for timestamp in found if timestamp is not None]
@@ -106,7 +108,7 @@ def _volume(view: "StoreView", steps: Iterable[Step]) -> str:
     for step in steps:
         first, end = step.span
         if first < end:
-            _, topic, queue_id = step.stand.place
+            _, topic, queue_id = step.position.queue
             found = unread_bytes(view, topic, queue_id, (first,), end)[first]
             if found is None:
                 return "of unknown size"
@@ -118,7 +120,7 @@ def _tags(view: "StoreView", steps: Iterable[Step]) -> str:
     counts: Counter[str] = Counter()
     names: dict[int, str] = {}
     for step in steps:
-        _, topic, queue_id = step.stand.place
+        _, topic, queue_id = step.position.queue
         first, end = step.span
         while first < end:
             units = view.unit_view(topic, queue_id, first, end)

@@ -1,18 +1,18 @@
-"""Queues whose progress is to be moved: which ones, and how the group stands in them now."""
+"""Queues whose offsets are to be moved: which ones, and where the group is in them now."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.errors import NotFound
 from rmqctl.parse.lists import parse_queues
-from rmqctl.topic.facts import queues_by_topic
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.api.broker import Broker
     from storage.configs.progress import ProgressKey
+    from storage.readonly import StoreView
 
 
 class QueueId(NamedTuple):
@@ -32,9 +32,9 @@ class QueueId(NamedTuple):
 
 
 class GroupPosition(NamedTuple):
-    """How a group stands in a queue. Offsets count messages; the end is exclusive."""
+    """Where a group is in a queue. Offsets count messages; the end is exclusive."""
 
-    place: QueueId
+    queue: QueueId
     offset: int | None
     """What is committed; None for nothing."""
     generation: int
@@ -46,7 +46,7 @@ class GroupPosition(NamedTuple):
 
     @property
     def note(self) -> str | None:
-        """What is to be said of a queue that no group reads any more."""
+        """A note on a queue that no group reads any more."""
         if self.read_queues is None:
             return None
         return f"not read: the topic has {self.read_queues} read queue(s)"
@@ -70,8 +70,9 @@ def parse_topic_choice(text: str) -> TopicChoice:
     return TopicChoice(topic, parse_queues(queues))
 
 
-def chosen_places(
-    broker: "EmbeddedBroker",
+def chosen_queues(
+    view: "StoreView",
+    broker: "Broker",
     progress: ProgressTable,
     groups: Collection[str] | None,
     topics: Collection[TopicChoice] | None,
@@ -82,7 +83,7 @@ def chosen_places(
     and dead letters count only if they are named. NotFound for an unknown topic or queue.
     """
     known = _topics_by_group(progress)
-    there = TopicQueues(broker)
+    there = TopicQueues(view, broker)
     found: set[QueueId] = set()
     for group in known if groups is None else groups:
         read = known.get(group, {})
@@ -98,12 +99,14 @@ def chosen_places(
 
 
 class TopicQueues:
-    """The queues of the topics of a store, which is asked once: there may be thousands."""
+    """The queues of a store's topics, read once: there may be thousands."""
 
-    def __init__(self, broker: "EmbeddedBroker") -> None:
-        self._root = broker.view.root
+    def __init__(self, view: "StoreView", broker: "Broker") -> None:
+        self._root = view.root
         self._topics = broker.topics()
-        self._used = queues_by_topic(broker)
+        self._used: dict[str, list[int]] = {}
+        for topic, queue_id in view.queues():
+            self._used.setdefault(topic, []).append(queue_id)
 
     def of(self, topic: str, also: Iterable[int] = ()) -> list[int]:
         """All queues of a topic: as it is set up, as it has messages, and ``also`` these.
@@ -122,18 +125,18 @@ class TopicQueues:
         return sorted(queues)
 
 
-def stands(
-    broker: "EmbeddedBroker", progress: ProgressTable, places: Iterable[QueueId]
+def positions(
+    view: "StoreView", broker: "Broker", progress: ProgressTable, queues: Iterable[QueueId]
 ) -> Iterator[GroupPosition]:
-    """How groups stand in queues, by ``progress`` and the bounds as they are now."""
+    """Where groups are in queues, by ``progress`` and the bounds as they are now."""
     topics = broker.topics()
-    for place in places:
-        known = progress.get(*place.key)
-        low, high = broker.view.queue_bounds(place.topic, place.queue_id)
-        config = topics.get(place.topic)
+    for queue in queues:
+        known = progress.get(*queue.key)
+        low, high = view.queue_bounds(queue.topic, queue.queue_id)
+        config = topics.get(queue.topic)
         count = None if config is None else config.read_queue_nums
-        unread = None if count is None or place.queue_id < count else count
-        yield GroupPosition(place, committed(known), known.generation, low, high, unread)
+        unread = None if count is None or queue.queue_id < count else count
+        yield GroupPosition(queue, committed(known), known.generation, low, high, unread)
 
 
 def committed(progress: QueueProgress) -> int | None:
@@ -145,7 +148,7 @@ def committed(progress: QueueProgress) -> int | None:
 def with_progress(
     progress: ProgressTable, groups: Collection[str], topics: Collection[TopicChoice] | None
 ) -> list[QueueId]:
-    """The queues of groups in which there is progress, of all topics if ``topics`` is None."""
+    """The queues in which groups have an offset, of all topics if ``topics`` is None."""
     found = []
     for group, read in _topics_by_group(progress).items():
         if group in groups:
@@ -159,7 +162,7 @@ def with_progress(
 
 
 def group_names(progress: ProgressTable) -> set[str]:
-    """All groups that have progress anywhere."""
+    """All groups that have an offset anywhere."""
     return set(_topics_by_group(progress))
 
 

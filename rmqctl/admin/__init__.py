@@ -1,0 +1,40 @@
+"""Administration of a store as a library: functions and values, and no terminal.
+
+    from rmqctl import EmbeddedBroker
+    from rmqctl.admin import offsets
+    from rmqctl.admin.changes import journal_note
+
+    with EmbeddedBroker.open("demo-store", read_only=True) as broker:
+        orders = [offsets.TopicChoice("orders")]
+        change = offsets.reset(
+            broker.view, broker, offsets.to_latest, groups=["readers"], topics=orders
+        )
+        for move in change.plan:
+            print(move.queue_id, move.old_offset, move.new_offset)
+        change.apply(journal_note("offset reset", reason="the backlog is stale"))
+
+A function takes what answers its questions: a StoreView where it reads files, and a Broker where it
+asks (:class:`broker.api.broker.Broker`). A function that changes something returns a
+:class:`rmqctl.admin.changes.Change`, which has the plan and writes only in ``apply``. Others return
+rows: NamedTuples with the fields that the commands print. Errors are RocketMQError of the packages
+below, and CliError (rmqctl.errors), whose ``exit_code`` says which kind it is.
+
+Nothing here imports typer, rich, the command line or a module of commands; ``lint-imports`` checks
+that.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import offsets as offsets
+
+__all__ = ["offsets"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

@@ -1,0 +1,61 @@
+"""Forgetting the offsets of groups."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from broker.validation import check_group
+from rmqctl.errors import NotFound
+
+from .change import MoveRows, OffsetMove
+from .plan import Describer, steps_of
+from .queues import TopicChoice, with_progress
+from .reset_targets import to_nothing
+from .rows import DoneMove, PlannedMove
+from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
+
+
+def delete(
+    view: "StoreView",
+    broker: "Broker",
+    *,
+    groups: Sequence[str],
+    topics: Sequence[TopicChoice] | None,
+    queues: Collection[int] | None = None,
+    no_live: bool = False,
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    java_check: JavaCheck | None = None,
+) -> OffsetMove:
+    """Forget offsets of groups: a group without one begins as a new group does.
+
+    ``topics`` None: all in which the groups have an offset, retry topics included; a topic may be
+    gone. ``queues`` narrows that to these queue ids. NotFound if there is no such offset. Rows are
+    PlannedMove, then with ``applied``.
+    """
+    for group in groups:
+        check_group(group)
+    snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)
+    chosen = [
+        queue
+        for queue in with_progress(snapshot.progress, groups, topics or None)
+        if queues is None or queue.queue_id in queues
+    ]
+    if not chosen:
+        names = ", ".join(_text(choice) for choice in topics or ())
+        where = f" in {names}" if names else ""
+        raise NotFound(f"group {', '.join(groups)} has no such progress{where}")
+    steps = steps_of(snapshot, chosen, to_nothing, clamp=False)
+    describe = Describer(view, broker.name, snapshot.now_ms, full=True)
+    rows = MoveRows(PlannedMove, describe.planned, DoneMove, describe.done)
+    return OffsetMove(snapshot, steps, rows, no_live=no_live)
+
+
+def _text(choice: TopicChoice) -> str:
+    """TOPIC or TOPIC:0,2,3."""
+    if choice.queues is None:
+        return choice.topic
+    return f"{choice.topic}:{','.join(map(str, choice.queues))}"

@@ -1,0 +1,118 @@
+"""Putting offsets back to where they were before a change of the journal."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.errors import OffsetChangedError
+from rmqctl.audit.journal_entry import MOVES, UNDO_OF, done_moves, undone_by
+from rmqctl.errors import NotFound, Refused
+from storage.configs.journal import CHANGE_ID, Journal
+
+from .change import MoveRows, OffsetMove
+from .plan import Describer, Step
+from .queues import QueueId, positions
+from .reset_targets import ResetTarget
+from .rows import DoneMove, PlannedMove
+from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
+
+_GENERATION: Final = "generation"
+
+
+def undo(
+    view: "StoreView",
+    broker: "Broker",
+    change_id: int | None = None,
+    *,
+    no_live: bool = False,
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    java_check: JavaCheck | None = None,
+) -> OffsetMove:
+    """Take back a change of offsets by its number in the journal, None: the last one.
+
+    All its queues go back, or none. What consumers have done since is no obstacle, and the plan
+    shows it; another move since is: OffsetChangedError. NotFound if there is no such change,
+    Refused for one that moved no offsets or was never done. Rows are PlannedMove, then with
+    ``applied``.
+    """
+    snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)
+    entries = list(Journal(view.root).entries())
+    done = done_moves(entries, snapshot.progress.change_id)
+    entry = _chosen(entries, done, change_id, view.root)
+    number = entry[CHANGE_ID]
+    later = undone_by(entries, done).get(number)
+    if later is not None:
+        raise OffsetChangedError(
+            f"change {number} has been undone by change {later}; undo that one to have it again"
+        )
+    steps = _steps(snapshot, entry, entries)
+    describe = Describer(view, broker.name, snapshot.now_ms, full=True)
+    rows = MoveRows(PlannedMove, describe.planned, DoneMove, describe.done)
+    return OffsetMove(snapshot, steps, rows, no_live=no_live, entry={UNDO_OF: number})
+
+
+def _chosen(
+    entries: list[dict[str, Any]],
+    done: set[int],
+    change_id: int | None,
+    root: Path,
+) -> dict[str, Any]:
+    if change_id is None:
+        moved = [entry for entry in entries if MOVES in entry and entry[CHANGE_ID] in done]
+        if not moved:
+            raise NotFound(f"nobody has moved progress in {root}")
+        return moved[-1]
+    by_id: dict[int, dict[str, Any]] = {entry[CHANGE_ID]: entry for entry in entries}
+    if change_id not in by_id:
+        raise NotFound(f"there is no change {change_id} in {root}")
+    entry = by_id[change_id]
+    if MOVES not in entry:
+        raise Refused(
+            f"change {change_id} ({entry.get('command')}) did not move offsets; only such changes "
+            "can be undone"
+        )
+    if change_id not in done:
+        raise Refused(f"change {change_id} was noted, but never done: there is nothing to undo")
+    return entry
+
+
+def _steps(
+    snapshot: OffsetSnapshot,
+    entry: Mapping[str, Any],
+    entries: list[dict[str, Any]],
+) -> list[Step]:
+    moves = {QueueId(move["group"], move["topic"], move["queue_id"]): move for move in entry[MOVES]}
+    steps = []
+    view, broker, progress = snapshot.view, snapshot.broker, snapshot.progress
+    for position in positions(view, broker, progress, sorted(moves)):
+        move = moves[position.queue]
+        if position.generation != move[_GENERATION]:
+            raise OffsetChangedError(
+                f"{position.queue} has been moved again since change {entry[CHANGE_ID]}"
+                f"{_by_what(position.queue, entry[CHANGE_ID], entries)}; nothing was changed"
+            )
+        old = move["old"] if (move["old"] or 0) >= 0 else None
+        consumed = (position.offset or 0) - (move["new"] or 0)
+        notes = [f"{consumed} consumed since"] if consumed else []
+        if old is not None and old < position.low:
+            notes.append(f"messages before {position.low} are deleted")
+        steps.append(Step(position, ResetTarget(old, "; ".join(notes) or None)))
+    return steps
+
+
+def _by_what(queue: QueueId, change_id: int, entries: list[dict[str, Any]]) -> str:
+    later = [
+        entry[CHANGE_ID]
+        for entry in entries
+        if entry[CHANGE_ID] > change_id
+        and any(
+            (move["group"], move["topic"], move["queue_id"]) == queue
+            for move in entry.get(MOVES, ())
+        )
+    ]
+    return f" (change {', '.join(map(str, later))})" if later else ", by a Java broker"

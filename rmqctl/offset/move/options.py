@@ -1,0 +1,222 @@
+"""What the options of the commands that move offsets ask for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.validation import check_group
+from rmqctl.admin.java_writers import refuse_beside_java
+from rmqctl.admin.offsets import reset_targets
+from rmqctl.admin.offsets.queues import TopicChoice, parse_topic_choice
+from rmqctl.cli.change_steps import run_change, will_execute
+from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.parse.durations import parse_duration
+from rmqctl.parse.lists import parse_queues
+
+from .boundaries import warn_of_future
+from .plan_files import check_ending, expectation, read_wishes, write_plan
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.admin.offsets.change import OffsetMove
+    from rmqctl.admin.offsets.reset_targets import Destination
+    from rmqctl.cli.context import Cli
+    from storage.format.message import MessageExt
+    from storage.read.by_time import Boundary
+
+
+class GroupSelection(NamedTuple):
+    """Which groups and topics are meant; None stands for all."""
+
+    groups: list[str] | None
+    topics: list[TopicChoice] | None
+    queues: tuple[int, ...] | None = None
+    """Of all these topics only these queues."""
+
+    @classmethod
+    def parse(
+        cls,
+        cli: "Cli",
+        groups: Sequence[str] | None,
+        topics: Sequence[str] | None,
+        *,
+        all_groups: bool,
+        all_topics: bool,
+        queues: str | None = None,
+        from_file: bool = False,
+    ) -> "GroupSelection":
+        """Read the options. UsageProblem unless groups and topics are each given in exactly one
+        way; a file may give them instead."""
+        if bool(groups) + all_groups != 1 and not (from_file and not (groups or all_groups)):
+            raise UsageProblem("name groups with --group, or take all with --all-groups")
+        if bool(topics) + all_topics != 1 and not (from_file and not (topics or all_topics)):
+            raise UsageProblem("name topics with --topic, or take all with --all-topics")
+        for group in groups or ():
+            check_group(group)
+        choices = [cli.parsed("--topic", parse_topic_choice, topic) for topic in topics or ()]
+        numbers = None if queues is None else cli.parsed("--queue", parse_queues, queues)
+        return cls([*dict.fromkeys(groups)] if groups else None, choices or None, numbers)
+
+
+class ResetGuards(NamedTuple):
+    """What is allowed, and what is shown."""
+
+    no_forward: bool = False
+    no_backward: bool = False
+    clamp: bool = True
+    no_live: bool = False
+    full: bool | None = None
+    """The preview: None counts tags only if that is cheap."""
+    export: Path | None = None
+    expect: str | None = None
+
+
+def java_check_of(cli: "Cli", root: Path, *, execute_by_default: bool) -> Callable[[], None]:
+    """The check for a Java broker, begun now if the call writes; a dry run needs none."""
+    if will_execute(cli, execute_by_default=execute_by_default):
+        return refuse_beside_java(root)
+    return lambda: None
+
+
+def run_reset(
+    cli: "Cli",
+    broker: "EmbeddedBroker",
+    selection: GroupSelection,
+    name: str,
+    value: str,
+    boundary: "Boundary",
+    guards: ResetGuards,
+    *,
+    execute_by_default: bool = False,
+) -> None:
+    """Plan what one option of the destination asks for, show it, ask, do it."""
+    if guards.export is not None:
+        check_ending(guards.export)
+    java_check = java_check_of(cli, broker.view.root, execute_by_default=execute_by_default)
+    change = _planned(cli, broker, selection, name, value, boundary, guards, java_check)
+    if guards.expect is not None:
+        change.expecting(expectation(guards.expect, change.steps))
+    saved = []
+    if guards.export is not None:
+        path = guards.export
+        write_plan(path, change.plan)
+        saved.append(
+            f"saved: 'rmqctl offset reset --from-file {path} --expect {path} --execute' carries "
+            "it out if nobody has moved anything by then"
+        )
+    run_change(cli, change, summary=saved, execute_by_default=execute_by_default)
+
+
+def _planned(
+    cli: "Cli",
+    broker: "EmbeddedBroker",
+    selection: GroupSelection,
+    name: str,
+    value: str,
+    boundary: "Boundary",
+    guards: ResetGuards,
+    java_check: Callable[[], None],
+) -> "OffsetMove":
+    from rmqctl.admin.offsets.reset_change import import_offsets, reset
+
+    groups, topics, queues = selection
+    if name == "--from-file":
+        wishes = read_wishes(Path(value), groups, topics)
+        return import_offsets(
+            broker.view,
+            broker,
+            wishes,
+            groups=groups,
+            queues=queues,
+            clamp=guards.clamp,
+            no_forward=guards.no_forward,
+            no_backward=guards.no_backward,
+            no_live=guards.no_live,
+            full=guards.full,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            java_check=java_check,
+        )
+    if name == "--to-message":
+        messages = _messages(cli, broker, value, topics)
+        to = reset_targets.to_messages(messages, boundary)
+        topics = [TopicChoice(m.topic) for m in messages] if topics is None else topics
+    else:
+        to = _DESTINATIONS[name](cli, name, value, boundary)
+    return reset(
+        broker.view,
+        broker,
+        to,
+        groups=groups,
+        topics=topics,
+        queues=queues,
+        clamp=guards.clamp,
+        no_forward=guards.no_forward,
+        no_backward=guards.no_backward,
+        no_live=guards.no_live,
+        full=guards.full,
+        now_ms=cli.now_ms,
+        warn=cli.warn,
+        java_check=java_check,
+    )
+
+
+def _to_datetime(cli: "Cli", name: str, value: str, boundary: "Boundary") -> "Destination":
+    moment = cli.time(name, value)
+    warn_of_future(cli, name, moment, boundary)
+    return reset_targets.to_time(moment, boundary)
+
+
+def _by_duration(cli: "Cli", name: str, value: str, boundary: "Boundary") -> "Destination":
+    return reset_targets.to_time(cli.now_ms - cli.parsed(name, parse_duration, value), boundary)
+
+
+def _to_group(_cli: "Cli", _name: str, value: str, _boundary: "Boundary") -> "Destination":
+    check_group(value)
+    return reset_targets.to_group(value)
+
+
+_DESTINATIONS: "Mapping[str, Callable[[Cli, str, str, Boundary], Destination]]" = {
+    "--to-datetime": _to_datetime,
+    "--by-duration": _by_duration,
+    "--to-earliest": lambda *_: reset_targets.to_earliest,
+    "--to-latest": lambda *_: reset_targets.to_latest,
+    "--to-current": lambda *_: reset_targets.to_current,
+    "--to-offset": lambda cli, name, value, _: reset_targets.to_offset(
+        cli.parsed(name, _offset, value)
+    ),
+    "--shift-by": lambda cli, name, value, _: reset_targets.shift_by(
+        cli.parsed(name, _shift, value)
+    ),
+    "--to-group": _to_group,
+}
+
+
+def _messages(
+    cli: "Cli", broker: "EmbeddedBroker", message_id: str, topics: "list[TopicChoice] | None"
+) -> "list[MessageExt]":
+    """The first message with an id in each topic that is meant. NotFound if a topic has none."""
+    from rmqctl.message.facts import with_id
+
+    first: dict[str, MessageExt] = {}
+    for message in with_id(cli, broker.view, message_id, None):
+        first.setdefault(message.topic, message)
+    if topics is None:
+        return list(first.values())
+    for choice in topics:
+        if choice.topic not in first:
+            raise NotFound(f"topic {choice.topic} has no message with the id {message_id}")
+    return [first[choice.topic] for choice in topics]
+
+
+def _offset(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is not an offset (a number from 0 on)")
+    return int(text)
+
+
+def _shift(text: str) -> int:
+    digits = text.removeprefix("+").removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or text.startswith("+-"):
+        raise ValueError(f"{text!r} is not a number of messages (such as -100 or +5)")
+    return int(text)
