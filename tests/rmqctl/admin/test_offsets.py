@@ -1,0 +1,256 @@
+"""Moves of offsets through the library: no command line, no terminal, no EmbeddedBroker."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import rmqctl
+from broker.errors import InvalidNameError, OffsetChangedError
+from rmqctl.admin import offsets
+from rmqctl.admin.changes import Change, journal_note
+from rmqctl.admin.offsets import QueueId, TopicChoice
+from rmqctl.errors import NotFound, Refused
+from storage.configs.journal import Journal
+from storage.configs.progress import ProgressFile
+from storage.configs.progress_table import QueueProgress
+from storage.errors import StoreInUseError
+from storage.read.by_time import Boundary
+from tests.support.cli import ROOT
+from tests.support.java_lock import java_lock
+
+START = 1_767_225_600_000
+MINUTE = 60_000
+NOW = START + 60 * MINUTE
+NOTE = journal_note("test", reason="to see")
+ORDERS = [TopicChoice("orders")]
+
+
+def reset(asked, to, **more):
+    options = {"groups": ["g"], "topics": ORDERS, "now_ms": NOW, **more}
+    return offsets.reset(asked.view, asked.broker, to, **options)
+
+
+def targets(change):
+    return {row.queue_id: row.new_offset for row in change.plan}
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        (offsets.to_time(START + 3 * MINUTE + 1), {0: 4, 1: 4}),
+        (offsets.to_time(START + 3 * MINUTE + 1, Boundary.UPPER), {0: 3, 1: 3}),
+        (offsets.to_earliest, {0: 0, 1: 0}),
+        (offsets.to_latest, {0: 10, 1: 5}),
+        (offsets.to_current, {0: 5, 1: None}),
+        (offsets.to_offset(7), {0: 7, 1: 5}),
+        (offsets.shift_by(-2), {0: 3, 1: None}),
+        (offsets.to_group("g"), {0: 5, 1: None}),
+    ],
+)
+def test_each_destination_is_planned_and_reached(asked, offsets_of, to, expected):
+    change = reset(asked, to)
+    assert targets(change) == expected
+    assert offsets_of() == {0: 5}, "a plan writes nothing"
+    change.check()
+    outcome = change.apply(NOTE)
+    left_alone = {row.queue_id for row in outcome.rows if row.applied is None}
+    assert offsets_of() == {q: o for q, o in expected.items() if q not in left_alone}
+
+
+def test_a_message_is_a_destination(asked):
+    [message] = asked.view.get_message("orders", 0, 8, 1).messages
+    assert targets(reset(asked, offsets.to_messages([message]))) == {0: 8, 1: 5}
+
+
+def test_a_change_is_a_value(asked):
+    change = reset(asked, offsets.to_latest)
+    assert isinstance(change, Change)
+    [first, second] = change.plan
+    assert first[:7] == ("g", "orders", "broker-x", 0, 5, 10, 5)
+    assert (second.old_offset, second.new_offset) == (None, 5)
+    assert change.result_type._fields == (*change.row_type._fields, "applied")
+    assert change.summary[0].startswith("2 queues: 1 forward, 5 messages")
+    assert change.question == "Move the progress of g in 2 queues of orders?"
+    assert (change.refusals, change.confirm_name, change.has_effect) == ((), None, True)
+
+
+def test_a_change_is_noted_with_who_and_why(asked, orders):
+    outcome = reset(asked, offsets.to_latest).apply(NOTE)
+    *_, entry = Journal(orders).entries()
+    assert entry["change_id"] == outcome.change_id
+    assert {name: entry[name] for name in NOTE} == NOTE
+    assert [(move["queue_id"], move["old"], move["new"]) for move in entry["moves"]] == [
+        (0, 5, 10),
+        (1, None, 5),
+    ]
+
+
+def test_what_has_no_effect_writes_nothing(asked, orders):
+    change = reset(asked, offsets.to_current, queues=[1])
+    assert not change.has_effect
+    outcome = change.apply(NOTE)
+    assert (outcome.change_id, [row.applied for row in outcome.rows]) == (None, [None])
+    assert list(Journal(orders).entries()) == [] or "moves" not in [*Journal(orders).entries()][-1]
+
+
+def test_what_moved_since_the_plan_is_found_and_not_overwritten(asked, orders, offsets_of):
+    change = reset(asked, offsets.to_latest)
+    ProgressFile(orders).commit({("orders@g", 0): QueueProgress(0, 6)})
+    with pytest.raises(OffsetChangedError, match="was at 5 and is at 6 now"):
+        change.check()
+    with pytest.raises(OffsetChangedError, match="was at 5 and is at 6 now"):
+        change.apply(NOTE)
+    assert offsets_of() == {0: 6}
+
+
+def test_an_expectation_is_checked_at_once(asked):
+    change = reset(asked, offsets.to_latest, queues=[0])
+    queue = QueueId("g", "orders", 0)
+    assert change.expecting({queue: 5}) is change
+    with pytest.raises(OffsetChangedError, match="was at 4 and is at 5 now"):
+        change.expecting({queue: 4})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"to": offsets.to_latest, "no_forward": True}, "would go forward by 5"),
+        ({"to": offsets.to_earliest, "no_backward": True}, "would go back by 5"),
+        ({"to": offsets.to_offset(7), "clamp": False}, "has messages 0 to 4"),
+    ],
+)
+def test_a_refusal_is_part_of_the_change_and_stops_it(asked, offsets_of, options, words):
+    change = reset(asked, **options)
+    assert words in str(change.refusals[0])
+    assert len(change.plan) == 2, "the plan is there all the same"
+    with pytest.raises(Refused, match=words):
+        change.apply(NOTE)
+    assert offsets_of() == {0: 5}
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"topics": [TopicChoice("none")]}, NotFound),
+        ({"topics": [TopicChoice("orders", (9,))]}, NotFound),
+        ({"queues": [9]}, NotFound),
+        ({"groups": ["h"], "topics": None}, NotFound),
+        ({"groups": ["a b"]}, InvalidNameError),
+    ],
+)
+def test_what_does_not_exist_is_an_error(asked, more, error):
+    with pytest.raises(error):
+        reset(asked, offsets.to_latest, **more)
+
+
+def test_a_group_that_gets_its_first_offset_is_warned_of(asked):
+    said: list[str] = []
+    reset(asked, offsets.to_latest, groups=["h"], warn=said.append)
+    assert said == ["group h has no progress anywhere yet: it gets its first"]
+
+
+def test_no_change_is_made_beside_a_java_broker(asked, orders, offsets_of):
+    change = reset(asked, offsets.to_latest)
+    with java_lock(orders):
+        for step in (change.check, lambda: change.apply(NOTE)):
+            with pytest.raises(StoreInUseError):
+                step()
+    assert offsets_of() == {0: 5}
+
+
+def test_the_caller_may_bring_its_own_check_for_java(asked, offsets_of):
+    def refuse():
+        raise Refused("not now")
+
+    change = reset(asked, offsets.to_latest, java_check=refuse)
+    with pytest.raises(Refused, match="not now"):
+        change.apply(NOTE)
+    assert offsets_of() == {0: 5}
+
+
+def test_undo_puts_back_what_a_change_moved(asked, orders, offsets_of):
+    change_id = reset(asked, offsets.to_latest).apply(NOTE).change_id
+    change = offsets.undo(asked.view, asked.broker, change_id, now_ms=NOW)
+    assert targets(change) == {0: 5, 1: None}
+    assert change.entry == {"undo_of": change_id}
+    change.apply(NOTE)
+    assert offsets_of() == {0: 5, 1: None}
+    *_, entry = Journal(orders).entries()
+    assert entry["undo_of"] == change_id
+    assert targets(offsets.undo(asked.view, asked.broker)) == {0: 10, 1: 5}, (
+        "the last one is the undo"
+    )
+    with pytest.raises(OffsetChangedError, match="has been undone"):
+        offsets.undo(asked.view, asked.broker, change_id)
+    with pytest.raises(NotFound):
+        offsets.undo(asked.view, asked.broker, 99)
+
+
+def test_offsets_are_imported(asked, offsets_of):
+    wanted = {QueueId("g", "orders", 1): 3, QueueId("h", "orders", 0): 2}
+    offsets.import_offsets(asked.view, asked.broker, wanted).apply(NOTE)
+    assert (offsets_of(), offsets_of("h")) == ({0: 5, 1: 3}, {0: 2})
+    with pytest.raises(NotFound):
+        offsets.import_offsets(asked.view, asked.broker, {QueueId("g", "none", 0): 1})
+
+
+def test_offsets_are_deleted(asked, offsets_of):
+    change = offsets.delete(asked.view, asked.broker, groups=["g"], topics=None)
+    assert change.question == "Delete the progress of g in 1 queue of orders?"
+    change.apply(NOTE)
+    assert offsets_of() == {0: None}
+    with pytest.raises(NotFound):
+        offsets.delete(asked.view, asked.broker, groups=["g"], topics=ORDERS)
+
+
+def test_a_group_goes_to_a_time_as_rocketmq_finds_it(asked, offsets_of):
+    change = offsets.reset_by_time(
+        asked.view, asked.broker, "g", "orders", START + 3 * MINUTE + 20_000, now_ms=NOW
+    )
+    assert [(row.queue_id, row.old_offset, row.new_offset) for row in change.plan] == [
+        (0, 5, 3),
+        (1, None, 3),
+    ]
+    change.apply(NOTE)
+    assert offsets_of() == {0: 3, 1: 3}
+    kept = offsets.reset_by_time(asked.view, asked.broker, "g", "orders", None, force=False)
+    assert not kept.has_effect
+
+
+def test_orphans_are_listed_and_put_right(asked, orders, offsets_of):
+    ProgressFile(orders).commit(
+        {("orders@g", 0): QueueProgress(0, 50), ("gone@g", 0): QueueProgress(0, 1)}
+    )
+    found = offsets.orphans(asked.view, asked.broker)
+    assert [(row.topic, str(row.problem), row.new_offset) for row in found] == [
+        ("gone", "TOPIC_GONE", None),
+        ("orders", "AHEAD", 10),
+    ]
+    change = offsets.fix_orphans(asked.view, asked.broker)
+    assert [row.applied for row in change.apply(NOTE).rows] == [True, True]
+    assert (offsets_of(), offsets_of(topic="gone")) == ({0: 10}, {0: None})
+    assert offsets.orphans(asked.view, asked.broker) == []
+
+
+def test_every_function_has_a_test_here_and_says_what_it_does():
+    functions = [name for name in offsets.__all__ if inspect.isfunction(getattr(offsets, name))]
+    text = inspect.getsource(sys.modules[__name__])
+    for name in functions:
+        assert f"offsets.{name}" in text, name
+        assert getattr(offsets, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'move_all'"):
+        _ = offsets.move_all
+    assert rmqctl.admin.offsets is offsets
+
+
+def test_the_library_loads_no_terminal():
+    code = "import sys\nfrom rmqctl import admin\nadmin.offsets.reset, admin.offsets.undo\n"
+    code += "admin.offsets.orphans, admin.offsets.delete, admin.offsets.reset_by_time\n"
+    code += "bad = ('typer', 'rich', 'rmqctl.cli', 'numpy', 'broker.embedded')\n"
+    code += "print([m for m in sys.modules if m.startswith(bad)])"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert shown.stdout == "[]\n"
