@@ -4,10 +4,10 @@
     from rmqctl.admin import offsets
     from rmqctl.admin.changes import journal_note
 
-    with EmbeddedBroker.open("demo-store", read_only=True) as broker:
+    with EmbeddedBroker.open("demo-store", read_only=True) as store:
         orders = [offsets.TopicChoice("orders")]
         change = offsets.reset(
-            broker.view, broker, offsets.to_latest, groups=["readers"], topics=orders
+            store.view, store, offsets.to_latest, groups=["readers"], topics=orders
         )
         for move in change.plan:
             print(move.queue_id, move.old_offset, move.new_offset)
