@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from storage.format.dispatch import is_possible_topic
 from storage.format.java_hash import unsigned_java_hash
 
-from .byte_windows import Longs
+from .arrays import Longs
 
 
 class TopicNames:

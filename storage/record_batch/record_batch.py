@@ -29,7 +29,7 @@ from storage.format.properties import parse_properties
 from storage.format.record import read_head
 from storage.format.sys_flag import MessageSysFlag
 
-from .byte_windows import Longs
+from .arrays import Longs
 from .queue_numbers import TopicNames
 
 MARK_DELAY: Final = 1

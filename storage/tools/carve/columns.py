@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from storage.format.prepared_exact import ExactColumns
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 from storage.record_batch.queue_numbers import TopicNames
 from storage.record_batch.record_batch import read_records
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from storage.config import StoreConfig
 from storage.format.names import INDEX, file_name, is_index_file_name
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 from .findings import Checked, Code, Finding, Severity
 from .index_compare import EntryNotes, IndexComparison

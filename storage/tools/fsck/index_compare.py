@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 from storage.record_batch.queue_numbers import TopicNames
 from storage.record_batch.record_batch import RecordBatch
 

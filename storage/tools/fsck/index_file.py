@@ -19,7 +19,7 @@ from storage.format.index_file import (
     entry_position,
     slot_position,
 )
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 from .findings import Code
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 QueueKey = tuple[str, int]
 

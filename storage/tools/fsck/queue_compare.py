@@ -16,7 +16,7 @@ from storage.format.cq_unit import MAX_EXT_ADDR, MAX_QUEUE_OFFSET
 from storage.format.dispatch import read_request
 from storage.format.message import SCHEDULE_TOPIC
 from storage.format.sys_flag import MessageSysFlag
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 from storage.record_batch.queue_numbers import TopicNames
 from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBatch
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, PRE_BLANK_SIZE
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.record import CheckKind, check_record, read_head
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns

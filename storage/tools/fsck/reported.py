@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 from .offset_runs import OffsetRuns
 

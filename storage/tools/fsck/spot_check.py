@@ -18,7 +18,7 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.index_file import INDEX_ENTRY, INDEX_HEADER_SIZE, IndexHeader, entry_position
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX, file_name, is_index_file_name
 from storage.format.record import CheckKind, check_record, decode_record, read_head
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 from .findings import Checked, Code, Finding, Severity
 from .units import units_at

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from storage.files.read_files import FEW_BYTES
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 if TYPE_CHECKING:
     from storage.files.read_files import ReadMap, ReadOnlyFiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 from storage.record_batch.record_batch import RecordBatch
 
 

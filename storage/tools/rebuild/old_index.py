@@ -15,7 +15,7 @@ from storage.format.names import INDEX, is_index_file_name
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
-    from storage.record_batch.byte_windows import Longs
+    from storage.record_batch.arrays import Longs
 
 ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK, PRE_BLANK_SIZE
 from storage.queue.record_order import OffsetRun, QueueOrder
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 
 from .units import UnitColumns
 

@@ -14,7 +14,7 @@ from storage.format.dispatch import read_request
 from storage.format.message import PROPERTY_DELAY_TIME_LEVEL, SCHEDULE_TOPIC
 from storage.format.properties import find_property
 from storage.format.sys_flag import MessageSysFlag
-from storage.record_batch.byte_windows import Longs
+from storage.record_batch.arrays import Longs
 from storage.record_batch.queue_numbers import QueueNames
 from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBatch
 

@@ -137,7 +137,7 @@ def test_keys_are_hashed_in_order_but_for_rolled_back_messages(
 
 @each_form
 @given(messages=batches, limit=st.integers(0, 1500))
-def test_splitting_divides_behind_the_last_record_that_fits(
+def test_splitting_divides_after_the_last_record_that_fits(
     prepare_them: Prepare, messages: list[MessageInner], limit: int
 ) -> None:
     whole = prepare_them(messages)

@@ -153,7 +153,7 @@ def test_deep_nesting_is_refused_before_it_hurts(opening: str) -> None:
 )
 def test_objects_of_plain_numbers_are_read_as_any_other(pairs: Any, comma: str) -> None:
     text = "{" + comma.join("".join(pair) for pair in pairs) + "}"
-    # A comment in front of them has them read token by token.
+    # With a comment before them they are read token by token.
     assert _read_or_refused(text) == _read_or_refused("{/**/" + text[1:])
 
 

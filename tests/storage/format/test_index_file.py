@@ -187,7 +187,7 @@ def test_a_file_holds_one_key_less_than_it_has_entries() -> None:
     assert free_entries(IndexHeader(index_count=21), 20) == 0
 
 
-def test_the_file_behind_a_full_one_begins_where_that_ends() -> None:
+def test_the_file_after_a_full_one_begins_where_that_ends() -> None:
     assert following_header(IndexHeader(1, 2, 3, 4, 5, 6)) == (2, 2, 4, 4, 0, 0)
 
 

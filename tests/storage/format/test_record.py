@@ -253,7 +253,7 @@ def test_scanning_many_stops_at_the_same_damage(number: int, place: int, change:
 
 
 @given(records, st.integers(0, 200))
-def test_bytes_behind_the_limit_do_not_count(buffer: bytes, limit: int) -> None:
+def test_bytes_after_the_limit_do_not_count(buffer: bytes, limit: int) -> None:
     beyond = buffer + buffer
     assert check_record(beyond, 0, limit) == check_record(beyond[:limit], 0, limit)
     assert scan_records(beyond, 0, limit) == scan_records(beyond[:limit], 0, limit)

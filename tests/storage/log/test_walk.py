@@ -16,7 +16,7 @@ FILE_SIZE = 5 << 20
 
 
 @pytest.mark.slow
-def test_damage_far_behind_in_a_long_log_is_passed(tmp_path: Path) -> None:
+def test_damage_far_into_a_long_log_is_passed(tmp_path: Path) -> None:
     records = []
     place = 0
     for number in range(COUNT):
