@@ -66,7 +66,7 @@ def untold(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
 
 
 def findings(root: Path) -> Iterator[str]:
-    """One sentence for each place."""
+    """One sentence for each error."""
     for package in ALL_PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             text = path.read_text("utf-8")

@@ -62,7 +62,7 @@ def seconds_of(close: Callable[[], object]) -> float:
 
 
 class BlockingStrategy:
-    """Divides queues once; the second time it does not come back."""
+    """Divides queues once; the second time it does not return."""
 
     name = "BLOCKING"
 

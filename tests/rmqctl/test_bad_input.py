@@ -351,7 +351,7 @@ def test_a_store_is_not_made_where_nothing_may_be_written(tmp_path):
 
 
 def read_only_mount(root):
-    """What to put in front of a command so that it sees the store on a read-only file system."""
+    """The words before a command that show it the store on a read-only file system."""
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
     prefix = ["unshare", "-rm", "sh", "-c", script, "sh", str(root)]
     if shutil.which("unshare") is None:

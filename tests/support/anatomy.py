@@ -26,7 +26,7 @@ Unit = tuple[int, int, int]
 
 
 class Record(NamedTuple):
-    """A whole record of the log; ``position`` is its place in its file."""
+    """A whole record of the log; ``position`` is its offset in its file."""
 
     path: Path
     position: int

@@ -78,7 +78,7 @@ class Kill(NamedTuple):
 
 @dataclass
 class Actor:
-    """One place among the actors: killed again and again, and played by a new process each time.
+    """One of the actors: killed again and again, and replaced by a new process each time.
 
     ``group`` is empty for producers. ``name`` is that of the process that plays it now.
     """

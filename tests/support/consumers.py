@@ -32,7 +32,7 @@ def eventually(condition: Callable[[], object], what: str = "it did not come tru
 
 
 class Heard:
-    """A concurrent listener; ``answer`` says what becomes of messages, ``at_work`` is called
+    """A concurrent listener; ``answer`` gives the results of messages, ``at_work`` is called
     first. With an orderly consumer, ``answer`` gives ConsumeOrderlyStatus."""
 
     def __init__(

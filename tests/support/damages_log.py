@@ -320,7 +320,7 @@ def flipped_body(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def flipped_behind_body(code: Code, back: int, bit: int, anatomy: Anatomy, knife: Knife) -> Damaged:
-    """A bit so many bytes in front of the properties (or in them) is another."""
+    """A bit so many bytes before the properties (or in them) is another."""
     record = victim(anatomy)
     topic = len(record.message.topic.encode())
     back = topic + 3 if back == _TOPIC_LENGTH else back

@@ -158,7 +158,7 @@ def repeated_at_end(anatomy: Anatomy, knife: Knife) -> Damaged:
 
 
 def repeated_inside(anatomy: Anatomy, knife: Knife) -> Damaged:
-    """A unit stands in the place of the next one, too."""
+    """A unit is at the offset of the next one, too."""
     _, kept = _files(anatomy, units=3)
     file = max(kept, key=lambda file: len(file.units))
     if len(file.units) < 3:

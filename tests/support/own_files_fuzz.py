@@ -234,7 +234,7 @@ def _tokens(path: Path, chance: random.Random) -> str:
 
 
 def _one_token(text: str, chance: random.Random) -> tuple[str, str]:
-    """Put another value in place of a number or a string."""
+    """Replace a number or a string by another value."""
     import re
 
     found = list(re.finditer(r'-?\d+|"[^"]*"|true|false|null', text))

@@ -366,7 +366,7 @@ def _by_tag(tag: str) -> TagFilter | None:
 def _drain(
     view: StoreView, topic: str, queue_id: int, tags: TagFilter | None
 ) -> dict[int, tuple[int, bytes]]:
-    """The messages of a queue as a consumer gets them: place in the log and body by offset."""
+    """The messages of a queue as a consumer gets them: log offset and body by queue offset."""
     at, end = view.queue_bounds(topic, queue_id)
     messages: dict[int, tuple[int, bytes]] = {}
     while at < end:

@@ -9,7 +9,7 @@ import pytest
 
 
 def without_privileges() -> list[str]:
-    """What to put in front of a command so that permissions hold for root, too."""
+    """The words before a command that make permissions count for root, too."""
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:

@@ -280,7 +280,7 @@ def _record_bytes(path: Path, chance: random.Random) -> str:
 
 
 def _another_record(path: Path, chance: random.Random) -> str:
-    """A record in the place of another one: what it says of its place is wrong, or made right."""
+    """A record instead of another one: its own offset is wrong, or corrected."""
     record, other = _Record(path, chance), _Record(path, chance)
     data = other.data[: record.size].ljust(record.size, b"\0")
     if chance.random() < 0.5:

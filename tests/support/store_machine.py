@@ -111,7 +111,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(outline=OUTLINES, times=st.integers(1, 8))
     def put_one_after_the_other(self, outline: tuple, times: int) -> None:  # type: ignore[type-arg]
-        """Into one queue: from the third on records go the short way (fast_append.py)."""
+        """Into one queue: from the third on records take the fast path (fast_append.py)."""
         for _ in range(times):
             self.put([outline], whole=False)
 

@@ -78,7 +78,7 @@ def walk(broker: EmbeddedBroker, options: SendOptions = OPTIONS) -> None:
 
 @contextmanager
 def long_ways() -> Iterator[list[str]]:
-    """Notes which messages go the long way."""
+    """Notes which messages take the general path."""
     gone: list[str] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:

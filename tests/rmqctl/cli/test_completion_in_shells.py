@@ -81,7 +81,7 @@ def test_tab_offers_topics_groups_and_queues_of_the_store(name, place):
 
 @pytest.fixture
 def quoted(place):
-    """The place, with a second store in a folder with a blank, which has a topic of its own."""
+    """The folder, with a second store in a folder with a blank, which has a topic of its own."""
     folder, _env = place
     store = folder / "my stores" / "s one"
     store.parent.mkdir()

@@ -8,7 +8,7 @@ from rmqctl.consume.merge import Round
 
 
 class Queues:
-    """Queues of a made-up log; a message is its place in the log."""
+    """Queues of a made-up log; a message is its log offset."""
 
     def __init__(self, layout: list[int], fetch_size: int):
         self.places: dict[int, list[int]] = {}

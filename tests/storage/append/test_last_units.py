@@ -31,7 +31,7 @@ FORMS = [pytest.param(True, marks=needs_compiled, id="compiled"), pytest.param(F
 
 
 def put_quickly(store: MessageStore, name: str) -> bool:
-    """Whether the short way stores one message, without learning anything new."""
+    """Whether the fast path stores one message, without learning anything new."""
     with store.write_lock():
         return store._appender.one.quick(Sample(name, "T").inner(), START_MS) is not None
 

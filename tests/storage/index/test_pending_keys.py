@@ -298,7 +298,7 @@ def test_a_store_without_an_index_has_none_pending(tmp_path: Path) -> None:
 
 
 def test_many_keys_at_once_are_not_stored_through_the_map(tmp_path: Path) -> None:
-    """Blocks are reserved for 64 KiB in front of a window's end, and a hole there would be SIGBUS
+    """Blocks are reserved for 64 KiB before a window's end, and a hole there would be SIGBUS
     on a full disk."""
     root = new_store(tmp_path / "store", largest_store.ROOMY)
     open_store(root, largest_store.ROOMY).close()  # recovery needs NumPy

@@ -62,7 +62,7 @@ def test_going_backwards_gives_the_same(name: str) -> None:
 
 
 def record_that_lies(place: int, body: bytes, queue_offset: int) -> bytes:
-    """A whole record that says that it lies at ``place``."""
+    """A whole record whose own log offset is ``place``."""
     return encode_record(
         topic="T",
         queue_id=0,

@@ -117,7 +117,7 @@ in_one_folder = settings(
 
 
 def damaged_store(root: Path, messages: list[Sent], damage: list[tuple[int, int]]) -> HandMade:
-    """Two keys each; then single bytes of the log have other values, given as place and value."""
+    """Two keys each; then single bytes of the log have other values, given as offset and value."""
     made = HandMade(CONFIG)
     for topic, queue_id, body, tags, version in messages:
         keys = ("all", f"key-{len(body) % 3}")

@@ -28,7 +28,7 @@ DONE = ("--execute", "--yes", "-q")
 
 
 def placed(message: MessageExt) -> tuple[object, ...]:
-    """All of a message but its place in the log."""
+    """All of a message but its log offset."""
     return (
         content(message),
         message.property_bytes,
