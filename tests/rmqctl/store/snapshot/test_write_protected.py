@@ -32,7 +32,7 @@ def store(place):
 
 
 def call(*args):
-    """Run the program as a user for whom permissions count."""
+    """Run the program as a user with ordinary permissions."""
     command = [*without_privileges(), sys.executable, "-m", "rmqctl", *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
