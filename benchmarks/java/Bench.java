@@ -338,7 +338,7 @@ final class Bench {
         }
     }
 
-    /** Opens a folder; says how long its recovery took. */
+    /** Opens a folder; gives the time of its recovery. */
     private Object open(JSONObject request) throws Exception {
         DefaultMessageStore opening = newStore(request.getString("root"), false);
         long start = System.nanoTime();
@@ -509,7 +509,7 @@ final class Bench {
     }
 
     /**
-     * Has a group's retry topic made, by a consumer of nothing, and known to the name server. A
+     * Makes a group's retry topic known to the name server, by a consumer without topics. A
      * consumer that does not find it when it starts takes it up with its next rebalance, in 20 s.
      */
     private void makeRetryTopic(JSONObject request) throws Exception {
@@ -539,7 +539,7 @@ final class Bench {
     }
 
     /**
-     * A new group reads all there is, with the defaults of a push consumer: the time from the first
+     * A new group reads everything, with the defaults of a push consumer: the time from the first
      * message to the last success. With failOnce each fails when it comes first.
      */
     private Object drain(JSONObject request) throws Exception {

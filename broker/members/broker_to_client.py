@@ -57,18 +57,18 @@ class ClientCalls:
         return self._notices.send(process_entry, control_message)
 
     def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
-        """See Members.consumer_running_info."""
+        """See MemberApi.consumer_running_info."""
         info: Mapping[str, Any] = self._ask(group, client_id, {"what": _RUNNING_INFO})
         return info
 
     def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
-        """See Members.consumer_status."""
+        """See MemberApi.consumer_status."""
         return status_from(self._ask(group, client_id, {"what": _STATUS, "topic": topic}))
 
     def consume_message_directly(
         self, group: str, client_id: str, commitlog_offset: int
     ) -> ConsumeDirectlyResult:
-        """See Members.consume_message_directly."""
+        """See MemberApi.consume_message_directly."""
         question = {"what": _CONSUME, "offset": commitlog_offset}
         return consumed_from(self._ask(group, client_id, question))
 

@@ -129,7 +129,7 @@ class MemberManager:
     # -- joining and leaving ------------------------------------------------------------------
 
     def connect(self, client_id: str, handler: ClientHandler, *, remote: bool = False) -> None:
-        """See Members.connect. A ``remote`` client is gone after 120 s without a heartbeat."""
+        """See MemberApi.connect. A ``remote`` client is gone after 120 s without a heartbeat."""
         if not client_id:
             raise BrokerSystemError("a client needs an id")
         self.notices.open()
@@ -139,7 +139,7 @@ class MemberManager:
             self._clients[client_id] = _Client(client_id, handler, self._now(), remote=remote)
 
     def heartbeat(self, data: HeartbeatData) -> None:
-        """See Members.heartbeat."""
+        """See MemberApi.heartbeat."""
         refused: BrokerError | None = None
         loud: dict[str, bool] = {}
         for consumer in data.consumers:
@@ -200,7 +200,7 @@ class MemberManager:
     def unregister_client(
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
     ) -> None:
-        """See Members.unregister_client."""
+        """See MemberApi.unregister_client."""
         with self._lock:
             client = self._clients.get(client_id)
             if client is None:
@@ -214,7 +214,7 @@ class MemberManager:
         self._end_leaving()
 
     def disconnect(self, client_id: str) -> None:
-        """See Members.disconnect."""
+        """See MemberApi.disconnect."""
         with self._lock:
             client = self._clients.get(client_id)
             if client is not None:
@@ -277,11 +277,11 @@ class MemberManager:
     # -- members ------------------------------------------------------------------------------
 
     def consumer_ids(self, group: str) -> list[str]:
-        """See Members.consumer_ids."""
+        """See MemberApi.consumer_ids."""
         return [member.client_id for member in self.consumer_connection(group)]
 
     def consumer_connection(self, group: str) -> list[ClientDescription]:
-        """See Members.consumer_connection."""
+        """See MemberApi.consumer_connection."""
         table = self._read_table(group)
         return [] if table is None else [member.client for member in table.members]
 
@@ -307,14 +307,14 @@ class MemberManager:
     def lock_queues(
         self, group: str, client_id: str, queues: Sequence[MessageQueue]
     ) -> set[MessageQueue]:
-        """See Members.lock_queues."""
+        """See MemberApi.lock_queues."""
         client = self._clients.get(client_id)
         if client is None:
             raise BrokerSystemError(f"client {client_id} is not connected")
         return self._queue_locks.lock(group, client_id, queues, remote=client.remote)
 
     def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
-        """See Members.unlock_queues."""
+        """See MemberApi.unlock_queues."""
         if self._queue_locks.unlock(group, client_id, queues):
             # A member that was refused them would try again with its next round, in up to 20 s.
             self._tell({group: self._is_loud(group)})

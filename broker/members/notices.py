@@ -5,7 +5,7 @@ that sleeps until a control message comes. Nothing wakes while nothing happens. 
 a live broker is never lost, even if the sender is killed right after it.
 
 A process entry is open before anything is published in it, so that its death is noticed from the
-start. It notifies the others of itself, and the process before it in the ring watches it. A process
+start. Its process notifies the others, and the process before it in the ring watches it. A process
 that is notified by a newcomer that is dead already does the work that follows a death.
 
 Threads of their own answer questions, because a listener may run for long.

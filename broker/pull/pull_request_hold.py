@@ -283,7 +283,7 @@ class HeldPulls:
             try:
                 rest = self._round_and_wait()
             except Exception:
-                # The store was closed, or is not readable: held pulls get it when they expire.
+                # The store was closed, or is not readable: held pulls get the error at expiry.
                 logger.exception("held pulls could not be checked")
                 self._more.wait(AFTER_FAILURE_S)
             else:

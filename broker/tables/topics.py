@@ -56,7 +56,7 @@ class TopicManager:
         fs: FileSystem | None = None,
     ) -> None:
         self.config = config
-        """The broker's own name among system topics."""
+        """Settings of the broker, which name its own topics."""
         self._queues = queues
         self._table: SharedTable[TopicConfig] = SharedTable(
             topics_file(root, fs),

@@ -1,4 +1,4 @@
-"""Compiled forms of the client's loops over messages that were pulled; see storage.native.
+"""Compiled forms of the client's loops over pulled messages; see storage.native.
 
 ``compiled`` is None where they could not be built, and with ``RMQCTL_PURE=1``.
 """

@@ -1,5 +1,5 @@
-/* Calling a listener for message after message, as long as it only succeeds: what a push consumer
- * does with a backlog. The pure form is ListenerLoop._run of client/listener/listener_loop.py; a
+/* Calling a listener for message after message, as long as it only succeeds: the loop of a push
+ * consumer with a backlog. The pure form is ListenerLoop._run of client/listener/listener_loop.py; a
  * test holds both against each other.
  */
 #include "pulled.h"
@@ -10,7 +10,7 @@ static const char *const NAMES[SLOTS] = {
     "message_queue", "delay_level_when_next_consume", "ack_index",
 };
 
-/* What calls are made of, once it is bound; owned. */
+/* The bound parts of calls; owned. */
 static PyObject *context_type, *success, *ack_all;
 static PyObject *zero, *dropped_name, *stopped_name;
 static Py_ssize_t places[SLOTS];
@@ -22,7 +22,7 @@ static PyObject *slot_of(PyObject *context, int slot)
 
 PyDoc_STRVAR(bind_doc,
              "bind_calls(context_class, success, ack_all)\n\n"
-             "Say what listeners are given, and what means that all is done; before call_quickly.");
+             "Bind the context classes and the status of success; before call_quickly.");
 static PyObject *bind(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;
@@ -73,7 +73,7 @@ static int renew(PyObject **context, PyObject *queue)
     return *context ? 0 : -1;
 }
 
-/* What was raised, with its traceback; a new reference. */
+/* The raised error, with its traceback; a new reference. */
 static PyObject *raised(void)
 {
     PyObject *type, *error, *traceback;

@@ -1,4 +1,4 @@
-/* What a client does to all messages of a pull: it adds properties to them, and sees whether they
+/* A client's work on all messages of a pull: adding properties to them, and checking whether they
  * are one run of ascending offsets. The pure forms are add_property_bytes of
  * client/consumer/pull_result.py and run_of of client/listener/process_queue.py; a test holds
  * each against its other one.
@@ -41,7 +41,7 @@ int find_places(PyObject *type, const char *const *names, int count, Py_ssize_t 
 
 PyDoc_STRVAR(bind_doc,
              "bind_pulled(message_class)\n\n"
-             "Say what messages are; before add_property_bytes, run_of and call_quickly.");
+             "Bind the class of messages; before add_property_bytes, run_of and call_quickly.");
 static PyObject *bind(PyObject *module, PyObject *type)
 {
     (void)module;
@@ -74,7 +74,7 @@ static PyObject *message_at(PyObject *messages, Py_ssize_t number)
     }
     return message;
 }
-/* What is in a slot, borrowed; NULL with an error set if nothing is. */
+/* The value of a slot, borrowed; NULL with an error set if it is empty. */
 static PyObject **slot_at(PyObject *message, int slot)
 {
     PyObject **place = (PyObject **)((char *)message + places[slot]);
@@ -150,7 +150,7 @@ static PyObject *add_property_bytes(PyObject *module, PyObject *const *args, Py_
 PyDoc_STRVAR(run_of_doc,
              "run_of(messages, last)\n\n"
              "The last queue offset of messages and the bytes of their stored bodies, if offsets\n"
-             "ascend from one behind ``last`` on, else None. See client.listener.process_queue.");
+             "ascend from ``last`` + 1 or more, else None. See client.listener.process_queue.");
 static PyObject *run_of(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     (void)module;

@@ -1,4 +1,4 @@
-/* What is done to messages between the pull that brought them and the listener: pulled.c. */
+/* Work on messages between their pull and the listener: pulled.c. */
 #ifndef RMQCTL_PULLED_H
 #define RMQCTL_PULLED_H
 #include "native.h"
@@ -8,8 +8,8 @@
 enum { MOST_SLOTS = 4 };
 int find_places(PyObject *type, const char *const *names, int count, Py_ssize_t *places);
 
-/* Properties (borrowed bytes) that many messages get. ``known`` and ``both`` (owned) are what was
- * added to the last message before, and the sum: messages pulled together mostly have the same. */
+/* Properties (borrowed bytes) for many messages. ``known`` and ``both`` (owned) are those that
+ * the last message had before, and the sum: messages pulled together mostly have the same. */
 typedef struct {
     PyObject *items, *known, *both;
 } Added;
