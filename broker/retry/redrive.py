@@ -7,7 +7,7 @@ RocketMQ has nothing like it: its console sends a copy. Two kinds:
 * **To any other topic** it is a new message with an id of its own, for the readers of that topic.
 
 Both carry the producer's properties, flag and body (compressed as it is), no traces of earlier
-of its attempts, and the properties of redrive_properties.py.
+attempts, and the properties of redrive_properties.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ One process of a store does it: the one elected to run the timed services. Its o
 config/delayOffset.json (offsets.py), written with each batch. The next process searches the log for
 messages that the previous one delivered and did not note (arrived.py): after a kill nothing comes
 again, and nothing is lost.
-again, and nothing is lost.
 """
 
 from __future__ import annotations

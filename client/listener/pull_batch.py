@@ -87,7 +87,6 @@ class WorkerAcks:
     ``requests`` succeeded, ``given`` failed and were sent back. That thread appends to both, and
     they are taken from under ``ProcessQueue.ack_collector``. ``ended``: the thread has finished its
     work on the pull.
-    done with the pull.
     """
 
     __slots__ = ("_pulled", "ended", "given", "requests")

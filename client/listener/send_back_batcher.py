@@ -64,7 +64,6 @@ class FailedMessages(NamedTuple):
 class PendingSendBacks:
     """What one thread has noted of a pull. ``given`` takes the requests that were sent back. The
     thread or timer that pops a call from ``calls`` processes it.
-    Whoever pops a call from ``calls`` sees to it: that thread, or the timer.
     """
 
     __slots__ = ("calls", "given", "process_queue", "queue", "registered")

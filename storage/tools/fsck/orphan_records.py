@@ -2,7 +2,6 @@
 
 A record with a wrong place is distinguished from a queue with misplaced units by what is at the
 place that the record names; a file of another log by its records, none of which a queue has.
-the place that the record claims; a file of another log by its records, none of which is in a queue.
 """
 
 from __future__ import annotations
