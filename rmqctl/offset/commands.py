@@ -52,7 +52,7 @@ def list_offsets(
         from .facts import offset_rows
         from .source import offsets_in_force
 
-        known = offsets_in_force(broker, cli.warn)
+        known = offsets_in_force(broker.view, broker, cli.warn)
         cli.rows(OffsetRow, offset_rows(broker, known, group, topic))
 
 
@@ -118,7 +118,7 @@ def inspect(
 
         changes = Changes(broker.view.root)
         if then is None:
-            known = committed_offsets(broker, where, changes.moves, cli.warn)
+            known = committed_offsets(broker.view, broker, where, changes.moves, cli.warn)
         else:
             table = broker.consumer_offsets()
             known = CommittedOffsets(table, OffsetSource.SEEN, broker.topics(), then.doubts)

@@ -1,28 +1,14 @@
 """The rows of ``offset inspect``."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from analytics.lag.queue_position import OffsetState
+from rmqctl.admin.offsets.committed import OffsetSource as OffsetSource
 from rmqctl.message.rows import MessageRow, message_row
 from rmqctl.output.fields import OmitNull, Wide
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
-
-
-class OffsetSource(StrEnum):
-    """Where committed offsets are read; the values of ``--source``."""
-
-    FILE = "file"
-    """What holds: rmqctl/offsets.json, or Java's config/consumerOffset.json where rmqctl has
-    none."""
-    BAK = "bak"
-    """config/consumerOffset.json.bak: what Java's file held before its last change."""
-    JOURNAL = "journal"
-    """Where the last change in the journal put it; consumers have gone on since."""
-    SEEN = "seen"
-    """With ``--as-of``: what changes and samples saw before and after that time."""
 
 
 class InspectedOffsetRow(NamedTuple):

@@ -9,7 +9,7 @@ from analytics.lag.queue_position import (
     oldest_unread_timestamp,
     unread_bytes,
 )
-from broker.validation import check_group, check_topic
+from rmqctl.admin.offsets.committed import check_known
 from rmqctl.errors import NotFound
 from rmqctl.topic.facts import queues_by_topic
 
@@ -47,7 +47,7 @@ def places(broker: "EmbeddedBroker", known: "CommittedOffsets", chosen: Chosen) 
     group without progress anywhere, for a named topic that is unknown, and for a named queue that
     none of the topics has.
     """
-    check_known(broker, known, chosen.groups, chosen.topics)
+    check_known(broker.view.root, known, chosen.groups, chosen.topics)
     table = known.table
     wanted = set(table)
     if chosen.groups and chosen.topics:
@@ -181,20 +181,3 @@ def _read_queues(
         topic: range(configs[topic].read_queue_nums) if topic in configs else used.get(topic, ())
         for topic in topics
     }
-
-
-def check_known(
-    broker: "EmbeddedBroker",
-    known: "CommittedOffsets",
-    groups: Collection[str] | None,
-    topics: Collection[str] | None,
-) -> None:
-    """NotFound for a group without progress and for a topic that does not exist."""
-    for group in groups or ():
-        if not any(group == name for name, _ in known.table):
-            check_group(group)
-            raise NotFound(f"group {group} has no progress in {broker.view.root}")
-    for topic in topics or ():
-        if topic not in known.topics and not any(topic == name for _, name in known.table):
-            check_topic(topic)
-            raise NotFound(f"topic {topic} does not exist in {broker.view.root}")

@@ -7,13 +7,16 @@
     delete           to no offset
     orphans          offsets, retry topics and queues that belong to nothing
     fix_orphans      what moving offsets can put right of those
+    export           the offsets of groups, to keep them
+    diff             two sides, queue by queue: of side_of_group, side_of_store or side_at a time
 
-Each of these but ``orphans`` returns an :class:`rmqctl.admin.offsets.change.OffsetMove`. All queues
-of one change are moved, or none. Destinations of ``reset`` are ``to_time``, ``to_earliest``,
-``to_latest``, ``to_current``, ``to_offset``, ``shift_by``, ``to_group`` and ``to_messages``.
+``orphans``, ``export`` and ``diff`` give rows. Each of the others returns an
+:class:`rmqctl.admin.offsets.change.OffsetMove`. All queues of one change are moved, or none.
+Destinations of ``reset`` are ``to_time``, ``to_earliest``, ``to_latest``, ``to_current``,
+``to_offset``, ``shift_by``, ``to_group`` and ``to_messages``.
 
 Offsets count messages of a queue from 0; an offset is that of the next message to read, and an end
-is exclusive. Times are epoch milliseconds. None is no offset. All functions take:
+is exclusive. Times are epoch milliseconds. None is no offset. Arguments of the same name are alike:
 
     view, broker     the files of the store, and a broker over it; read only is enough
     no_live          refuse (Refused) where consumers of a group run
@@ -35,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .change import OffsetMove as OffsetMove
+    from .comparison import diff as diff, export as export
     from .deletion import delete as delete
     from .orphan_change import fix_orphans as fix_orphans, orphans as orphans
     from .orphan_rows import Orphan as Orphan
@@ -51,11 +55,18 @@ if TYPE_CHECKING:
         to_time as to_time,
     )
     from .rows import PlannedMove as PlannedMove
+    from .sides import (
+        Side as Side,
+        side_at as side_at,
+        side_of_group as side_of_group,
+        side_of_store as side_of_store,
+    )
     from .time_reset import reset_by_time as reset_by_time
     from .undo_change import undo as undo
 
 _NAMES = {
     "change": ("OffsetMove",),
+    "comparison": ("diff", "export"),
     "deletion": ("delete",),
     "orphan_rows": ("Orphan",),
     "orphan_change": ("fix_orphans", "orphans"),
@@ -67,6 +78,7 @@ _NAMES = {
         *("to_latest", "to_messages", "to_offset", "to_time"),
     ),
     "rows": ("PlannedMove",),
+    "sides": ("Side", "side_at", "side_of_group", "side_of_store"),
     "undo_change": ("undo",),
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}

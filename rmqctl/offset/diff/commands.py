@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.offsets.comparison_rows import ExportedOffset, OffsetDiffRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format
 from rmqctl.parse.lists import parse_queues
-
-from .rows import ExportedOffset, OffsetDiffRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,11 +48,14 @@ def diff(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .diff import diff_rows
+        from rmqctl.admin.offsets.comparison import diff as diff_rows
+
         from .sides import side_of
 
         a, b = side_of(cli, broker, first), side_of(cli, broker, second)
-        cli.rows(OffsetDiffRow, diff_rows(a, b, group, topic or (), equal_too=equal_too))
+        cli.rows(
+            OffsetDiffRow, diff_rows(a, b, group=group, topics=topic or (), equal_too=equal_too)
+        )
 
 
 @prints(ExportedOffset)
@@ -87,14 +89,11 @@ def export(
     chosen = list(dict.fromkeys([*(groups or ()), *(group or ())]))
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     with open_for_reading(cli) as broker:
-        from rmqctl.offset.inspection import check_known
-        from rmqctl.offset.source import offsets_in_force
+        from rmqctl.admin.offsets.comparison import export as export_rows
 
-        from .diff import export_rows
-
-        known = offsets_in_force(broker, cli.warn)
-        check_known(broker, known, chosen, topic)
-        rows = list(export_rows(known.table, chosen, topic or (), queues))
+        rows = export_rows(
+            broker.view, broker, groups=chosen, topics=topic or (), queues=queues, warn=cli.warn
+        )
     names_groups = len(chosen) != 1
     if save is not None:
         _save(cli, save, form, rows, names_groups=names_groups)
@@ -134,7 +133,7 @@ def _save(
     *,
     names_groups: bool,
 ) -> None:
-    """Replace the file in one step: who copies it meanwhile has the old or the new one."""
+    """Replace the file in one step: a reader finds the old or the new one."""
     from rmqctl.output.saved_file import saved_file
 
     text = _text(cli, form, rows, names_groups=names_groups)

@@ -38,7 +38,7 @@ def du(
 
         from .usage import DiskUse
 
-        use = DiskUse(broker, offsets_in_force(broker, cli.warn).table, cli.now_ms)
+        use = DiskUse(broker, offsets_in_force(broker.view, broker, cli.warn).table, cli.now_ms)
         if by == "group":
             rows = use.by_group()
         elif by == "day":
@@ -67,4 +67,4 @@ def clean(ctx: typer.Context) -> None:
 
         from .clean import carry_out_clean
 
-        carry_out_clean(cli, broker, offsets_in_force(broker, cli.warn).table)
+        carry_out_clean(cli, broker, offsets_in_force(broker.view, broker, cli.warn).table)

@@ -1,12 +1,14 @@
 """A topic whose messages were stored a minute apart, and a group that has read half of it."""
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin.offsets.committed import by_group
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
@@ -23,12 +25,17 @@ class Answers(NamedTuple):
     name: str
     known: dict[str, Any]
     known_groups: dict[str, Any]
+    root: Path
 
     def topics(self):
         return self.known
 
     def groups(self):
         return self.known_groups
+
+    def consumer_offsets(self, group=None):
+        table = by_group(ProgressFile(self.root).read().offsets())
+        return {key: dict(found) for key, found in table.items() if group in (None, key[0])}
 
 
 class Asked(NamedTuple):
@@ -58,7 +65,7 @@ def orders(store):
 def asked(orders):
     """The two."""
     with EmbeddedBroker.open(orders, read_only=True) as broker:
-        answers = Answers("broker-x", dict(broker.topics()), dict(broker.groups()))
+        answers = Answers("broker-x", dict(broker.topics()), dict(broker.groups()), orders)
     with StoreView.open(orders) as view:
         yield Asked(view, answers)
 

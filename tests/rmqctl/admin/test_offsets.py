@@ -236,6 +236,42 @@ def test_orphans_are_listed_and_put_right(asked, orders, offsets_of):
     assert offsets.orphans(asked.view, asked.broker) == []
 
 
+def test_offsets_are_exported_as_import_takes_them(asked, offsets_of):
+    ask = (asked.view, asked.broker)
+    rows = offsets.export(*ask)
+    assert rows == [("g", "orders", 0, 5)]
+    reset(asked, offsets.to_latest).apply(NOTE)
+    assert len(offsets.export(*ask, groups=["g"], topics=["orders"])) == 2
+    assert [row.queue_id for row in offsets.export(*ask, queues=[1])] == [1]
+    kept = {QueueId(*row[:3]): row.offset for row in rows}
+    offsets.import_offsets(*ask, kept).apply(NOTE)
+    assert offsets_of() == {0: 5, 1: 5}
+    with pytest.raises(NotFound):
+        offsets.export(*ask, groups=["h"])
+    with pytest.raises(NotFound):
+        offsets.export(*ask, topics=["none"])
+
+
+def test_two_sides_are_compared(asked, orders):
+    ask = (asked.view, asked.broker)
+    before = offsets.side_of_store(orders)
+    reset(asked, offsets.to_latest, groups=["h"]).apply(NOTE)
+    g, h = offsets.side_of_group(*ask, "g"), offsets.side_of_group(*ask, "h")
+    assert list(offsets.diff(g, h)) == [
+        (None, "orders", 0, 5, 10, 5, None),
+        (None, "orders", 1, None, 5, None, None),
+    ]
+    after = offsets.side_at(*ask, NOW, NOW)
+    changed = offsets.diff(before, after, topics=["orders"])
+    assert [(row.group, row.queue_id, row.offset_b) for row in changed] == [
+        ("h", 0, 10),
+        ("h", 1, 5),
+    ]
+    assert len(list(offsets.diff(before, after, equal_too=True))) == 3
+    with pytest.raises(NotFound):
+        offsets.side_of_group(*ask, "i")
+
+
 def test_every_function_has_a_test_here_and_says_what_it_does():
     functions = [name for name in offsets.__all__ if inspect.isfunction(getattr(offsets, name))]
     text = inspect.getsource(sys.modules[__name__])
@@ -250,6 +286,7 @@ def test_every_function_has_a_test_here_and_says_what_it_does():
 def test_the_library_loads_no_terminal():
     code = "import sys\nfrom rmqctl import admin\nadmin.offsets.reset, admin.offsets.undo\n"
     code += "admin.offsets.orphans, admin.offsets.delete, admin.offsets.reset_by_time\n"
+    code += "admin.offsets.diff, admin.offsets.side_at\n"
     code += "bad = ('typer', 'rich', 'rmqctl.cli', 'numpy', 'broker.embedded')\n"
     code += "print([m for m in sys.modules if m.startswith(bad)])"
     shown = subprocess.run(

@@ -1,4 +1,4 @@
-"""Two sides of offsets, queue by queue."""
+"""Two sides of offsets, queue by queue; and the offsets of groups, to keep."""
 
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
@@ -6,29 +6,33 @@ from typing import TYPE_CHECKING
 from rmqctl.errors import UsageProblem
 from storage.format.message import retry_topic
 
-from .rows import ExportedOffset, OffsetDiffRow
+from .committed import check_known, offsets_in_force
+from .comparison_rows import ExportedOffset, OffsetDiffRow
+from .snapshot import Warn, no_warning
 
 if TYPE_CHECKING:
-    from rmqctl.offset.source import Offsets
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
 
     from .sides import Side
 
 _Key = tuple[str | None, str, int]
 
 
-def diff_rows(
+def diff(
     a: "Side",
     b: "Side",
-    group: str | None,
-    topics: Collection[str],
     *,
-    equal_too: bool,
+    group: str | None = None,
+    topics: Collection[str] = (),
+    equal_too: bool = False,
 ) -> Iterator[OffsetDiffRow]:
-    """The queues whose offsets differ, by group, topic and queue.
+    """The queues whose offsets differ, by group, topic and queue; ``equal_too``: all queues.
 
-    Where one side is about one group, the other is about the same, or about its only one. Two
-    groups are compared in the topics that they read; each one's own retry topic is left out.
-    ``group`` chooses one of sides with many. UsageProblem if it is not clear which.
+    Where one side has one group, the other one is about the same, or about its only one. Two
+    groups are compared in the topics that they read, without the retry topic of each. ``group``
+    chooses one of sides with many; ``topics`` narrows to these, none means all. UsageProblem if it
+    is not clear which group is meant.
     """
     a, b = _chosen(a, group or b.group), _chosen(b, group or a.group)
     names = {place[0] for side in (a, b) for place in side.offsets}
@@ -58,7 +62,7 @@ def diff_rows(
 
 
 def _chosen(side: "Side", group: str | None) -> "Side":
-    """A side with many groups, cut down to one of them."""
+    """A side with many groups, narrowed to one of them."""
     if side.group is not None or group is None or any(place[0] is None for place in side.offsets):
         return side
     return side._replace(
@@ -68,16 +72,26 @@ def _chosen(side: "Side", group: str | None) -> "Side":
     )
 
 
-def export_rows(
-    table: "Offsets",
-    groups: Collection[str],
-    topics: Collection[str],
-    queues: Collection[int] | None,
-) -> Iterator[ExportedOffset]:
-    """Committed offsets by group, topic and queue; empty means all groups, all topics."""
-    for (group, topic), offsets in sorted(table.items()):
-        if (groups and group not in groups) or (topics and topic not in topics):
-            continue
-        for queue_id, offset in sorted(offsets.items()):
-            if queues is None or queue_id in queues:
-                yield ExportedOffset(group, topic, queue_id, offset)
+def export(
+    view: "StoreView",
+    broker: "Broker",
+    *,
+    groups: Collection[str] = (),
+    topics: Collection[str] = (),
+    queues: Collection[int] | None = None,
+    warn: Warn = no_warning,
+) -> list[ExportedOffset]:
+    """Committed offsets by group, topic and queue; none means all groups, all topics.
+
+    NotFound for a group without offsets and for an unknown topic; CorruptFileError if the file
+    cannot be read. :func:`rmqctl.admin.offsets.import_offsets` takes them back.
+    """
+    known = offsets_in_force(view, broker, warn)
+    check_known(view.root, known, groups, topics)
+    return [
+        ExportedOffset(group, topic, queue_id, offset)
+        for (group, topic), offsets in sorted(known.table.items())
+        if (not groups or group in groups) and (not topics or topic in topics)
+        for queue_id, offset in sorted(offsets.items())
+        if queues is None or queue_id in queues
+    ]

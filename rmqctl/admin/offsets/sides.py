@@ -1,0 +1,80 @@
+"""Offsets to compare: of a group, of a store, of a time."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from rmqctl.audit.changes import Changes
+from rmqctl.errors import NotFound
+from rmqctl.offset.observations import sightings
+from storage.configs.progress import ProgressFile
+from storage.detect import check_is_store
+
+from .committed import by_group
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
+
+    from .committed import Offsets
+
+OffsetByQueue = dict[tuple[str | None, str, int], int | None]
+"""(group, topic, queue id) to the offset; group None where a file names none."""
+
+
+class Side(NamedTuple):
+    """One side of a comparison. ``notes`` say what is known of offsets that are None."""
+
+    offsets: OffsetByQueue
+    group: str | None = None
+    """The group of all these offsets, if there is one."""
+    notes: Mapping[tuple[str | None, str, int], str] = MappingProxyType({})
+
+
+def side_of_group(view: "StoreView", broker: "Broker", group: str) -> Side:
+    """The offsets of a group. NotFound if it has none."""
+    table = broker.consumer_offsets()
+    if not any(group == name for name, _ in table):
+        raise NotFound(f"group {group} has no progress in {view.root}")
+    offsets = {queue: offset for queue, offset in _by_queue(table).items() if queue[0] == group}
+    return Side(offsets, group)
+
+
+def side_of_store(root: Path) -> Side:
+    """The offsets of all groups of a store. Raises StoreNotFoundError and CorruptFileError."""
+    check_is_store(root)
+    return Side(_by_queue(by_group(ProgressFile(root).read().offsets())))
+
+
+def side_at(view: "StoreView", broker: "Broker", timestamp: int, now_ms: int) -> Side:
+    """The offsets of all groups at a time (epoch ms), as far as changes and samples tell.
+
+    Without a move an offset only grows between two observations: so it is known exactly where the
+    first one after that time equals the last one before it. Else it lay between them.
+    """
+    now = _by_queue(broker.consumer_offsets())
+    if timestamp >= now_ms:
+        return Side(now)
+    known = sightings(Changes(view.root))
+    offsets: OffsetByQueue = {}
+    notes: dict[tuple[str | None, str, int], str] = {}
+    for queue in {*now, *known}:
+        observed = known.get((queue[0] or "", *queue[1:]), ())
+        before = [one for one in observed if one.at <= timestamp]
+        after = [one for one in observed if one.at > timestamp]
+        least = before[-1].left if before else None
+        most = after[0].seen if after else now.get(queue)
+        is_exact = most is None or least == most
+        offsets[queue] = most if is_exact else None
+        if not is_exact:
+            notes[queue] = f"at most {most}" if least is None else f"{least} to {most}"
+    return Side(offsets, None, notes)
+
+
+def _by_queue(table: "Offsets") -> OffsetByQueue:
+    return {
+        (group, topic, queue_id): offset
+        for (group, topic), queues in table.items()
+        for queue_id, offset in queues.items()
+    }
