@@ -20,22 +20,6 @@ _REMAINDERS: Final = bytes(_DIGITS[c % 31] for c in range(256))
 # int() is quadratic in the length and refuses text beyond some thousand digits; long text is
 # hashed a block at a time.
 _BLOCK: Final = 128
-_BLOCK_FACTOR: Final = pow(31, _BLOCK, 1 << 32)
-
-
-def unsigned_hash(units: bytes) -> int:
-    """Hash Latin-1 text, given as bytes, to 0 .. 2^32 - 1."""
-    if len(units) <= _BLOCK:
-        if not units:
-            return 0
-        quotients = int(units.translate(_QUOTIENTS), 31)
-        return (quotients * 31 + int(units.translate(_REMAINDERS), 31)) & _INT_MASK
-    head = len(units) % _BLOCK
-    result = unsigned_hash(units[:head])
-    for start in range(head, len(units), _BLOCK):
-        result = result * _BLOCK_FACTOR + unsigned_hash(units[start : start + _BLOCK])
-        result &= _INT_MASK
-    return result
 
 
 def _unsigned_hash_of_wide(text: str) -> int:
@@ -52,7 +36,14 @@ def unsigned_java_hash(text: str) -> int:
         units = text.encode("latin-1")
     except UnicodeEncodeError:
         return _unsigned_hash_of_wide(text)
-    return unsigned_hash(units)
+    result = 0
+    for start in range(0, len(units), _BLOCK):
+        block = units[start : start + _BLOCK]
+        if start:
+            result *= pow(31, len(block), 1 << 32)
+        result += int(block.translate(_QUOTIENTS), 31) * 31 + int(block.translate(_REMAINDERS), 31)
+        result &= _INT_MASK
+    return result
 
 
 def java_hash(text: str) -> int:
@@ -69,13 +60,10 @@ def tags_code(tags: str | None) -> int:
     return java_hash(tags) if tags else 0
 
 
-def absolute_hash(unsigned: int) -> int:
-    """Turn an unsigned hash into the index's: Java's Math.abs, but 0 for -2^31 (IndexFile)."""
-    if unsigned < _SIGN_BIT:
-        return unsigned
-    return -unsigned & (_SIGN_BIT - 1)
-
-
 def key_hash(topic: str, key: str) -> int:
-    """Hash a key of a topic for the index: 0 .. 2^31 - 1 over ``topic#key`` (IndexFile)."""
-    return absolute_hash(unsigned_java_hash(f"{topic}#{key}"))
+    """Hash a key of a topic for the index: 0 .. 2^31 - 1 over ``topic#key`` (IndexFile).
+
+    Java's Math.abs of the hash, but 0 for -2^31.
+    """
+    unsigned = unsigned_java_hash(f"{topic}#{key}")
+    return unsigned if unsigned < _SIGN_BIT else -unsigned & (_SIGN_BIT - 1)
