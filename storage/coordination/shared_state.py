@@ -332,7 +332,7 @@ class SharedState:
         """Unmap and close; what other processes see does not change.
 
         This process goes on seeing the last state: a thread whose put returns just now still reads
-        whom to wake.
+        which waiters it must wake.
         """
         descriptors, self._names_fd, self.fd = (self._names_fd, self.fd), -1, -1
         for descriptor in descriptors:

@@ -74,7 +74,7 @@ _MAKING_A_BATCH: Final = 200e-6
 """... but at least this, which is not worth the two system calls of a put."""
 _QUICK_FOR_BIAS: Final = 16
 _SHORT_PUT: Final = 100e-6
-"""A longer put does not notice the two system calls, and checking for idleness costs more."""
+"""The two system calls are little beside a longer put, and checking for idleness costs more."""
 _QUICK_FOR_TURN: Final = 4
 _TURN: Final = 10e-3
 _MOST_CONTENDED_TIME: Final = 20e-3
@@ -244,8 +244,8 @@ class WriteLock:
     def give_up(self) -> None:
         """Give the lock back after a put that kept it, because another process asks for it.
 
-        Raises nothing of a failed turn: the put is stored. A thread that uses the lock for so long,
-        or that has shut it, gives it back.
+        A timeout or a shut lock raises nothing: the put is stored. The thread that uses the lock
+        then, or that has shut it, gives it back.
         """
         with suppress(WriteLockTimeoutError, StoreClosedError), self.held():
             pass

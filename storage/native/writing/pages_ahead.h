@@ -3,7 +3,7 @@
 #define RMQCTL_PAGES_AHEAD_H
 #include "native.h"
 
-/* The shared state of the thread and the caller that stores; positions in the file. */
+/* Fields that the thread and the caller that stores share; positions in the file. */
 typedef struct {
     int64_t at;       /* where stores are; pages below it are made in vain */
     int64_t from, to; /* the pages that are made; ``from`` changes only while there are none */
