@@ -1,4 +1,4 @@
-"""Who has consumed a message, as far as progress tells (DefaultMQAdminExtImpl.messageTrackDetail).
+"""Which groups have consumed a message (DefaultMQAdminExtImpl.messageTrackDetail).
 
 CONSUMED means that a group's progress has passed the message, no more: one that went to the retry
 topic or the dead letters counts as consumed, too.

@@ -1,7 +1,7 @@
 """The rules of progress (ConsumerOffsetManager, ConsumerManageProcessor of 4.9).
 
 What differs from the real broker: an offset never overwrites a larger one of its generation, and
-whoever moves progress deliberately begins a new generation (storage.configs.progress_table).
+a deliberate move begins a new generation (storage.configs.progress_table).
 
 A commit is on the device when it returns. One that comes with a pull is kept in memory, as in the
 real broker, and reaches the device with the next ``persist``, which is called every 5 s. Until then
@@ -180,9 +180,9 @@ class ConsumerOffsetManager:
     def correct(
         self, group: str, topic: str, queue_id: int, max_offset: Callable[[], int]
     ) -> QueueProgress:
-        """Move progress that lies behind ``max_offset`` back to it; gives what holds then.
+        """Move progress that lies after ``max_offset`` back to it; gives what holds then.
 
-        Nobody is told: it is the queue's owner that asks for it. Noted in the journal as any move.
+        No consumer is notified: the caller is the queue's owner. The journal gets an entry.
         """
         key = (topic_at_group(topic, group), queue_id)
         with self._lock:
@@ -192,12 +192,12 @@ class ConsumerOffsetManager:
             known, _ = moves[key]
             if noted is not None:
                 known = _later(known, noted)
-            # Asked for once more, behind the progress: what was stored and consumed since the
+            # Read once more, after the progress: what was stored and consumed since the
             # first time is no error.
             if known.offset is None or known.offset <= max_offset():
                 raise _NothingToCorrect
 
-        with suppress(_NothingToCorrect):  # also if somebody has moved it a moment before
+        with suppress(_NothingToCorrect):  # also if it was moved a moment before
             targets = {key: max_offset()}
             move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_lower)
         return self.query(group, topic, queue_id)

@@ -27,7 +27,7 @@ MANY_OFFSETS: Final = 5_000
 
 
 class ProgressSampler:
-    """A timed service. ``elected`` tells whether this process is to do it now."""
+    """A timed service. ``elected`` says whether this process is to do it now."""
 
     def __init__(
         self,

@@ -27,8 +27,8 @@ class Change:
         question: what a person is asked before it is done.
         confirm_name: a name that has to be typed as the answer; None: yes is enough.
         has_effect: False if every part is to stay as it is. ``apply`` writes nothing then.
-        entry: fields of the journal entry that belong to this kind of change. Who and why are
-            given to ``apply``.
+        entry: fields of the journal entry that belong to this kind of change. User, host and reason
+            are given to ``apply``.
     """
 
     def __init__(

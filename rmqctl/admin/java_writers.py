@@ -1,7 +1,8 @@
-"""Whether somebody else writes to a store: a Java broker, whose lock is perhaps not to be seen.
+"""Whether another program writes to a store: a Java broker, whose lock may be invisible.
 
-A lock is seen on this machine. A broker on another one, that has the folder mounted, is noticed by
-what it does: its log grows, it writes delayOffset.json each 10 s and its checkpoint each minute.
+A lock is visible on this machine only. A broker on another machine that has the folder mounted is
+noticed by its writes: its log grows, delayOffset.json is new every 10 s, its checkpoint every
+minute.
 """
 
 import time
@@ -17,13 +18,13 @@ from storage.format.names import CHECKPOINT, COMMITLOG, CONFIG
 from storage.readonly import StoreView
 
 RECENT_S: Final = 15.0
-"""Whose files were written since then is watched for a moment: a broker writes every 10 s."""
+"""Files that were written since then are watched for a moment: a broker writes every 10 s."""
 WATCH_S: Final = 1.0
 _PAUSE_S: Final = 0.02
 
 
 class JavaSigns(NamedTuple):
-    """What a look at the files shows of somebody who writes. Times are ns of the file system."""
+    """What the files show of a writer at one moment. Times are ns of the file system."""
 
     log_end: int
     newest_log_file: str
@@ -31,16 +32,16 @@ class JavaSigns(NamedTuple):
     """When log, checkpoint and delayOffset.json were written last; 0 for none."""
 
     def is_recent(self, now_ns: int) -> bool:
-        """Whether somebody wrote within RECENT_S."""
+        """Whether a file was written within RECENT_S."""
         return max(self.written) > now_ns - RECENT_S * 1e9
 
 
 def refuse_beside_java(root: Path) -> Callable[[], None]:
     """Refuse to change a store that a Java broker holds or writes to (StoreInUseError, exit 5).
 
-    Gives a check to be called once more right before the write, which refuses too if the files
-    have changed meanwhile though no rmqctl process has written them. Where somebody has written
-    within the last 15 s who is none of us, this looks for a second.
+    Gives a check to be called once more right before the write, which also refuses if the files
+    have changed meanwhile though no rmqctl process has written them. Where another program has
+    written within the last 15 s, this watches the files for a second.
     """
     _refuse_lock(root)
     with StoreView.open(root) as view:
@@ -72,7 +73,7 @@ def _refuse_change(view: StoreView, before: JavaSigns) -> None:
 
 
 def _look(view: StoreView) -> JavaSigns | None:
-    """What the files show, None where rmqctl's own writers vouch for them."""
+    """What the files show; None where writers of rmqctl vouch for them."""
     log_end = view.log_max_offset()
     if view.has_shared_state or view.joins_writers():
         return None

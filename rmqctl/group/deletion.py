@@ -1,4 +1,4 @@
-"""Deleting a group: what goes, what stays, and doing it (deleteSubGroup of RocketMQ 4.9)."""
+"""Deleting a group: what goes and what stays (deleteSubGroup of RocketMQ 4.9)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEAD: Final = "dead letters"
 
 
 class GroupDeletion:
-    """One group that is to go; looks at the store once, when it is made."""
+    """The deletion of one group. Reads the store once, when it is made."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class GroupDeletion:
         remove_offsets: bool,
         remove_topics: bool,
     ) -> None:
-        """NotFound if nothing tells of such a group; the broker's errors for one of its own."""
+        """NotFound if there is no trace of the group; the broker's errors for a system group."""
         refuse_system_group(group)
         self._tables = tables
         self._broker = broker
@@ -64,7 +64,7 @@ class GroupDeletion:
         ]
 
     def check_possible(self) -> None:
-        """Refuse a group that lives (7); its topics need a store that nobody writes."""
+        """Refuse a group with live members (7), and topics while a process writes the store."""
         table = self._broker.members.group_table(self._group)
         if table is not None and table.members:
             clients = ", ".join(member.client.client_id for member in table.members)
@@ -101,7 +101,7 @@ class GroupDeletion:
         return rows
 
     def carry_out(self, note: Mapping[str, Any]) -> Iterator[DeletedGroupRow]:
-        """Do it and read it back; rows as of the plan. Refused if somebody came in meanwhile."""
+        """Do it and read it back; rows as of the plan. Refused if a member has joined meanwhile."""
         self.check_possible()
         plan = self.plan()
         group = self._group
@@ -124,7 +124,7 @@ class GroupDeletion:
         move_offsets_of_store(self._tables.view.root, targets, note, _now)
 
     def _is_there(self, row: DeletedGroupRow) -> bool:
-        """Whether a part is still to be seen, looked at anew."""
+        """Whether a part is still there, read anew."""
         root = self._tables.view.root
         if row.part == "settings":
             return subscription_groups_file(root).read(_now()).get(self._group) is not None

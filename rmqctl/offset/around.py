@@ -1,4 +1,4 @@
-"""The messages before and after where a group stands, or would stand."""
+"""The messages before and after the offset of a group, or another position."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +42,7 @@ def around_rows(
 ) -> Iterator[Any]:
     """The messages around a position in each place, as AroundRows in queue order.
 
-    ``tell`` is told of what is not there: no progress, no such messages, one that is damaged.
+    ``tell`` gets a sentence about each thing that is missing: an offset, messages, a readable one.
     """
     for place in places:
         topic, queue_id = place.topic, place.queue_id

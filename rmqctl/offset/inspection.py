@@ -151,7 +151,7 @@ def note_of(what: QueuePosition) -> str | None:
 def _bytes(
     broker: "EmbeddedBroker", topic: str, queue_id: int, facts: Collection[QueuePosition]
 ) -> dict[int | None, int | None]:
-    """Bytes behind each first unread message; 0 behind None, where nothing is unread."""
+    """Bytes after each first unread message; 0 after None, where nothing is unread."""
     firsts = [what.first_unread for what in facts if what.first_unread is not None]
     high = max(what.max_offset for what in facts)
     sizes = unread_bytes(broker.view, topic, queue_id, firsts, high)

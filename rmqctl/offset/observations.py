@@ -1,8 +1,8 @@
-"""What was seen of groups' progress, and when: by changes in the journal, and by samples.
+"""Observations of groups' offsets: by changes in the journal, and by samples.
 
-A change saw where the progress was and left it somewhere else. A sample (storage.configs.
-progress_samples) tells where it was at a moment. Between two sightings progress only grows, unless
-somebody moves it.
+A change names the offset that it found and the one that it left. A sample (storage.configs.
+offset_samples) has the offset at a moment. Between two observations an offset only grows, unless it
+is moved.
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class OffsetObservation(NamedTuple):
-    """One look at a queue's progress; None is no progress."""
+    """One observation of a queue's offset; None is no offset."""
 
     at: int
     change_id: int
-    """The change that looked, and left it elsewhere; 0 for a sample."""
+    """The change that observed it and moved it; 0 for a sample."""
     seen: int | None
     left: int | None
 
 
 def sightings(changes: "Changes") -> "dict[ProgressPlace, list[OffsetObservation]]":
-    """All that is known of each place, in the order of time."""
+    """All observations of each queue of a group, in the order of time."""
     found: dict[ProgressPlace, list[OffsetObservation]] = {}
     for move in changes.moves():
         sighting = OffsetObservation(

@@ -1,9 +1,9 @@
-"""Moves of progress that nobody noted, as far as two looks at the same place differ.
+"""Moves of offsets without a journal entry, as far as two observations of one queue show them.
 
 A group's progress only grows by itself. Where it is less than it was, or gone, and no change in
-the journal says so, somebody has moved it past rmqctl: Java's mqadmin, an editor, a copied file.
-Looks are those of changes and samples (:mod:`rmqctl.offset.observations`), what is there now, and
-the ``.bak`` of Java's file. When it happened is not known, only between what.
+the journal says so, it was moved by another program: Java's mqadmin, an editor, a copied file.
+Observations are those of changes and samples (:mod:`rmqctl.offset.observations`), what is there
+now, and the ``.bak`` of Java's file. The time is not known, only between which observations.
 """
 
 from collections.abc import Collection, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NOW: Final = 1 << 62
 _SAMPLED_LATE_MS: Final = 30_000
-"""A sample that was read before a change may be noted behind it."""
+"""A sample that was read before a change may be written after it."""
 
 
 class UnjournaledMove(NamedTuple):
@@ -34,18 +34,18 @@ class UnjournaledMove(NamedTuple):
 
     place: "ProgressPlace"
     old: int | None
-    """What the first look saw."""
+    """What the first observation has."""
     new: int | None
-    """What the second one saw."""
+    """What the second one has."""
     at: int | None
-    """When it was first seen; None if that is now."""
+    """When it was first observed; None if that is now."""
     note: str
 
 
 def unnoted_moves(changes: "Changes", now: "Offsets | None") -> list[UnjournaledMove]:
-    """All of them that can be told, in the order in which they were seen.
+    """All that the observations show, in the order of time.
 
-    ``now`` is what the groups have committed, None if that can not be read.
+    ``now`` is what the groups have committed, None if that cannot be read.
     """
     offsets = _places(now or {})
     known = sightings(changes)
@@ -99,7 +99,7 @@ def _went_back(first: int | None, second: int | None) -> bool:
 
 
 def _bak(root: "Path") -> "Offsets":
-    """What Java's file held before it was written last; nothing if that can not be told."""
+    """What Java's file held before it was written last; nothing if that is unknown."""
     file = consumer_offset_file(root)
     try:
         if file.load().source is not ConfigSource.FILE:

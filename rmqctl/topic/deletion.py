@@ -1,4 +1,4 @@
-"""Deleting a topic: what goes, what stays, and doing it (deleteTopic of RocketMQ 4.9)."""
+"""Deleting a topic: what goes and what stays (deleteTopic of RocketMQ 4.9)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TopicDeletion:
-    """One topic that is to go; looks at the store once, when it is made."""
+    """The deletion of one topic. Reads the store once, when it is made."""
 
     def __init__(self, tables: Tables, topic: str, *, remove_offsets: bool) -> None:
         """NotFound if there is no such topic; the broker's errors if it may not be deleted."""
@@ -94,12 +94,12 @@ class TopicDeletion:
         return rows
 
     def carry_out(self, note: Mapping[str, Any]) -> Iterator[DeletedTopicRow]:
-        """Do it; rows as of the plan. Raises StoreInUseError if somebody came in meanwhile."""
+        """Do it; rows as of the plan. StoreInUseError if another process has opened the store."""
         view, topic = self._tables.view, self._topic
         root = view.root
         plan = self.plan()
         with alone(root):
-            # The gate is held already, so the topics need none of their own.
+            # The write lock is held already, so the topics need no lock of their own.
             topics = TopicManager(
                 root,
                 self._tables.topics.config,
@@ -112,7 +112,7 @@ class TopicDeletion:
                 Journal(root).append({**note, "old": None, "new": None}, _now())
             if self._queues:
                 delete_queues(view, topic)
-                # New messages get the same offsets again, and nobody has dealt with those.
+                # New messages get the same offsets again, and those are not acknowledged.
                 everything = {queue_id: [(0, view.log_max_offset())] for queue_id in self._queues}
                 DlqAcksFile(root).unmark(topic, everything)
             if self._remove_offsets and self._groups:
@@ -121,7 +121,7 @@ class TopicDeletion:
                 yield row._replace(applied=row.fate == "kept" or not self._is_there(row))
 
     def _is_there(self, row: DeletedTopicRow) -> bool:
-        """Whether a part is still to be seen, looked at anew."""
+        """Whether a part is still there, read anew."""
         with StoreView.open(self._tables.view.root) as view:
             if row.part == "settings":
                 return self._topic in view.topics()

@@ -1,4 +1,4 @@
-"""Offsets that belong to nothing, and what else was left behind."""
+"""Offsets that belong to nothing, and retry topics and queues without settings."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +32,7 @@ def orphans(
     now_ms: int | None = None,
     warn: Warn = no_warning,
 ) -> list[Orphan]:
-    """What was left behind: offsets by group, topic and queue, then topics."""
+    """What belongs to nothing: offsets by group, topic and queue, then topics."""
     snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn)
     return [item.row for item in _all(snapshot)]
 

@@ -12,7 +12,7 @@ class Problem(StrEnum):
     TOPIC_GONE = "TOPIC_GONE"
     """Progress in a topic that is neither set up nor has messages."""
     QUEUE_GONE = "QUEUE_GONE"
-    """Progress in a queue that the topic does not have any more."""
+    """Progress in a queue that the topic no longer has."""
     AHEAD = "AHEAD"
     """Progress beyond the end: the topic was deleted and made anew, or the log was cut."""
     LOST = "LOST"
@@ -24,7 +24,7 @@ class Problem(StrEnum):
 
 
 class Orphan(NamedTuple):
-    """Something that was left behind."""
+    """An offset, a retry topic or a queue that belongs to nothing."""
 
     group: Annotated[str | None, "the consumer group"]
     topic: Annotated[str, "the topic"]

@@ -42,7 +42,7 @@ class FileOffset(NamedTuple):
 def read_offset_file(path: Path) -> list[FileOffset]:
     """Read a file of offsets of any kind, told by its content; ``-`` is standard input.
 
-    NotFound without a file; UsageProblem names the line that can not be read, or that contradicts
+    NotFound without a file; UsageProblem names the line that cannot be read, or that contradicts
     one before it; CliError (4) for an offsets.json whose check sum is wrong.
     """
     try:

@@ -1,4 +1,4 @@
-"""``store recover-offsets``: progress that was lost, from everything that still tells of it."""
+"""``store recover-offsets``: lost offsets, from every file that still shows them."""
 
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,6 +7,7 @@ from broker.errors import OffsetChangedError
 from broker.offset.offset_move import move_offsets_of_store
 from broker.offset_recovery.recovery import LostProgress, Recovered, progress_key
 from broker.offset_recovery.retry_evidence import given_back
+from rmqctl.admin.offsets.change import running_sentences
 from rmqctl.admin.offsets.move import members_of
 from rmqctl.audit.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
@@ -24,7 +25,7 @@ from .rows import RecoveredOffset, RecoveredOffsetDone
 from .trace_evidence import traced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from rmqctl.cli.context import Cli
@@ -38,7 +39,7 @@ class RecoverOptions(NamedTuple):
     overwrite: bool = False
     """Also where there is progress."""
     handed: bool = False
-    """Where nothing tells what was committed: behind the furthest message that was given."""
+    """Where no file shows what was committed: after the furthest message that was given."""
     no_live: bool = False
 
 
@@ -85,7 +86,7 @@ def carry_out_recovery(
         apply,
         question=f"Write the progress of {len(groups)} group{'s' if len(groups) != 1 else ''} "
         f"in {len(wanted)} queue{'s' if len(wanted) != 1 else ''}?",
-        plan_summary=[*_foot(found), *_told(live)],
+        plan_summary=[*_foot(found), *running_sentences(live)],
         refusal=refusal,
         result_type=RecoveredOffsetDone,
     )
@@ -145,7 +146,7 @@ def _keep(root: "Path", lost: LostProgress, now_ms: int) -> None:
 def _nothing_to_move(
     cli: "Cli", lost: LostProgress, plan: list[RecoveredOffset], java_check: "Callable[[], None]"
 ) -> None:
-    """Nothing was lost, or nothing tells of it; Java's file may have to be written anew."""
+    """Nothing was lost, or no file shows it; Java's file may have to be written anew."""
     files = lost.files
     stale = files.ours.state is FileState.WHOLE and files.java.lost
     refused_rows = files.ours.lost and files.ours.path.exists() and not plan
@@ -218,14 +219,6 @@ def _foot(found: list[Recovered]) -> list[str]:
             "of them, past what was in work then"
         )
     return [sentence]
-
-
-def _told(live: "Mapping[str, list[str]]") -> list[str]:
-    return [
-        f"group {group} runs ({', '.join(clients)}): it is told, and goes on from its new "
-        "offsets within a second"
-        for group, clients in live.items()
-    ]
 
 
 def _row(row: Recovered) -> RecoveredOffset:
