@@ -200,12 +200,12 @@ static PyObject *write_all(const Again *items, Py_ssize_t count, const Targets *
         if (is_indexed(again))
             keys += (again->found[UNIQUE].size > 0) + (own->size ? key_count(own->at, own->size) : 0);
     }
-    PyObject *image = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes), *found = NULL;
+    PyObject *buffer = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes), *found = NULL;
     PyObject *table = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(Row));
     PyObject *hashes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)keys * 8);
     PyObject *queues = list_of(targets);
-    if (image != NULL && table != NULL && hashes != NULL && queues != NULL) {
-        unsigned char *const first = (unsigned char *)PyByteArray_AsString(image), *to = first;
+    if (buffer != NULL && table != NULL && hashes != NULL && queues != NULL) {
+        unsigned char *const first = (unsigned char *)PyByteArray_AsString(buffer), *to = first;
         int64_t *hash = (int64_t *)PyBytes_AsString(hashes);
         Row *row = (Row *)PyBytes_AsString(table);
         for (const Again *again = items; again < items + count; again++, row++) {
@@ -223,9 +223,9 @@ static PyObject *write_all(const Again *items, Py_ssize_t count, const Targets *
                 hash = put_keys(again, target->begun, hash);
             row->keys = hash - own;
         }
-        found = Py_BuildValue("OOOOn", image, table, queues, hashes, count);
+        found = Py_BuildValue("OOOOn", buffer, table, queues, hashes, count);
     }
-    Py_XDECREF(image);
+    Py_XDECREF(buffer);
     Py_XDECREF(table);
     Py_XDECREF(hashes);
     Py_XDECREF(queues);

@@ -96,12 +96,12 @@ static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
     const int indexed = (sys_flag & ROLLBACK) != ROLLBACK;
     const int64_t fixed = head_size(&b->fields) + 1 + b->topic_size + 2;
     const int64_t bytes = b->bytes + b->count * (fixed - ITEM_HEAD);
-    PyObject *image = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+    PyObject *buffer = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes);
     PyObject *table = PyBytes_FromStringAndSize(NULL, b->count * (Py_ssize_t)sizeof(Row));
     PyObject *hashes = PyBytes_FromStringAndSize(NULL, indexed ? (Py_ssize_t)b->keys * 8 : 0);
     PyObject *ids = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)b->ids), *found = NULL;
-    if (image != NULL && table != NULL && hashes != NULL && ids != NULL) {
-        unsigned char *const first = (unsigned char *)PyByteArray_AsString(image), *to = first;
+    if (buffer != NULL && table != NULL && hashes != NULL && ids != NULL) {
+        unsigned char *const first = (unsigned char *)PyByteArray_AsString(buffer), *to = first;
         Row *row = (Row *)PyBytes_AsString(table);
         int64_t *hash = (int64_t *)PyBytes_AsString(hashes);
         char *id = PyBytes_AsString(ids);
@@ -132,10 +132,10 @@ static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
             *id++ = ',';
         }
         const char *const joined = PyBytes_AsString(ids);
-        found = Py_BuildValue("OO[(OO)]Os#", image, table, topic, queue_id, hashes, joined,
+        found = Py_BuildValue("OO[(OO)]Os#", buffer, table, topic, queue_id, hashes, joined,
                               (Py_ssize_t)b->ids - 1);
     }
-    Py_XDECREF(image);
+    Py_XDECREF(buffer);
     Py_XDECREF(table);
     Py_XDECREF(hashes);
     Py_XDECREF(ids);

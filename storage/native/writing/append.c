@@ -183,11 +183,11 @@ static int make_pages(Appending *a, int64_t start, int64_t end)
     return 0;
 }
 
-int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start)
+int write_to_log(Appending *a, const unsigned char *buffer, Py_ssize_t size, int64_t start)
 {
     if (a->largest && size < AHEAD && make_pages(a, start, start + size) < 0)
         return -1;
-    return write_at(a, image, size, start - a->first);
+    return write_at(a, buffer, size, start - a->first);
 }
 
 /* Puts one record at its offset, or into a buffer of its own. */
@@ -243,23 +243,23 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
     unsigned char head_bytes[HEAD + 24], unit[UNIT];
     put_head(head_bytes, &f, (int32_t)size, crc, queue_offset, start, timestamp);
     put_long(put_int(put_long(unit, start), (int32_t)size), code);
-    unsigned char *image = NULL;
+    unsigned char *buffer = NULL;
     if (!a->largest) {
-        if ((image = PyMem_Malloc((size_t)size)) == NULL) {
+        if ((buffer = PyMem_Malloc((size_t)size)) == NULL) {
             PyErr_NoMemory();
             return -1;
         }
-        store_record(image, head_bytes, head, &f, tail);
+        store_record(buffer, head_bytes, head, &f, tail);
     }
 
     store_word(a, FROM, start);
     store_word(a, TO, end);
     store_word(a, STAGE, STAGE_RECORDS);
-    if (image == NULL) {
+    if (buffer == NULL) {
         store_record(to + position, head_bytes, head, &f, tail);
     } else {
-        int failed = write_to_log(a, image, size, start);
-        PyMem_Free(image);
+        int failed = write_to_log(a, buffer, size, start);
+        PyMem_Free(buffer);
         if (failed)
             return -1;
     }

@@ -40,7 +40,7 @@ PyObject *use_index(PyObject *self, PyObject *args)
 typedef struct {
     const Row *rows;
     Py_ssize_t count, queue_count, keys;
-    unsigned char *image;
+    unsigned char *buffer;
     Py_ssize_t size;
     const int64_t *hashes;
     void *memory; /* holds the arrays: */
@@ -226,7 +226,7 @@ static int place(Appending *a, Batch *b, Columns *columns)
         const Row *row = b->rows + i;
         int64_t in_queue = row->has_unit ? b->following[row->queue]++ : 0;
         int64_t in_log = b->start + row->start;
-        place_record(b->image + row->start, in_queue, in_log, b->timestamp);
+        place_record(b->buffer + row->start, in_queue, in_log, b->timestamp);
         columns->in_log[i] = in_log;
         columns->in_queue[i] = in_queue;
     }
@@ -321,13 +321,13 @@ static int store(Appending *a, Batch *b)
     store_word(a, TO, end);
     store_word(a, STAGE, STAGE_RECORDS);
     if (b->log_to == NULL) {
-        if (write_to_log(a, b->image, b->size, b->start) < 0)
+        if (write_to_log(a, b->buffer, b->size, b->start) < 0)
             return -1;
     } else {
         INSTANT;
-        copy(b->log_to, b->image, half, b->is_large);
+        copy(b->log_to, b->buffer, half, b->is_large);
         INSTANT;
-        copy(b->log_to + half, b->image + half, (size_t)b->size - half, b->is_large);
+        copy(b->log_to + half, b->buffer + half, (size_t)b->size - half, b->is_large);
     }
     store_word(a, STAGE, STAGE_DISPATCH);
     store_units(b);
@@ -357,7 +357,7 @@ static int take(Batch *b, PyObject *const *args, Py_buffer *hashes)
     if (PyBytes_AsStringAndSize(args[1], &table, &length) < 0
         || PyObject_GetBuffer(args[3], hashes, PyBUF_SIMPLE) < 0)
         return -1;
-    b->image = (unsigned char *)PyByteArray_AsString(args[0]);
+    b->buffer = (unsigned char *)PyByteArray_AsString(args[0]);
     b->size = PyByteArray_Size(args[0]);
     b->rows = (const Row *)table;
     b->count = length / (Py_ssize_t)sizeof(Row);
@@ -383,7 +383,7 @@ static int append_all(Appending *a, Batch *b, Columns *columns, PyObject *queues
 }
 
 const char append_batch_doc[] =
-    "append_batch(image, table, queues, hashes, now_ms)\n\n"
+    "append_batch(buffer, table, queues, hashes, now_ms)\n\n"
     "What Appender.append does of a PreparedTable where all is known and has room; else a number"
     " of the reason: 1 an unusual batch, 2 no room in the log, 3 an unknown queue, 4 the index.";
 PyObject *append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
@@ -424,7 +424,7 @@ static int tell_waiting(Appending *a, PyObject *queues)
 }
 
 const char put_batch_doc[] =
-    "put_batch(image, table, queues, hashes)\n\n"
+    "put_batch(buffer, table, queues, hashes)\n\n"
     "What MessageStore.put does of a PreparedTable while this process keeps the write lock and"
     " nothing has to be registered. Else nothing is done, and it gives the time, or None if it"
     " did not read the clock.";

@@ -64,7 +64,7 @@ unsigned char *bytes_of_map(PyObject *map, Py_buffer *view, int64_t needed);
 void store_word(Appending *a, int64_t number, int64_t value);
 /* Writes records through the descriptor: the kernel makes pages for them at once, and a sync writes
  * the pages that they touch. -1 with an error set; then the stage is to be resolved. */
-int write_to_log(Appending *a, const unsigned char *image, Py_ssize_t size, int64_t start);
+int write_to_log(Appending *a, const unsigned char *buffer, Py_ssize_t size, int64_t start);
 Tail *tail_of(Appending *a, PyObject *topic, PyObject *queue_id);
 PyObject *append(PyObject *self, PyObject *const *args, Py_ssize_t count);
 extern const char append_doc[];

@@ -9,7 +9,7 @@
 
 /* Memory of one call, and its result. */
 typedef struct {
-    PyObject *table, *image, *hashes, *queues;
+    PyObject *table, *buffer, *hashes, *queues;
     Row *rows;
     int64_t *hash; /* the next one is stored here */
     unsigned char *to;
@@ -27,11 +27,11 @@ static int begin(Made *made, Py_ssize_t count)
 }
 static int make_room(Made *made, int64_t bytes, int64_t keys)
 {
-    made->image = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+    made->buffer = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes);
     made->hashes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)keys * 8);
-    if (made->image == NULL || made->hashes == NULL)
+    if (made->buffer == NULL || made->hashes == NULL)
         return -1;
-    made->to = (unsigned char *)PyByteArray_AsString(made->image);
+    made->to = (unsigned char *)PyByteArray_AsString(made->buffer);
     made->hash = (int64_t *)PyBytes_AsString(made->hashes);
     return 0;
 }
@@ -40,13 +40,13 @@ static PyObject *finish(Made *made, int done)
 {
     PyObject *found = NULL;
     if (done && !PyErr_Occurred())
-        found = PyTuple_Pack(4, made->image, made->table, made->queues, made->hashes);
+        found = PyTuple_Pack(4, made->buffer, made->table, made->queues, made->hashes);
     else if (!PyErr_Occurred()) {
         found = Py_None;
         Py_INCREF(found);
     }
     Py_XDECREF(made->table);
-    Py_XDECREF(made->image);
+    Py_XDECREF(made->buffer);
     Py_XDECREF(made->hashes);
     Py_XDECREF(made->queues);
     return found;

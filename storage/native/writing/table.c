@@ -30,22 +30,22 @@ static PyObject *list_of(const int64_t *numbers, Py_ssize_t count)
 }
 
 PyDoc_STRVAR(place_doc,
-             "place(image, table, offset, queue_offsets, store_timestamp)\n\n"
+             "place(buffer, table, offset, queue_offsets, store_timestamp)\n\n"
              "Write offsets and times into the buffer; gives the records' offsets, in the log"
              " and in their queues.");
 static PyObject *place(PyObject *module, PyObject *args)
 {
-    PyObject *image, *table, *next_offsets, *found = NULL;
+    PyObject *buffer, *table, *next_offsets, *found = NULL;
     long long offset, store_timestamp;
     const Row *rows;
     Py_ssize_t count;
     (void)module;
-    if (!PyArg_ParseTuple(args, "YOLO!L", &image, &table, &offset, &PyList_Type, &next_offsets,
+    if (!PyArg_ParseTuple(args, "YOLO!L", &buffer, &table, &offset, &PyList_Type, &next_offsets,
                           &store_timestamp)
         || rows_of(table, &rows, &count) < 0)
         return NULL;
-    Py_ssize_t queues = PyList_Size(next_offsets), length = PyByteArray_Size(image);
-    unsigned char *at = (unsigned char *)PyByteArray_AsString(image);
+    Py_ssize_t queues = PyList_Size(next_offsets), length = PyByteArray_Size(buffer);
+    unsigned char *at = (unsigned char *)PyByteArray_AsString(buffer);
     int64_t *numbers = PyMem_Malloc(sizeof(int64_t) * (size_t)(2 * count + queues + 1));
     if (numbers == NULL)
         return PyErr_NoMemory();
