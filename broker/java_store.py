@@ -31,14 +31,14 @@ def config_of(root: Path, *, reading: bool = False) -> BrokerConfig:
 
     With ``reading`` damaged settings are left out. Raises CorruptFileError and StoreVersionError.
     """
-    told = told_by_store(root)
+    shown = told_by_store(root)
     try:
-        return BrokerConfig.from_record({**told, **_changed(root)})
+        return BrokerConfig.from_record({**shown, **_changed(root)})
     except CorruptFileError as error:
         if not reading:
             raise
         go_on_without(error, "the settings of the broker are taken to be the defaults")
-    return BrokerConfig.from_record(told)
+    return BrokerConfig.from_record(shown)
 
 
 def _changed(root: Path) -> dict[str, Any]:
@@ -61,16 +61,16 @@ def told_by_store(root: Path) -> dict[str, Any]:
     if SELF_TEST_TOPIC not in topics:  # no broker has made its own topics
         return {}
     default = BrokerConfig()
-    told: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     if AUTO_CREATE_TOPIC_KEY_TOPIC not in topics:
-        told["auto_create_topic_enable"] = False
+        shown["auto_create_topic_enable"] = False
     cluster = _cluster(topics)
     if default.broker_cluster_name not in topics and cluster is not None:
-        told["broker_cluster_name"] = cluster
+        shown["broker_cluster_name"] = cluster
     name = _broker_name(topics, cluster)
     if default.broker_name not in topics and name is not None:
-        told["broker_name"] = name
-    return told
+        shown["broker_name"] = name
+    return shown
 
 
 def _cluster(topics: dict[str, TopicConfig]) -> str | None:

@@ -61,13 +61,13 @@ def gathered_report(
     moment = as_of if as_of is not None else max((kept.as_of for kept in found), default=0)
     each = -(-len(found) // (engine.cores * _PER_CORE)) or 1
     bins = [found[first : first + each] for first in range(0, len(found), each)]
-    looked = [one for read in engine.map(_try_all, bins) for one in read]
-    failed = tuple(one for one in looked if isinstance(one, UnreadableStore))
-    shares, told = without_copies([one for one in looked if isinstance(one, PartialReport)])
+    results = [one for read in engine.map(_try_all, bins) for one in read]
+    failed = tuple(one for one in results if isinstance(one, UnreadableStore))
+    shares, notes = without_copies([one for one in results if isinstance(one, PartialReport)])
     shares = [_chosen(share, choice) for share in shares]
     warnings = [
         *(f"{one.ref.broker}: not read: {one.reason}" for one in failed),
-        *told,
+        *notes,
         *(
             f"{kept.broker}: what was kept of it is {(moment - kept.as_of) // 1000} s old"
             for kept in found

@@ -67,9 +67,9 @@ def lag_report(
     times. ``progress`` is called with the number of counted messages and of all messages.
     """
     who = LocalEngine() if engine.is_here else engine
-    looked = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
-    failed = tuple(one for one in looked if isinstance(one, UnreadableStore))
-    scans, told = without_copies([one for one in looked if isinstance(one, StoreScan)])
+    scanned = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
+    failed = tuple(one for one in scanned if isinstance(one, UnreadableStore))
+    scans, notes = without_copies([one for one in scanned if isinstance(one, StoreScan)])
     total = sum(one.backlog for one in scans)
     done = 0
     is_damaged = any(one.is_damaged for one in scans)
@@ -84,7 +84,7 @@ def lag_report(
             shares.append(share_of(one, found))
             is_damaged = is_damaged or len(found.missing) > 0
         done += sum(one.backlog for one in some)
-    warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *told]
+    warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *notes]
     return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)
 
 
@@ -137,14 +137,14 @@ def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | Unreadabl
 def without_copies(scans: Sequence[S]) -> tuple[list[S], list[str]]:
     """Leave out stores whose log is the beginning of another store's log: slaves, and copies."""
     kept: list[S] = []
-    told = []
+    notes = []
     for one in sorted(scans, key=lambda scan: -scan.log[1]):
         master = next((other for other in kept if other.marks & one.marks), None)
         if master is None:
             kept.append(one)
         else:
-            told.append(
+            notes.append(
                 f"{one.ref.broker}: left out, it is a copy of {master.ref.broker}, "
                 f"which goes {master.log[1] - one.log[1]} bytes further"
             )
-    return [scan for scan in scans if scan in kept], told
+    return [scan for scan in scans if scan in kept], notes

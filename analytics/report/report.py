@@ -76,7 +76,7 @@ def make_report(
     by_group = _by_group(shares)
     minutes = {place: _minutes(place, shares) for place in by_group}
     groups = [_group_row(place, group_lags, as_of) for place, group_lags in by_group.items()]
-    told = [*warnings, *(warning for share in shares for warning in share.warnings)]
+    all_warnings = [*warnings, *(warning for share in shares for warning in share.warnings)]
     return Report(
         as_of,
         [
@@ -88,7 +88,7 @@ def make_report(
             }
             for share in shares
         ],
-        _totals(groups, shares, as_of, len(told)),
+        _totals(groups, shares, as_of, len(all_warnings)),
         groups,
         Rows(lambda: _queue_rows(by_group, as_of)),
         Rows(lambda: _tags(by_group, shares)),
@@ -105,7 +105,7 @@ def make_report(
             for share in shares
             for one in share.orphans
         ],
-        told,
+        all_warnings,
     )
 
 

@@ -46,9 +46,9 @@ class ClientCalls:
         False if there is none. It answers with ``end_transaction``.
         """
         found = [
-            (said.name, client.client_id)
-            for said in self._notices.processes.living()
-            for client in producers_of(said, request.producer_group)
+            (entry.name, client.client_id)
+            for entry in self._notices.processes.living()
+            for client in producers_of(entry, request.producer_group)
         ]
         if not found:
             return False
@@ -74,11 +74,11 @@ class ClientCalls:
 
     def _ask(self, group: str, client_id: str, question: ControlMessage) -> Any:
         question = {**question, "group": group, "client": client_id}
-        for said in self._notices.processes.living():
-            if any(member.client.client_id == client_id for member in members_of(said, group)):
-                if said.name == self._notices.name:
+        for entry in self._notices.processes.living():
+            if any(member.client.client_id == client_id for member in members_of(entry, group)):
+                if entry.name == self._notices.name:
                     return self.answer(question)
-                return self._notices.ask(said.name, question)
+                return self._notices.ask(entry.name, question)
         raise _not_online(group, client_id)
 
     # -- in the client's process --------------------------------------------------------------

@@ -157,7 +157,7 @@ class MemberManager:
                     refused = refused or error
                 else:
                     joined[consumer.group_name] = consumer
-            touched = {g for g, said in joined.items() if client.consumers.get(g) != said}
+            touched = {g for g, part in joined.items() if client.consumers.get(g) != part}
             changed = {group for group in joined if group not in client.consumers}
             client.last_heartbeat = self._now()
             client.beat = time.monotonic_ns()
@@ -300,7 +300,7 @@ class MemberManager:
 
     def _read_table(self, group: str) -> GroupTable | None:
         living = self.notices.processes.living()
-        return group_table(member for said in living for member in members_of(said, group))
+        return group_table(member for info in living for member in members_of(info, group))
 
     # -- queue locks --------------------------------------------------------------------------
 
@@ -350,14 +350,14 @@ class MemberManager:
     # -- notifications (from the notices' threads) --------------------------------------------
 
     def _on_deaths(self, dead: list[ProcessInfo]) -> None:
-        for said in dead:
-            logger.info("a process is gone: pid=%s", said.content.get("pid"))
+        for info in dead:
+            logger.info("a process is gone: pid=%s", info.content.get("pid"))
         # First: what it had in memory goes with its process entry, and its successors begin there.
         try:
-            self._adopt_progress([said.name for said in dead])
+            self._adopt_progress([info.name for info in dead])
         except Exception:
             logger.exception("the progress of the dead is lost, some messages come again")
-        self._tell_left({group for said in dead for group in groups_of(said)})
+        self._tell_left({group for info in dead for group in groups_of(info)})
 
     def _on_notice(self, control_message: ControlMessage) -> None:
         kind = control_message["kind"]

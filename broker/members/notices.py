@@ -100,7 +100,7 @@ class Notices:
         with self._lock:
             if self._process_entry is not None or self._closed:
                 return
-            process_entry = ProcessEntry(self.processes, _said_by_nobody())
+            process_entry = ProcessEntry(self.processes, _own_info())
             try:
                 thread = threading.Thread(
                     target=self._run, args=(process_entry,), name="notices", daemon=True
@@ -119,17 +119,17 @@ class Notices:
     def say(self, clients: list[dict[str, Any]]) -> None:
         """Publish which clients are here, for all processes to read."""
         if self._process_entry is not None:
-            self._process_entry.say({**_said_by_nobody(), "clients": clients})
+            self._process_entry.say({**_own_info(), "clients": clients})
 
     def tell(self, control_message: ControlMessage) -> None:
         """Send news to all process entries, this one too; equal pending ones are merged."""
         own = self.name
-        for said in self.processes.living():
-            if said.name != own:
+        for info in self.processes.living():
+            if info.name != own:
                 try:
-                    self.processes.send(said.name, control_message, once=True)
+                    self.processes.send(info.name, control_message, once=True)
                 except OSError:  # the disk is full: it notices with its next rebalance
-                    logger.exception("a process entry could not be notified: %s", said.name)
+                    logger.exception("a process entry could not be notified: %s", info.name)
         if own is not None:
             self._to_self.append(control_message)
             self.processes.notify(own)
@@ -185,10 +185,10 @@ class Notices:
             if dead:
                 # Reported before removal: if this process dies here, the next one finds them again.
                 self._on_deaths(dead)
-                for said in dead:
-                    self.processes.remove(said.name)
+                for info in dead:
+                    self.processes.remove(info.name)
             self.processes.remove_unfinished()
-            living = [said.name for said in self.processes.living()]
+            living = [info.name for info in self.processes.living()]
             watch.follow(living)
         with self._lock:
             lost = [asked for asked in self._asked.values() if asked.process_entry not in living]
@@ -294,9 +294,9 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
     processes = ProcessEntries(root)
     control_message = {"kind": RESET, "group": group, "topic": topic, "queues": queue_ids}
     try:
-        for said in processes.living():
-            if group in groups_of(said):
-                processes.send(said.name, control_message, once=True)
+        for info in processes.living():
+            if group in groups_of(info):
+                processes.send(info.name, control_message, once=True)
     finally:
         processes.close()
 
@@ -305,5 +305,5 @@ def _log_late(thread: str, what: str, seconds: float) -> None:
     logger.warning("%s: %s within %.1f s; it is left to its thread", thread, what, seconds)
 
 
-def _said_by_nobody() -> Mapping[str, Any]:
+def _own_info() -> Mapping[str, Any]:
     return {"pid": os.getpid(), "host": os.uname().nodename, "clients": []}

@@ -28,26 +28,26 @@ Json = dict[str, Any]
 
 _PARTS: Final = frozenset({"id", "since", "last_heartbeat", "beat", "producers", "consumers"})
 _UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
-_told: Final[set[tuple[str, str]]] = set()
+_reported: Final[set[tuple[str, str]]] = set()
 _MOST_TOLD: Final = 1000
 
 
-def _clients(said: ProcessInfo) -> Iterator[Json]:
+def _clients(info: ProcessInfo) -> Iterator[Json]:
     """Give the clients of a process entry; one that lacks a part is logged and left out."""
-    for client in said.content.get("clients", ()):
+    for client in info.content.get("clients", ()):
         if isinstance(client, dict) and client.keys() >= _PARTS:
             yield client
         else:
-            _tell_unreadable(said, "-", said.name, "a part is missing")
+            _tell_unreadable(info, "-", info.name, "a part is missing")
 
 
-def members_of(said: ProcessInfo, group: str) -> Iterator[Member]:
+def members_of(info: ProcessInfo, group: str) -> Iterator[Member]:
     """Give the clients of a process entry that consume in a group.
 
     One of a newer version may have content that is unknown here. It still counts as a member, but
     its subscriptions do not. Its description has no ``consumer``.
     """
-    for client in _clients(said):
+    for client in _clients(info):
         consumer = client["consumers"].get(group)
         if consumer is None:
             continue
@@ -55,36 +55,36 @@ def members_of(said: ProcessInfo, group: str) -> Iterator[Member]:
         try:
             data = consumer_from(group, consumer)
         except _UNREADABLE as error:
-            _tell_unreadable(said, group, client["id"], f"{type(error).__name__}: {error}")
-        description = _description(said, client, data)
-        yield Member(description, data or _unknown(group), client["beat"], said.name)
+            _tell_unreadable(info, group, client["id"], f"{type(error).__name__}: {error}")
+        description = _description(info, client, data)
+        yield Member(description, data or _unknown(group), client["beat"], info.name)
 
 
-def producers_of(said: ProcessInfo, group: str) -> Iterator[ClientDescription]:
+def producers_of(info: ProcessInfo, group: str) -> Iterator[ClientDescription]:
     """Give the clients of a process entry that produce in a group."""
-    for client in _clients(said):
+    for client in _clients(info):
         if group in client["producers"]:
-            yield _description(said, client, None)
+            yield _description(info, client, None)
 
 
-def groups_of(said: ProcessInfo) -> set[str]:
+def groups_of(info: ProcessInfo) -> set[str]:
     """Name the groups that the clients of a process entry consume in."""
-    return {group for client in _clients(said) for group in client["consumers"]}
+    return {group for client in _clients(info) for group in client["consumers"]}
 
 
-def _tell_unreadable(said: ProcessInfo, group: str, client_id: str, why: str) -> None:
+def _tell_unreadable(info: ProcessInfo, group: str, client_id: str, why: str) -> None:
     """Log it once for each client and group, because groups are read often."""
-    if (client_id, group) in _told:
+    if (client_id, group) in _reported:
         return
-    if len(_told) >= _MOST_TOLD:
-        _told.clear()
-    _told.add((client_id, group))
+    if len(_reported) >= _MOST_TOLD:
+        _reported.clear()
+    _reported.add((client_id, group))
     logger.warning(
         "what a member wants cannot be read, perhaps its rmqctl is newer: group=%s client_id=%s "
         "pid=%s: %s",
         group,
         client_id,
-        said.content.get("pid"),
+        info.content.get("pid"),
         why,
     )
 
@@ -98,11 +98,11 @@ def _unknown(group: str) -> ConsumerData:
     )
 
 
-def _description(said: ProcessInfo, client: Json, data: ConsumerData | None) -> ClientDescription:
+def _description(info: ProcessInfo, client: Json, data: ConsumerData | None) -> ClientDescription:
     return ClientDescription(
         client["id"],
-        said.content.get("host", ""),
-        said.content.get("pid", 0),
+        info.content.get("host", ""),
+        info.content.get("pid", 0),
         client["since"],
         client["last_heartbeat"],
         data,

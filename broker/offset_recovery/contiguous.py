@@ -96,8 +96,8 @@ class ContiguousOffsets:
         place, offset = event.place, event.offset
         done = self._done.setdefault(place, {})
         came = self._came.setdefault(place, set())
-        told = offset in done if event.done else offset in came
-        if event.again or told:
+        reported = offset in done if event.done else offset in came
+        if event.again or reported:
             for later in [known for known in done if known >= offset]:
                 del done[later]
             came.difference_update([known for known in came if known > offset])

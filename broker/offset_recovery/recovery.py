@@ -161,13 +161,13 @@ class LostProgress:
     def _of_journal(self) -> None:
         entries = [entry for entry in Journal(self._root).entries() if "moves" in entry]
         done = {entry.get("previous") for entry in entries}
-        told = not self.files.ours.lost
-        if told:
+        readable = not self.files.ours.lost
+        if readable:
             done.add(ProgressFile(self._root).read().change_id)
         for entry in entries:
             change_id = int(entry[CHANGE_ID])
             certain = change_id in done
-            if not certain and (told or entry is not entries[-1]):
+            if not certain and (readable or entry is not entries[-1]):
                 continue  # it was noted, and never done
             for move in entry["moves"]:
                 place = (move["group"], move["topic"], move["queue_id"])

@@ -58,7 +58,7 @@ def given_back(view: StoreView) -> list[ConsumedOffsets]:
     backs = sorted(_backs(view), key=lambda back: back.message.commitlog_offset)
     lying = _retries(view, {back.group for back in backs if back.attempt > 1})
     origins: dict[tuple[str, str], tuple[int, int] | None] = {}
-    told: set[tuple[str, str, int]] = set()
+    reported: set[tuple[str, str, int]] = set()
     events = []
     for back in backs:
         topic = back.message.get_property(PROPERTY_RETRY_TOPIC) or ""
@@ -72,8 +72,8 @@ def given_back(view: StoreView) -> list[ConsumedOffsets]:
         elif len(places) == 1:
             topic = RETRY_GROUP_TOPIC_PREFIX + back.group
             found = places[0]
-        told_before = (back.group, back.origin, back.attempt) in told
-        told.add((back.group, back.origin, back.attempt))
+        reported_before = (back.group, back.origin, back.attempt) in reported
+        reported.add((back.group, back.origin, back.attempt))
         if found is None:
             continue
         queue_id, offset = found
@@ -86,7 +86,7 @@ def given_back(view: StoreView) -> list[ConsumedOffsets]:
                 back.message.offset_msg_id,
                 Source.RETRY,
                 # A waiting retry that was made a dead letter has the same attempt.
-                alive=not (back.dead and told_before),
+                alive=not (back.dead and reported_before),
             )
         )
     return events
