@@ -241,14 +241,27 @@ def index_hashes_of_rows(topic: str, keys: NDArray[np.uint8]) -> Longs:
     """Hash keys that are the rows of a matrix: ASCII, 1 to 256 characters. See ``key_hash``."""
     width = keys.shape[1]
     hashes = keys.astype(np.uint32) @ _POWERS[:width][::-1]
-    hashes += np.uint32(unsigned_java_hash(f"{topic}#") * int(_POWERS[width]) & 0xFFFFFFFF)
-    signed = hashes.view(np.int32).astype(np.int64)
-    absolute: Longs = np.abs(signed) & 0x7FFFFFFF  # -2^31 gives 0
-    return absolute
+    return _after_topic(topic, hashes, _POWERS[width : width + 1])
 
 
 def _index_hashes(topic: str, keys: Sequence[str]) -> Longs:
-    return np.array([key_hash(topic, key) for key in keys], np.int64)
+    """Hash keys that are not empty."""
+    lengths = lengths_of(keys)
+    joined = "".join(keys)
+    if not (joined and joined.isascii()) or int(lengths.max()) > _MAX_ROW:
+        return np.array([key_hash(topic, key) for key in keys], np.int64)
+    ends = np.cumsum(lengths)
+    exponents = np.repeat(ends - 1, lengths) - np.arange(len(joined))
+    terms = np.frombuffer(joined.encode(), np.uint8) * _POWERS[exponents]
+    hashes = np.add.reduceat(terms, ends - lengths, dtype=np.uint32)
+    return _after_topic(topic, hashes, _POWERS[lengths])
+
+
+def _after_topic(topic: str, hashes: NDArray[np.uint32], powers: NDArray[np.uint32]) -> Longs:
+    """Make index hashes of hashes of keys, and 31 to the power of their lengths."""
+    whole = hashes + np.uint32(unsigned_java_hash(f"{topic}#")) * powers
+    absolute: Longs = np.abs(whole.view(np.int32).astype(np.int64)) & 0x7FFFFFFF  # -2^31 gives 0
+    return absolute
 
 
 def _uneven_key_hashes(topic: str, unique: list[Longs], keys: Sequence[str]) -> tuple[Longs, Longs]:
