@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from client import timing
 from client.timing import ThreadScheduler
-from rmqctl import timing
 from tests.support.consumers import eventually
 from tests.support.manual_time import ManualClock, ManualScheduler
 
