@@ -89,13 +89,23 @@ def _note(annotation: ast.expr) -> str:
     return note.value if isinstance(note, ast.Constant) and isinstance(note.value, str) else ""
 
 
+def modules_named(*names: str) -> list[Path]:
+    """Modules of the command line that are called so: NAME.py and ANYTHING_NAME.py."""
+    return sorted(
+        path
+        for path in (ROOT / "rmqctl").rglob("*.py")
+        if path.stem in names or path.stem.rpartition("_")[2] in names
+    )
+
+
 def printed_rows() -> dict[tuple[str, str], str]:
-    """Which row type a command prints, by its module and function."""
+    """Which row type a command prints, by its module below ``rmqctl`` and its function."""
     found = {}
-    for path in sorted((ROOT / "rmqctl" / "commands").glob("*.py")):
+    for path in modules_named("command", "commands"):
+        module = ".".join(path.relative_to(ROOT / "rmqctl").with_suffix("").parts)
         for node in _parsed(path).body:
             if isinstance(node, ast.FunctionDef):
                 for mark in node.decorator_list:
                     if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "prints":
-                        found[path.stem, node.name] = ast.unparse(mark.args[0])
+                        found[module, node.name] = ast.unparse(mark.args[0])
     return found

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rmqctl.cli.tree import TREE, CommandRef
 
-from .meanings import meanings, printed_rows
+from .meanings import ROOT, meanings, modules_named, printed_rows
 
 
 class Term(NamedTuple):
@@ -138,9 +138,9 @@ def _fields() -> Iterator[Term]:
 
 
 def _row_modules() -> list[str]:
-    from .meanings import ROOT
-
-    return [f"rmqctl.cli.{path.stem}" for path in sorted((ROOT / "rmqctl/cli").glob("*.py"))]
+    return [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules_named("rows")
+    ]
 
 
 def _commands_by_row() -> Mapping[str, list[str]]:

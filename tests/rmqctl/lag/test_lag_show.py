@@ -17,7 +17,7 @@ GROUP_FIELDS = [
 
 def shown(*options):
     result = run("lag", "show", "-o", "json", *options)
-    assert result.code == 0, result.err
+    assert result.code == golden.code_of_reading(*options), result.err
     return result.json()
 
 

@@ -30,7 +30,7 @@ WITH_WHOLE_MANIFESTS = [
 
 def rows_of(*args):
     result = run(*args, "-o", "json")
-    assert result.code == 0, result.err
+    assert result.code == golden.code_of_reading(*args), result.err
     return result.json()
 
 
