@@ -1,9 +1,9 @@
 # bash completion for rmqctl; made by `rmqctl completion bash`.
 # Load it once with:  source <(rmqctl completion bash)
 
-# The words of a line as a command gets them: quotes, backslashes and variables are seen to,
-# nothing is run. Sets __words, __raw (the last one as it was typed) and __open (its open quote).
-# The names begin with __ because they hide what the line may ask for.
+# The words of a line as a command gets them: quotes, backslashes and variables are resolved,
+# nothing is run. Sets __words, __raw (the last word as typed) and __open (its open quote).
+# The names begin with __ so that they do not hide variables that the line uses.
 _rmqctl_words() {
     local __rest=$1 __part __name __word= __quoted=
     local __variable='^\$(([A-Za-z_][A-Za-z0-9_]*)|[{]([A-Za-z_][A-Za-z0-9_]*)[}])'
@@ -34,7 +34,7 @@ _rmqctl_words() {
                 fi
                 ;;
             \$)
-                # A name at the very end is not typed to its end: it is bash that completes it.
+                # A variable name at the very end may be incomplete: bash completes it.
                 if [[ $__rest =~ $__variable && $__rest != "${BASH_REMATCH[0]}" ]]; then
                     __part=${BASH_REMATCH[0]} __name=${BASH_REMATCH[2]}${BASH_REMATCH[3]}
                     __word+=${!__name-}

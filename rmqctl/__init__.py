@@ -8,8 +8,8 @@
 ``EmbeddedBroker`` is a broker over one store folder, ``StoreView`` reads a store and takes no lock,
 and ``Producer``, ``PushConsumer``, ``LitePullConsumer`` and ``TransactionProducer`` are RocketMQ's
 clients in Python's form. ``admin`` is the library of administration (rmqctl.admin). Each name is
-imported when it is first used, so importing the package costs nothing. All errors are
-``RocketMQError``, but those of ``admin`` about what was asked for (rmqctl.errors).
+imported on first use, so importing the package costs nothing. All errors derive from
+``RocketMQError``, except those of ``admin`` about its arguments (rmqctl.errors).
 """
 
 from __future__ import annotations

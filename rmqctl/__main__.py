@@ -1,4 +1,4 @@
-"""The program's entry: check that our packages are ours, then hand over to the application."""
+"""Entry point: check that no other package shadows ours, then run the application."""
 
 import gc
 import os
@@ -7,20 +7,20 @@ import sys
 from rmqctl.shadowed import foreign_packages
 
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
-"""Starting up makes tens of thousands of objects that all stay: looking through them again and
-again costs a tenth of a short command's time, and as much of reading many messages."""
+"""Start-up creates tens of thousands of objects that all stay. Searching them for cycles again and
+again takes a tenth of a short command's time, and of reading many messages."""
 
 
 def main() -> None:
-    """Run the command line; never returns normally, but by :class:`SystemExit`."""
+    """Run the command line; always raises :class:`SystemExit`."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    # NumPy brings a library for matrices that starts a thread a core when it is loaded. Nothing
-    # here multiplies matrices, and without them NumPy loads in half the time.
+    # NumPy's matrix library starts one thread per core when it is loaded. Nothing here
+    # multiplies matrices, and without the threads NumPy loads in half the time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     foreign = foreign_packages()
     if foreign:
         names = ", ".join(f"{name} is {origin}" for name, origin in foreign.items())
-        print(f"rmqctl: another package answers to a name of ours: {names}", file=sys.stderr)
+        print(f"rmqctl: another package shadows a package of rmqctl: {names}", file=sys.stderr)
         print(
             "rmqctl: install it in an environment of its own (pipx install rmqctl), or run "
             "`rmqctl` or `python -P -m rmqctl` from another folder",

@@ -1,17 +1,17 @@
-"""What a command raises to end with a sentence and an exit code.
+"""Exceptions that end a command with a sentence and an exit code.
 
 CliError             a sentence for stderr and a code of :mod:`rmqctl.exit_codes`
   UsageProblem       2: a value on the command line is malformed
   NotFound           3: no such topic, group, message or store
-  Refused            7: a safety rule says no
-  PartlyDone         8: some was done, the report says which
+  Refused            7: a safety rule forbids it
+  PartlyDone         8: part of the work was done; the report says which part
 """
 
 from . import exit_codes
 
 
 class CliError(Exception):
-    """A failure that the user reads as one sentence; never a traceback."""
+    """A failure that is shown as one sentence, without a traceback."""
 
     exit_code: int = exit_codes.FAILURE
 
@@ -22,19 +22,19 @@ class CliError(Exception):
 
 
 class UsageProblem(CliError):
-    """A value on the command line is malformed; the sentence says what would be right."""
+    """A value on the command line is malformed; the sentence says what is valid."""
 
     exit_code = exit_codes.USAGE
 
 
 class NotFound(CliError):
-    """The thing that was named does not exist; the sentence says where it was looked for."""
+    """A named object does not exist; the sentence says where it was searched for."""
 
     exit_code = exit_codes.NOT_FOUND
 
 
 class Refused(CliError):
-    """A safety rule says no; the sentence says which option or command allows it."""
+    """A safety rule forbids it; the sentence names the option or command that allows it."""
 
     exit_code = exit_codes.REFUSED
 

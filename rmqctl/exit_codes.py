@@ -7,30 +7,30 @@
 from typing import Final
 
 DONE: Final = 0
-"""Everything that was asked for was done."""
+"""Everything was done."""
 FAILURE: Final = 1
-"""Something failed that has no code of its own; an unsupported store format too."""
+"""A failure without a code of its own, or an unsupported store format."""
 USAGE: Final = 2
-"""The command line is wrong, or a value on it is malformed or over a limit."""
+"""The command line is invalid, or a value on it is malformed or exceeds a limit."""
 NOT_FOUND: Final = 3
-"""No such topic, group, message or store."""
+"""The topic, group, message or store does not exist."""
 DAMAGED: Final = 4
 """The store is damaged, or ``store fsck`` found an error."""
 NOT_WRITABLE: Final = 5
-"""A Java broker holds the store, or it can not be read or written."""
+"""A Java broker holds the store, or the store cannot be read or written."""
 CHANGED: Final = 6
-"""Something changed since the preview; nothing was written."""
+"""The store changed since the preview; nothing was written."""
 REFUSED: Final = 7
-"""A safety rule refused: active members, no confirmation, would go forward."""
+"""A safety rule refused: active members, no confirmation, a move that skips messages."""
 PARTLY: Final = 8
-"""Some was done, some not; the report says which."""
+"""Part of the work was done; the report says which part."""
 FOREIGN_PACKAGES: Final = 78
-"""Another package shadows one of ours."""
+"""Another package shadows one of rmqctl's."""
 TIMED_OUT: Final = 124
-"""``--timeout`` ran out."""
+"""``--timeout`` expired."""
 INTERRUPTED: Final = 130
 """Ctrl-C."""
 BROKEN_PIPE: Final = 141
-"""The reader of our output went away; silent."""
+"""The reader of the output closed it; no message is printed."""
 TERMINATED: Final = 143
-"""SIGTERM; everything was closed cleanly."""
+"""SIGTERM; the store was closed cleanly."""

@@ -1,8 +1,8 @@
-"""Packages of ours that another package or a file of the user shadows.
+"""Packages of rmqctl that another package or a file of the user shadows.
 
 The project installs plain top-level packages (``storage``, ``broker``, ``client`` ...). A
 ``client.py`` in the working folder, or another distribution of the same name, would shadow one of
-them. It is named here, so that nothing fails somewhere inside.
+them. The check names it, instead of an obscure failure later.
 """
 
 import sys
@@ -13,9 +13,9 @@ SIBLINGS = ("storage", "broker", "client", "analytics")
 
 
 def foreign_packages() -> dict[str, str]:
-    """Map each of our package names to the stranger that answers to it; empty when all are ours.
+    """Map each shadowed package name to the origin that shadows it; empty if there is none.
 
-    Nothing is imported: only the path that an import would take is looked up.
+    Nothing is imported; only the path that an import would use is looked up.
     """
     root = Path(__file__).resolve().parent.parent
     found: dict[str, str] = {}
@@ -36,6 +36,6 @@ def refuse_shadowed_packages() -> None:
     if found:
         names = ", ".join(f"{name} is {origin}" for name, origin in found.items())
         raise ImportError(
-            f"another package answers to a name of rmqctl's: {names}; rename that file or folder, "
+            f"another package shadows a package of rmqctl: {names}; rename that file or folder, "
             "run the program from another folder, or install rmqctl in an environment of its own"
         )

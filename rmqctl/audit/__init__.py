@@ -1,1 +1,1 @@
-"""``rmqctl audit`` and the change journal: who has changed what."""
+"""``rmqctl audit`` and the change journal: who changed what."""

@@ -1,4 +1,4 @@
-"""What the change journal of a store tells, read once."""
+"""The change journal of a store, read once."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -22,22 +22,22 @@ class Change(NamedTuple):
     at_timestamp: int
     entry: Mapping[str, Any]
     applied: bool | None
-    """Whether it was done; None if that can not be told, because offsets.json says nothing."""
+    """Whether it was done; None if offsets.json does not tell."""
 
     def text(self, name: str) -> str | None:
-        """A field of the entry that holds text, None if it has none."""
+        """A text field of the entry, None if it is absent."""
         value = self.entry.get(name)
         return None if value is None else str(value)
 
     @property
     def who(self) -> str | None:
-        """``user@host``, as far as it was noted."""
+        """``user@host``, as far as recorded."""
         known = [text for text in (self.text("user"), self.text("host")) if text is not None]
         return "@".join(known) or None
 
 
 class Move(NamedTuple):
-    """What a change did to the progress of a group in one queue; None is no progress."""
+    """A change of a group's progress in one queue; None is no progress."""
 
     change: Change
     group: str
@@ -48,12 +48,12 @@ class Move(NamedTuple):
 
     @property
     def place(self) -> ProgressPlace:
-        """Whose progress it is, and where."""
+        """Group, topic and queue of the progress."""
         return self.group, self.topic, self.queue_id
 
 
 class Changes:
-    """The journal of one store as it was when it was first asked for. Reads nothing before."""
+    """The journal of one store as of its first use. Reads nothing before that."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -74,23 +74,23 @@ class Changes:
 
     @cached_property
     def undone_by(self) -> dict[int, int]:
-        """Which change took which one back."""
+        """Which change undid which one."""
         done = {change.change_id for change in self.all if change.applied}
         return undone_by((change.entry for change in self.all), done)
 
     @cached_property
     def last_moves(self) -> dict[ProgressPlace, Move]:
-        """The last change of each queue's progress that was done."""
+        """The last applied change of each queue's progress."""
         return {move.place: move for move in self.moves()}
 
     def moves(self) -> Iterator[Move]:
-        """What was done to progress, oldest first; nothing of what was not done."""
+        """The applied changes of progress, oldest first."""
         for change in self.all:
             if change.applied:
                 yield from moves_of(change)
 
     def _done(self, entries: list[dict[str, Any]]) -> tuple[set[int], bool]:
-        """The changes of progress that were done, and whether those are all."""
+        """The applied changes of progress, and whether the list is complete."""
         if not any(MOVES in entry for entry in entries):
             return set(), True
         try:
@@ -101,6 +101,6 @@ class Changes:
 
 
 def moves_of(change: Change) -> Iterator[Move]:
-    """The queues whose progress a change is about; nothing for changes of other things."""
+    """The queues whose progress a change moves; empty for other changes."""
     for move in change.entry.get(MOVES, ()):
         yield Move(change, move["group"], move["topic"], move["queue_id"], move["old"], move["new"])

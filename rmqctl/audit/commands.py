@@ -1,4 +1,4 @@
-"""``rmqctl audit``: who has changed what."""
+"""``rmqctl audit``: who changed what."""
 
 from typing import Annotated
 
@@ -14,18 +14,19 @@ from .rows import ChangeDetails, ChangeRow
 def list_changes(
     ctx: typer.Context,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only from then on, such as -7d")
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only changes since this time, such as -7d"),
     ] = None,
 ) -> None:
-    """List all changes of progress and settings, oldest first, a line for each queue.
+    """List all changes of progress and settings, oldest first, with a row for each queue.
 
     The last week:             rmqctl audit list --since -7d
-    What one person did:       rmqctl audit list --where 'user = ann'
+    Changes by one user:       rmqctl audit list --where 'user = ann'
     """
     cli = context_of(ctx)
     start = None if since is None else cli.time("--since", since)
     if start is not None:
-        cli.warn_of_future("--since", start, "no change is as new as that")
+        cli.warn_of_future("--since", start, "no change is that recent")
     with open_for_reading(cli) as broker:
         from .changes import Changes
         from .history import audit_rows
@@ -36,9 +37,9 @@ def list_changes(
 @prints(ChangeDetails)
 def show(
     ctx: typer.Context,
-    change_id: Annotated[int, typer.Argument(metavar="CHANGE-ID", help="Its number in the list")],
+    change_id: Annotated[int, typer.Argument(metavar="CHANGE-ID", help="Number of the change")],
 ) -> None:
-    """Show all that was noted of one change.
+    """Show everything that the journal has about one change.
 
     As JSON:                   rmqctl audit show 17 -o json
     """

@@ -1,4 +1,4 @@
-"""What was changed, by whom: the journal as rows, and moves that it does not know of."""
+"""Changes and their authors: the journal as rows, and moves that are not in the journal."""
 
 from collections.abc import Callable, Collection, Iterator
 from heapq import merge
@@ -47,11 +47,11 @@ def history_rows(
     since: int | None,
     warn: Callable[[str], None],
 ) -> Iterator[ChangeRow]:
-    """The moves of groups' progress, oldest first; empty means all groups, all topics.
+    """The moves of progress of groups, oldest first; empty means all groups, all topics.
 
-    Moves that nobody noted stand where they were first seen. The journal speaks also where the
-    offsets themselves can not be read, which ``warn`` is told. NotFound for a group or a topic
-    that nothing is known of.
+    Moves that are not in the journal stand at the time when they were first seen. If the offsets
+    cannot be read, the journal is still shown and ``warn`` is called. NotFound for an unknown
+    group or topic.
     """
     now: Offsets | None = None
     try:
@@ -61,7 +61,7 @@ def history_rows(
     _check(broker, changes, now or {}, groups, topics)
     unnoted = [_unnoted_row(move) for move in unnoted_moves(changes, now)]
     noted = [_move_row(changes, move) for change in changes.all for move in moves_of(change)]
-    # What was seen by a change happened before it; what is seen only now stands at the end.
+    # A move that a change found happened before it; one that is found only now is last.
     rows = merge(
         unnoted, noted, key=lambda row: _NOW if row.at_timestamp is None else row.at_timestamp
     )
@@ -80,7 +80,7 @@ def details(changes: Changes, change_id: int) -> ChangeDetails:
         if change.change_id == change_id:
             return _details(changes, change)
     known = [change.change_id for change in changes.all]
-    has = f"it has {known[0]} to {known[-1]}" if known else "it is empty"
+    has = f"it has changes {known[0]} to {known[-1]}" if known else "it is empty"
     raise NotFound(f"the journal of {changes.root} has no change {change_id}: {has}")
 
 

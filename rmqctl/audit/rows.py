@@ -6,31 +6,37 @@ from rmqctl.output.fields import OmitNull
 
 
 class ChangeRow(NamedTuple):
-    """What a change did to one thing: a queue's progress, or a setting."""
+    """One effect of a change: on a queue's progress, or on a setting."""
 
-    change_id: Annotated[int | None, "the journal's number; null for what nobody noted"]
-    at_timestamp: Annotated[int | None, "when it was done; of what nobody noted: first seen"]
-    command: Annotated[str | None, "the command, without its options"]
-    group: Annotated[str | None, "the consumer group that it is about"]
-    topic: Annotated[str | None, "the topic that it is about"]
-    queue_id: Annotated[int | None, "the queue"]
-    old_offset: Annotated[int | None, "the group's progress before; null for none"]
-    new_offset: Annotated[int | None, "its progress after; null if it was forgotten"]
-    user: Annotated[str | None, "who did it"]
-    host: Annotated[str | None, "on which machine"]
-    reason: Annotated[str | None, "why, as given with --reason"]
-    undone_by: Annotated[int | None, "the change that took it back"]
-    applied: Annotated[
-        bool | None, "false if its writer died before it was done; null if that is unknown"
+    change_id: Annotated[
+        int | None, "number in the journal; null for a move that is not in the journal"
     ]
-    what: Annotated[str | None, OmitNull("the setting or the action, where it is no progress")]
-    old: Annotated[Any, OmitNull("the setting before")]
-    new: Annotated[Any, OmitNull("the setting after")]
-    note: Annotated[str | None, OmitNull("what is known of a change that nobody noted")]
+    at_timestamp: Annotated[
+        int | None, "time of the change; for a move that is not in the journal: first seen"
+    ]
+    command: Annotated[str | None, "the command, without its options"]
+    group: Annotated[str | None, "the consumer group"]
+    topic: Annotated[str | None, "the topic"]
+    queue_id: Annotated[int | None, "the queue"]
+    old_offset: Annotated[int | None, "progress before the change; null for none"]
+    new_offset: Annotated[int | None, "progress after the change; null if it was deleted"]
+    user: Annotated[str | None, "the user who made the change"]
+    host: Annotated[str | None, "the machine"]
+    reason: Annotated[str | None, "the text of --reason"]
+    undone_by: Annotated[int | None, "the change that undid it"]
+    applied: Annotated[
+        bool | None, "whether it was made; false if its writer died before; null if unknown"
+    ]
+    what: Annotated[
+        str | None, OmitNull("the setting or the action, for other changes than of progress")
+    ]
+    old: Annotated[Any, OmitNull("value before the change")]
+    new: Annotated[Any, OmitNull("value after the change")]
+    note: Annotated[str | None, OmitNull("what is known of a move that is not in the journal")]
 
 
 class MovedRow(NamedTuple):
-    """A queue's progress before and after a change."""
+    """Progress in a queue before and after a change."""
 
     group: str
     topic: str
@@ -40,23 +46,23 @@ class MovedRow(NamedTuple):
 
 
 class ChangeDetails(NamedTuple):
-    """One change with everything that the journal has of it."""
+    """One change with everything that the journal has about it."""
 
-    change_id: Annotated[int, "the journal's number"]
-    at_timestamp: Annotated[int, "when it was noted, right before it was done"]
+    change_id: Annotated[int, "number in the journal"]
+    at_timestamp: Annotated[int, "when it was recorded, right before it was made"]
     command: Annotated[str | None, "the command, without its options"]
-    user: Annotated[str | None, "who did it"]
-    host: Annotated[str | None, "on which machine"]
-    reason: Annotated[str | None, "why, as given with --reason"]
+    user: Annotated[str | None, "the user who made the change"]
+    host: Annotated[str | None, "the machine"]
+    reason: Annotated[str | None, "the text of --reason"]
     applied: Annotated[
-        bool | None, "false if its writer died before it was done; null if that is unknown"
+        bool | None, "whether it was made; false if its writer died before; null if unknown"
     ]
-    undo_of: Annotated[int | None, "the change that it took back"]
-    undone_by: Annotated[int | None, "the change that took it back"]
-    group: Annotated[str | None, OmitNull("the consumer group that it is about")]
-    topic: Annotated[str | None, OmitNull("the topic that it is about")]
+    undo_of: Annotated[int | None, "the change that it undid"]
+    undone_by: Annotated[int | None, "the change that undid it"]
+    group: Annotated[str | None, OmitNull("the consumer group")]
+    topic: Annotated[str | None, OmitNull("the topic")]
     what: Annotated[str | None, OmitNull("the setting or the action")]
-    old: Annotated[Any, OmitNull("the setting before")]
-    new: Annotated[Any, OmitNull("the setting after")]
-    moves: Annotated[list[MovedRow] | None, OmitNull("the progress that it moved, by queue")]
-    more: Annotated[dict[str, Any] | None, OmitNull("whatever else was noted")]
+    old: Annotated[Any, OmitNull("value before the change")]
+    new: Annotated[Any, OmitNull("value after the change")]
+    moves: Annotated[list[MovedRow] | None, OmitNull("the moved progress, by queue")]
+    more: Annotated[dict[str, Any] | None, OmitNull("further recorded fields")]

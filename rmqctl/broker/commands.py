@@ -1,4 +1,4 @@
-"""``rmqctl broker``: what a broker does by itself, here in the foreground, or by others."""
+"""``rmqctl broker``: the broker's services and settings."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ _LOOK_S = 1.0
 
 @prints(BrokerStatus)
 def status(ctx: typer.Context) -> None:
-    """Show who runs the timed services, who is connected, and what waits for its time.
+    """Show which processes run the timed services, the connected clients, and waiting messages.
 
     As JSON:                   rmqctl broker status -o json
     """
@@ -46,18 +46,18 @@ def status(ctx: typer.Context) -> None:
 def start(ctx: typer.Context) -> None:
     """Run the broker's timed services in the foreground until Ctrl-C or SIGTERM.
 
-    They deliver delayed messages and retries, ask producers about half messages of transactions,
-    write progress and delete files that are too old. Long-lived consumers and producers of a store
-    that rmqctl made do so by the way; this is for when none of them runs. One process of a store
-    does it at a time, the others wait and take over at once.
+    The services deliver delayed messages and retries, check the half messages of transactions with
+    their producers, write progress and delete expired files. In a store that rmqctl created,
+    long-running consumers and producers run them too; use this command when there are none. One
+    process per store runs them at a time; another one takes over when it ends.
 
-    In a store that rmqctl did not make, this command delivers, but deletes nothing.
+    In a store that rmqctl did not create, this command delivers messages but deletes nothing.
     """
     cli = context_of(ctx)
     if cli.flag("dry_run"):
         raise UsageProblem(
-            "broker start delivers and deletes while it runs; it has no dry run; "
-            "'rmqctl broker status' only looks"
+            "broker start delivers and deletes while it runs, so it has no dry run; "
+            "'rmqctl broker status' changes nothing"
         )
     from rmqctl.cli.logs import show_logs
 
@@ -68,20 +68,20 @@ def start(ctx: typer.Context) -> None:
 
 
 def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
-    """Say who does the work, until a signal comes."""
+    """Print which process runs the services, until a signal comes."""
     from storage.coordination.leadership import BROKER_SERVICES
 
     from .status import service
 
     never = threading.Event()
     told: str | None = None
-    # Whoever is elected is so at once.
+    # An election takes no time.
     never.wait(0.05)
     while True:
         if broker.elected:
             words = (
                 "this process runs delay delivery, transaction checks, cleaning and persisting "
-                f"for {broker.view.root}; Ctrl-C ends it"
+                f"for {broker.view.root}; Ctrl-C stops it"
             )
         else:
             pid = service(broker, BROKER_SERVICES)["pid"]

@@ -20,27 +20,27 @@ _ACTIONS = ("get", "set")
 @prints(BrokerSettingRow)
 def config(
     ctx: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="get|set", help="What to do")] = "get",
+    action: Annotated[
+        str, typer.Argument(metavar="get|set", help="Show or change settings")
+    ] = "get",
     setting_words: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SETTING...|SETTING VALUE]", help="Default: all settings"),
     ] = None,
-    unset: Annotated[
-        bool, typer.Option("--unset", help="With set: take the default again")
-    ] = False,
+    unset: Annotated[bool, typer.Option("--unset", help="With set: restore the default")] = False,
     broker_conf: Annotated[
         bool,
-        typer.Option("--broker-conf", help="Print what a Java broker's broker.conf must say"),
+        typer.Option("--broker-conf", help="Print the lines for a Java broker's broker.conf"),
     ] = False,
 ) -> None:
-    """Show the settings of a store and of its broker, or change one.
+    """Show the settings of a store and its broker, or change one.
 
-    They hold for every process of rmqctl that opens the store from then on; the names are
-    RocketMQ's or ours. A Java broker reads its own broker.conf instead. Lengths of files can not
-    change.
+    A change applies to every rmqctl process that opens the store afterwards. Names may be
+    RocketMQ's or rmqctl's. A Java broker reads its own broker.conf instead. File sizes cannot be
+    changed.
 
-    All of them:               rmqctl broker config get
-    One:                       rmqctl broker config get fileReservedTime
+    All settings:              rmqctl broker config get
+    One setting:               rmqctl broker config get fileReservedTime
     Keep files for a day:      rmqctl broker config set fileReservedTime 24
     For a Java broker:         rmqctl broker config get --broker-conf
     """
@@ -60,7 +60,7 @@ def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
     from .settings import BrokerSettings
 
     if unset:
-        raise UsageProblem("--unset belongs to set")
+        raise UsageProblem("--unset is for set")
     with open_for_reading(cli) as broker:
         settings = BrokerSettings(broker.view.root, broker.view.config)
         if broker_conf:
@@ -70,7 +70,7 @@ def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
 
 
 def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
-    """Warn of messages that wait in levels which the new setting has not."""
+    """Warn of messages that wait in levels that the new setting does not have."""
     from rmqctl.retry.due_list import stranded, stranded_sentence
     from storage.format.delay import parse_delay_levels
 

@@ -6,17 +6,19 @@ from rmqctl.output.fields import OmitNull, Wide
 
 
 class BrokerStatus(NamedTuple):
-    """What the processes on a store do as its broker."""
+    """The state of a store's broker: its services, clients and waiting messages."""
 
     name: Annotated[str, "the broker's name"]
     cluster: Annotated[str, "its cluster"]
     store: Annotated[str, "the store's folder"]
-    created_here: Annotated[bool, "rmqctl made the store: its processes deliver by the way"]
-    writers: Annotated[list[int], "processes of rmqctl that have it open for writing"]
-    java_locked: Annotated[bool, "whether a Java broker has it open"]
+    created_here: Annotated[
+        bool, "whether rmqctl created the store; its clients then run the services"
+    ]
+    writers: Annotated[list[int], "rmqctl processes that have the store open for writing"]
+    java_locked: Annotated[bool, "whether a Java broker has the store open"]
     services: Annotated[
         dict[str, Any],
-        "delay_delivery, transaction_checks, cleaning: running, and the pid of who does it",
+        "delay_delivery, transaction_checks, cleaning: running, and the pid of the process",
     ]
     clients: Annotated[
         list[Any],
@@ -36,12 +38,12 @@ class BrokerSettingRow(NamedTuple):
     """One setting of a store's broker."""
 
     setting: Annotated[str, "the setting, as broker.config and storage.config name it"]
-    old: Annotated[str | None, OmitNull("what it was, where it is changed")]
-    value: Annotated[str | None, "what it is, or will be; null where it depends on the store"]
+    old: Annotated[str | None, OmitNull("value before the change")]
+    value: Annotated[str | None, "the value, or the new one; null if it depends on the store"]
     origin: Annotated[str, "built-in, rmqctl/settings.json, or the store's files"]
     broker_conf: Annotated[
-        str | None, "the line of a Java broker's broker.conf; null if it has none"
+        str | None, "the line for a Java broker's broker.conf; null if there is none"
     ]
-    fixed: Annotated[bool, Wide("whether it holds for the life of the store")]
-    meaning: Annotated[str, Wide("what it is")]
-    applied: Annotated[bool | None, OmitNull("whether it is so now; null in a plan")]
+    fixed: Annotated[bool, Wide("whether it is fixed for the life of the store")]
+    meaning: Annotated[str, Wide("what the setting means")]
+    applied: Annotated[bool | None, OmitNull("whether the change was made; null in a plan")]

@@ -1,4 +1,4 @@
-"""The settings of one store that rmqctl keeps, beside what a Java broker's broker.conf says."""
+"""The settings of one store that rmqctl keeps, and the matching lines of broker.conf."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 
 class BrokerSettings:
-    """All settings of a store, as they are when this is made."""
+    """All settings of a store, as of construction."""
 
     def __init__(self, root: Path, store: StoreConfig) -> None:
-        """``store`` are those that the store is open with; raises what reading them raises."""
+        """``store`` is the configuration of the open store; raises what reading settings raises."""
         self._root = root
         self._record = read_store_settings(root)
         broker = config_of(root)
@@ -72,7 +72,7 @@ class BrokerSettings:
         }
 
     def name_of(self, text: str) -> str:
-        """The setting that somebody named: as here, or as RocketMQ does. UsageProblem if none."""
+        """The setting with this name of ours or of RocketMQ's. UsageProblem if there is none."""
         wanted = text.replace("-", "_")
         known = {name: name for name in self._values}
         known |= {java: name for name in self._values if (java := java_name(name)) is not None}
@@ -80,15 +80,15 @@ class BrokerSettings:
             return known[wanted]
         near = get_close_matches(wanted, known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageProblem(f"a broker has no setting {text!r}{hint}")
+        raise UsageProblem(f"there is no broker setting {text!r}{hint}")
 
     def rows(self, names: list[str]) -> Iterator[BrokerSettingRow]:
-        """Some settings, or all: those of the store first."""
+        """Some or all settings, those of the store first."""
         for name in names or self._values:
             yield self._row(name, self._values[name], None)
 
     def java_lines(self) -> list[str]:
-        """What broker.conf must say so that a Java broker keeps the same settings."""
+        """The lines of broker.conf for a Java broker with the same settings."""
         return [
             f"{java}={text_of(value)}"
             for name, value in self._values.items()
@@ -96,14 +96,14 @@ class BrokerSettings:
         ]
 
     def plan(self, name: str, text: str | None) -> list[BrokerSettingRow]:
-        """What setting it means; nothing if it is so already. None takes the default again.
+        """The plan of setting a value; empty if it is set already. None restores the default.
 
-        Refused for what can not change in the life of a store, UsageProblem for a value that it
-        can not have.
+        Refused for a setting that is fixed for the life of a store, UsageProblem for an invalid
+        value.
         """
         if name in FIXED_FIELDS:
             raise Refused(
-                f"{name} is fixed for the life of a store; make a new one with other sizes"
+                f"{name} is fixed for the life of a store; create a new store to use other sizes"
             )
         value = self._defaults[name] if text is None else self._parsed(name, text)
         recorded = name in self._record.store or name in self._record.broker
@@ -113,7 +113,7 @@ class BrokerSettings:
         return [row._replace(origin="built-in" if text is None else _RECORD)]
 
     def change_of(self, name: str, text: str | None) -> tuple[Any, Any]:
-        """A setting's value now, and that of a text; None is the default."""
+        """The current value of a setting, and the value of a text; None is the default."""
         return self._values[name], self._defaults[name] if text is None else self._parsed(
             name, text
         )
@@ -121,12 +121,12 @@ class BrokerSettings:
     def change(
         self, name: str, text: str | None, note: Mapping[str, Any], now_ms: int
     ) -> Iterator[BrokerSettingRow]:
-        """Do it and read it back. CliError (6) if somebody has changed settings meanwhile."""
+        """Write it and read it back. CliError (6) if settings were changed since the plan."""
         (row,) = self.plan(name, text)
         with config_lock(self._root):
             if read_store_settings(self._root) != self._record:
                 raise CliError(
-                    "settings have been changed since the plan was made; nothing was written",
+                    "settings were changed since the plan was made; nothing was written",
                     CHANGED,
                 )
             store, broker = dict(self._record.store), dict(self._record.broker)
@@ -162,10 +162,10 @@ class BrokerSettings:
         )
 
     def _parsed(self, name: str, text: str) -> Any:
-        """The value of a text, checked as far as the setting's class and its readers do."""
+        """The value of a text, with the checks of the setting's class and its readers."""
         default = self._defaults[name]
         try:
-            # What is None by default depends on the store; such a setting is a switch.
+            # A setting whose default is None depends on the store; it is a boolean.
             value = _as_kind_of(False if default is None else default, text)
             if name == "message_delay_level":
                 parse_delay_levels(text)
@@ -183,7 +183,7 @@ class BrokerSettings:
 
 
 def java_name(name: str) -> str | None:
-    """What RocketMQ calls a setting of ours; None for what it does not have."""
+    """RocketMQ's name of a setting; None if it does not have it."""
     if name in _NOT_JAVAS:
         return None
     head, *rest = name.removesuffix("_ms").split("_")
@@ -191,7 +191,7 @@ def java_name(name: str) -> str | None:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as broker.conf has it; None for what depends on the store."""
+    """A value in the form of broker.conf; None if it depends on the store."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -217,6 +217,6 @@ def _as_kind_of(default: Any, text: str) -> Any:
     if isinstance(default, float):
         number = float(text)
         if not 0 <= number <= 1:
-            raise ValueError(f"{text!r} is not a share from 0 to 1")
+            raise ValueError(f"{text!r} is not a fraction from 0 to 1")
         return number
     return text

@@ -1,4 +1,4 @@
-"""Facts about what the processes on a store do as its broker."""
+"""The state of a store's broker: services, clients, waiting messages."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,7 @@ _SERVICES: Final = {
 
 
 def broker_status(broker: "EmbeddedBroker") -> BrokerStatus:
-    """Everything at once, as it is now."""
+    """The whole state as it is now."""
     root = broker.view.root
     holders = find_holders(root)
     return BrokerStatus(
@@ -50,7 +50,7 @@ def broker_status(broker: "EmbeddedBroker") -> BrokerStatus:
 
 
 def service(broker: "EmbeddedBroker", place: int) -> dict[str, Any]:
-    """Whether a process does one kind of timed work, and which, as far as that can be told."""
+    """Whether a process runs one kind of timed service, and its pid if known."""
     path = broker.view.root / OURS / SERVICES_LOCK
     try:
         file = LockFile(path, create=False, writable=False)
@@ -84,13 +84,13 @@ def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
     delays = parse_delay_levels(view.config.message_delay_level)
     used = [queue_id + 1 for topic, queue_id in view.queues() if topic == SCHEDULE_TOPIC]
     for level in range(1, max([len(delays), *used]) + 1):
-        # A level that the settings have not any more is shown too: nothing delivers what waits.
+        # A level that the settings no longer have is shown too: nothing delivers its messages.
         delay_ms = delays[level - 1] if level <= len(delays) else None
         low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
         if low == high:
             continue
         offset = min(max(delivered.get(level, 0), low), high)
-        # A delayed message's unit holds the time of its delivery in place of its tag's hash.
+        # The unit of a delayed message has its delivery time in place of the hash of its tag.
         unit = view.unit(SCHEDULE_TOPIC, level - 1, offset) if offset < high else None
         yield {
             "level": level,
@@ -103,7 +103,7 @@ def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
 
 
 def _half_messages(broker: "EmbeddedBroker") -> dict[str, Any]:
-    """Half messages of which nobody has said yet what becomes of them."""
+    """Half messages that are neither committed nor rolled back yet."""
     view = broker.view
     half, op = TransactionOffsets(broker.progress, lambda: view).query()
     end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)

@@ -1,7 +1,7 @@
-"""Which stored messages a change of settings puts out of reach: the sentences of the plans.
+"""Stored messages that a change of settings makes unreachable: the sentences of the plans.
 
-Every sentence has counts of what lies there and of what groups have not read of it. A queue in
-which a group has no progress is unknown, and is said to be.
+Every sentence has the number of messages and how many of them groups have not read. A queue in
+which a group has no progress is reported as unknown.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ RETENTION: Final = frozenset(
         *("clean_file_forcibly_enable", "disk_space_clean_forcibly_ratio"),
     }
 )
-"""Settings that decide when files of the log are deleted."""
+"""Settings that determine when log files are deleted."""
 _AHEAD_MS: Final = 24 * 3_600_000
 _NAMED: Final = 5
 
 
 class Unread(NamedTuple):
-    """What lies in some queues of a topic, and who has not read it."""
+    """The messages in some queues of a topic, and the groups that have not read them."""
 
     messages: int
     groups: dict[str, int]
-    """Groups with progress in the topic that have not read all, with how many messages each."""
+    """Groups with progress in the topic and unread messages, with the number of messages."""
     unknown: list[str]
-    """Groups that have progress in the topic, but none in one of these queues."""
+    """Groups with progress in the topic, but none in one of these queues."""
     has_groups: bool
     """Whether any group has progress in the topic."""
 
 
 def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
-    """What groups have not read of the queues from a number on."""
+    """The unread messages of groups in the queues from a number on."""
     bounds = {
         queue_id: view.queue_bounds(topic, queue_id)
         for name, queue_id in view.queues()
@@ -78,16 +78,16 @@ def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
 
 
 def unread_note(view: StoreView, topic: str, queues: int) -> str:
-    """What fewer read queues leave behind."""
+    """The messages that fewer read queues make unreachable."""
     found = unread_of(view, topic, queues)
-    note = f"queues from {queues} on are not read any more"
+    note = f"queues from {queues} on are no longer read"
     if not found.messages:
         return note
     return f"{note}; {_count(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
 
 
 def unreadable_note(view: StoreView, topic: str) -> str:
-    """What no group may consume once a topic's permission to read is gone; "" if it is empty."""
+    """The messages of a topic that loses its read permission; "" if it is empty."""
     found = unread_of(view, topic)
     if not found.messages:
         return ""
@@ -95,8 +95,8 @@ def unreadable_note(view: StoreView, topic: str) -> str:
 
 
 def retries_note(view: StoreView, group: str) -> str:
-    """What a group has still to consume again, in its retry topic and in the delay levels; "" if
-    nothing."""
+    """The retries of a group, in its retry topic and in the delay levels; "" if there are
+    none."""
     from analytics.lag.delayed import levels, waiting
 
     topic = retry_topic(group)
@@ -110,14 +110,15 @@ def retries_note(view: StoreView, group: str) -> str:
     total = ready + delayed
     if not total:
         return ""
+    them, they = ("it", "it") if total == 1 else ("them", "they")
     return (
         f"{_count(total, 'retry', 'retries')} {'waits' if total == 1 else 'wait'}, {delayed:,} of "
-        f"{'it' if total == 1 else 'them'} for a delay: {'it comes' if total == 1 else 'they come'}"
+        f"{them} for a delay: {they} will be delivered"
     )
 
 
 def unread_of_group(view: StoreView, group: str) -> str:
-    """What a group has not read in all topics; "" if nothing."""
+    """The unread messages of a group in all topics; "" if there are none."""
     counts = {}
     for key in view.consumer_offsets():
         parts = split_topic_at_group(key)
@@ -132,8 +133,8 @@ def unread_of_group(view: StoreView, group: str) -> str:
 
 
 def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str | None:
-    """What becomes due for deletion within a day under other settings that would stay under those
-    of now; None if nothing does."""
+    """The files that become due for deletion within a day only under the new settings; None if
+    there are none."""
     files = [
         log_files(view.root, one, rules_of(view.root, one), view.log_max_offset(), now_ms)
         for one in (view.config, config)
@@ -162,7 +163,7 @@ def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str
     )
     return (
         f"within 24 hours {_count(len(more), 'file')} of the log with "
-        f"{_count(messages, 'message')} may be deleted that would stay otherwise, from "
+        f"{_count(messages, 'message')} may be deleted that would otherwise stay, from "
         f"{format_time(first)} on; {unread}"
     )
 
@@ -170,7 +171,7 @@ def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str
 def setting_sentences(
     broker: EmbeddedBroker, name: str, old: Any, value: Any, now_ms: int
 ) -> list[str]:
-    """What a new value of a broker's or a store's setting puts out of reach."""
+    """The messages that a new value of a setting makes unreachable."""
     view = broker.view
     if name in RETENTION:
         sentence = retention_sentence(view, replace(view.config, **{name: value}), now_ms)
@@ -178,8 +179,8 @@ def setting_sentences(
         if name == "delete_when" and not value.strip():
             ratio = view.config.disk_max_used_space_ratio
             more.append(
-                "files are deleted at no hour: only while the disk is fuller than "
-                f"diskMaxUsedSpaceRatio ({ratio} %)"
+                "no hour is set for deletions: files are deleted only while the disk is fuller "
+                f"than diskMaxUsedSpaceRatio ({ratio} %)"
             )
         return more
     if name == "broker_permission" and old & ~value & 4:
@@ -193,7 +194,7 @@ def setting_sentences(
 
 
 def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
-    """The half messages that the next check puts aside because it asks no more."""
+    """The half messages that the next check gives up, as it has checked them often enough."""
     from rmqctl.store.half_messages import open_halves
 
     groups: Counter[str] = Counter()
@@ -208,9 +209,9 @@ def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
     messages = f"{_count(count, 'half message')} of open transactions"
     were = "was" if count == 1 else "were"
     return [
-        f"{messages} {were} asked about {_count(checks, 'time')} or more, of {whose}: the next "
-        f"check puts {'it' if count == 1 else 'them'} into {TRANS_CHECK_MAX_TIME_TOPIC}, neither "
-        "committed nor rolled back, and asks no more"
+        f"{messages} {were} checked {_count(checks, 'time')} or more, of {whose}: the next "
+        f"check moves {'it' if count == 1 else 'them'} to {TRANS_CHECK_MAX_TIME_TOPIC}, neither "
+        "committed nor rolled back, and checks no more"
     ]
 
 

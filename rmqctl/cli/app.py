@@ -1,7 +1,7 @@
 """The application: one call from arguments to exit code.
 
-Everything that ends a call early is an exception until it gets here, and only here an exception
-becomes a sentence on stderr and an exit code.
+Whatever ends a call early is raised as an exception. Only this module turns an exception into a
+sentence on stderr and an exit code.
 """
 
 import contextlib
@@ -28,22 +28,22 @@ _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
 COMPLETE: Final = "_RMQCTL_COMPLETE"
-"""Set by the completion scripts: the arguments are the words of a line that is not finished."""
+"""Set by the completion scripts: the arguments are the words of an unfinished command line."""
 
 
 def run() -> NoReturn:
-    """Run the command line of this process; always ends by SystemExit."""
+    """Run the command line of this process; always raises SystemExit."""
     code = main(sys.argv[1:])
-    if COMPLETE in os.environ:  # somebody waits with a finger on the Tab key
+    if COMPLETE in os.environ:  # a shell waits for completions
         os._exit(code)
-    # Everything is closed and flushed. Python would look through all objects once more for
-    # cycles, which takes a sixth of the time of a short command.
+    # Everything is closed and flushed. Python would search all objects for cycles once more,
+    # which takes a sixth of the time of a short command.
     gc.freeze()
     sys.exit(code)
 
 
 def main(args: Sequence[str]) -> int:
-    """Run one command line and give its exit code; stdout is flushed when this returns."""
+    """Run one command line and return its exit code; stdout is flushed when this returns."""
     _use_utf8()
     signals.install()
     if COMPLETE in os.environ:
@@ -90,7 +90,7 @@ def _invoke(cli: Cli, args: list[str]) -> int:
 
 
 def _end(cli: Cli, error: BaseException) -> int:
-    """Say what went wrong, if anything is to be said; give the exit code."""
+    """Print the error, if there is one to print; return the exit code."""
     match error:
         case SystemExit():
             return _flushed(cli, error.code if isinstance(error.code, int) else exit_codes.FAILURE)
@@ -104,7 +104,7 @@ def _end(cli: Cli, error: BaseException) -> int:
         case signals.Terminated():
             code, sentence = exit_codes.TERMINATED, ""
         case signals.TimeLimit():
-            code, sentence = exit_codes.TIMED_OUT, f"gave up after {cli.setting('timeout')}"
+            code, sentence = exit_codes.TIMED_OUT, f"timed out after {cli.setting('timeout')}"
         case _:
             code, sentence = _judge(error)
             if code == exit_codes.NOT_FOUND:
@@ -121,7 +121,7 @@ def _end(cli: Cli, error: BaseException) -> int:
 
 
 def _tell(text: str) -> None:
-    """Print an error. Where standard error is closed, the exit code says it too."""
+    """Print an error. If standard error is closed, only the exit code reports it."""
     try:
         LAST_LINE.print(text)
     except OSError:
@@ -129,7 +129,7 @@ def _tell(text: str) -> None:
 
 
 def _meant(cli: Cli, sentence: str) -> str:
-    """Which topic or group was probably meant; nothing must go wrong while an error is told."""
+    """A similar topic or group that exists; never raises, as an error is being reported."""
     from .suggest import thing_meant
 
     with contextlib.suppress(Exception):
@@ -158,7 +158,7 @@ def _judge(error: BaseException) -> tuple[int, str]:
 
 
 def _library_codes() -> Sequence[tuple[type[Exception], int]]:
-    """Which errors of the libraries have an exit code of their own; the first that fits counts."""
+    """Errors of the libraries with an exit code of their own; the first match counts."""
     from analytics import errors as analytics
     from broker import errors as broker
     from storage import errors
@@ -203,7 +203,7 @@ def _help_of(cli: Cli, error: BaseException) -> str:
 
 
 _LONGEST_WORD: Final = 500
-"""Characters of one word of an error. Paths and ids are shorter; a value of 70,000 is cut."""
+"""Most characters of one word of an error. Paths and ids are shorter; a longer value is cut."""
 _LONGEST_SENTENCE: Final = 3000
 
 
@@ -216,7 +216,7 @@ def _one_line(sentence: str) -> str:
 
 
 def _flushed(cli: Cli, code: int) -> int:
-    """Flush what was printed, which may fail as well: a closed pipe is silent, a full disk not."""
+    """Flush stdout. A closed pipe is silent; a full disk is reported."""
     try:
         cli.out.flush()
         sys.stdout.flush()
@@ -232,7 +232,7 @@ def _flushed(cli: Cli, code: int) -> int:
 
 
 def _use_utf8() -> None:
-    """All text is UTF-8 whatever the locale; bytes that are not pass through unharmed."""
+    """Text is UTF-8 in every locale; other bytes pass through unchanged."""
     for stream, errors in (
         (sys.stdin, "surrogateescape"),
         (sys.stdout, "surrogateescape"),
@@ -244,5 +244,5 @@ def _use_utf8() -> None:
 
 
 def _as_utf8(argument: str) -> str:
-    """An argument as UTF-8, though the interpreter may have read it in another encoding."""
+    """An argument as UTF-8; the interpreter may have decoded it in another encoding."""
     return os.fsencode(argument).decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Looking at a store as it was: the option, and the broker that answers for that time."""
+"""``--as-of``: the option, and a broker over the store as it was at that time."""
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="T", help="As it was at this time, as far as that is known"),
+    typer.Option("--as-of", metavar="T", help="Show the state at this time, as far as it is known"),
 ]
 
 
 def moment_of(cli: "Cli", text: str | None) -> int:
-    """The time that a call looks at: the option's, else when it began. A usage error if it lies
-    in the future."""
+    """The time of ``--as-of``, else the start of the call. UsageProblem for a time in the
+    future."""
     if text is None:
         return cli.now_ms
     moment = cli.time("--as-of", text)
     if moment > cli.now_ms:
-        raise UsageProblem(f"--as-of: {text!r} has not come yet")
+        raise UsageProblem(f"--as-of: {text!r} lies in the future")
     return moment
 
 
 class AsOfTime(NamedTuple):
-    """How far groups were at a time, as far as that is known."""
+    """The progress of groups at a time, as far as it is known."""
 
     progress: dict[tuple[str, str], dict[int, int]]
-    """(group, topic) to queue id to offset, of all that have progress now or are known to have had
-    some."""
+    """(group, topic) to queue id to offset, for all that have progress now or are known to have
+    had some."""
     doubts: dict[tuple[str, str, int], str]
-    """(group, topic, queue id) of an offset that is not known to between what it lay."""
+    """(group, topic, queue id) of an unknown offset, to its lower and upper bound."""
 
     def warn(
         self, cli: "Cli", groups: "Collection[str] | None", topics: "Collection[str] | None"
     ) -> None:
-        """Tell of how many nothing is known, of those that are looked at (None: of all)."""
+        """Warn of how many are unknown among the selected groups and topics (None: all)."""
         from analytics.lag.selection import Choice
 
         choice = Choice(groups, topics)
@@ -53,8 +53,8 @@ class AsOfTime(NamedTuple):
         unknown = sum(not self.progress[place] and place in in_doubt for place in observed)
         if unknown:
             cli.warn(
-                f"how far groups were then is not known for {unknown} of {len(observed)} groups "
-                "and topics: nobody kept looking"
+                f"the progress at that time is unknown for {unknown} of {len(observed)} groups "
+                "and topics: no process recorded it"
             )
 
 
@@ -64,11 +64,11 @@ def open_at(
     groups: "Collection[str] | None" = None,
     topics: "Collection[str] | None" = None,
 ) -> "EmbeddedBroker":
-    """The broker over the call's store, for reading, as it was at the option's time or is now.
+    """The broker over the call's store, read only, as of the option's time or as it is now.
 
-    Progress is what changes and samples before and after tell; while somebody kept looking, what
-    was seen last. Of which ``groups`` and ``topics`` that is not known is told. NotFound (3) where
-    there is no store, and where what was there then has been deleted.
+    Progress comes from changes and samples before and after the time; while a process took
+    samples, from the last sample. Warns of ``groups`` and ``topics`` whose progress is unknown.
+    NotFound (3) without a store, and if the messages of that time have been deleted.
     """
     if text is None:
         return open_for_reading(cli)
@@ -79,14 +79,14 @@ def open_at(
 
 
 def broker_then(cli: "Cli", moment: int, then: AsOfTime) -> "EmbeddedBroker":
-    """The broker of that time. Raises as open_at."""
+    """The broker as of that time. Raises as open_at."""
     from broker.embedded.as_of import AsOfBroker
 
     return AsOfBroker.open_at(cli.store.path, moment, then.progress)
 
 
 def progress_then(cli: "Cli", moment: int) -> AsOfTime:
-    """What is known of progress at a time (ms). Raises as open_at."""
+    """The known progress at a time (ms). Raises as open_at."""
     from rmqctl.offset.diff.sides import offsets_at
     from storage.configs.consumer_offsets import topic_at_group
     from storage.configs.offset_samples import OffsetSamples

@@ -1,7 +1,8 @@
-"""Standard streams that whoever started the program has closed: ``rmqctl topic list >&-``.
+"""Standard streams that the parent process closed: ``rmqctl topic list >&-``.
 
-Python has None in their place, and the next file that is opened, one of a store perhaps, would get
-their number, to which others then write. So the null device takes their places before that.
+Python sets such a stream to None. The next file to be opened, perhaps one of a store, would get its
+descriptor, and code that writes to the stream would write to that file. So the null device takes
+the descriptor first.
 """
 
 import os
@@ -13,10 +14,10 @@ _STREAMS: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def open_closed_streams() -> None:
-    """Have all three streams: what is read from a closed one is empty, what is written is gone."""
+    """Replace closed streams by the null device: reads are empty, writes are discarded."""
     for descriptor, (name, mode) in enumerate(_STREAMS):
         if getattr(sys, name) is not None:
             continue
-        null = os.open(os.devnull, os.O_RDWR)  # gets the number itself, if that is free
+        null = os.open(os.devnull, os.O_RDWR)  # may get the free descriptor itself
         os.set_inheritable(null, null == descriptor)  # programs of --exec expect all three
         setattr(sys, name, os.fdopen(null, mode))

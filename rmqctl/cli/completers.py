@@ -1,7 +1,7 @@
-"""What a value on the command line may be: names out of the store, or a fixed choice.
+"""Completion of values on the command line: names from the store, or a fixed choice.
 
-Called while the user waits with a finger on the Tab key: read only, at most 500 items and a few
-small files, and silent about whatever can not be read.
+Called when the user presses Tab: reads a few small files, gives at most 500 items, writes nothing,
+and ignores files that cannot be read.
 """
 
 import re
@@ -61,7 +61,7 @@ def groups(cli: Cli) -> Iterator[tuple[str, str]]:
 
 
 def changes(cli: Cli) -> Iterator[tuple[str, str]]:
-    """Changes of the journal's last file, newest first."""
+    """Changes in the journal's last file, newest first."""
     from storage.configs.checksummed_json import unseal
     from storage.configs.journal import Journal
 
@@ -75,14 +75,14 @@ def changes(cli: Cli) -> Iterator[tuple[str, str]]:
 
 
 def contexts(cli: Cli) -> Iterator[tuple[str, str]]:
-    """Contexts of the settings files."""
+    """Contexts in the settings files."""
     for layer in cli.settings.layers():
         for name in layer.contexts:
             yield name, layer.origin
 
 
 def queues(cli: Cli) -> Iterator[tuple[str, str]]:
-    """Queues of the topic that stands before on the line."""
+    """Queues of the topic that the line names before."""
     topic = cli.given.get("completed_topic")
     if not isinstance(topic, str) or "/" in topic:
         return
@@ -101,7 +101,7 @@ def _topics_file(store: Path) -> str:
 
 
 def settings(_cli: Cli) -> Iterator[tuple[str, str]]:
-    """The settings that a file may hold."""
+    """The settings that a settings file may have."""
     from .settings import KEYS
 
     for name, (_, meaning) in KEYS.items():
@@ -112,11 +112,11 @@ def _old_names(_cli: Cli) -> Iterator[tuple[str, str]]:
     from rmqctl.help.mqadmin.translate import COMMANDS
 
     for name, old in COMMANDS.items():
-        yield name, "not here" if isinstance(old.new, str) else ""
+        yield name, "no counterpart" if isinstance(old.new, str) else ""
 
 
 def old_options(name: str) -> Iterator[tuple[str, str]]:
-    """The options of a command of mqadmin's. UsageProblem if it has no such command."""
+    """The options of an mqadmin command. UsageProblem if there is no such command."""
     from rmqctl.help.mqadmin.translate import COMMANDS, known_name
 
     for letter, (long, _, required) in COMMANDS[known_name(name)].specs.items():
@@ -141,7 +141,7 @@ def _sheets(_cli: Cli) -> Iterator[tuple[str, str]]:
 
 
 def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
-    """The commands, or the verbs of the one that stands before."""
+    """The commands, or the verbs of the noun that the line names before."""
     from .tree import TREE, CommandGroup
 
     words = cli.given.get("completed_words", ())
@@ -156,7 +156,7 @@ def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
 
 
 def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
-    """The values of the setting that stands before, where there are only some."""
+    """The values of the setting that the line names before, if it has fixed ones."""
     from .settings import KEYS
 
     name = cli.given["completed_words"][0]
@@ -174,7 +174,7 @@ def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
 
 
 def broker_settings(_cli: Cli) -> Iterator[tuple[str, str]]:
-    """The settings of a store that can be changed, and those of its broker."""
+    """The settings of a store and its broker that can be changed."""
     from dataclasses import fields
 
     from broker.config import BrokerConfig
@@ -195,8 +195,8 @@ _TIMES: Final = _choice(
 )
 
 _FORMS: Final = _choice(
-    ("jsonl", "all fields of a message, a line each"),
-    ("csv", "the same, as cells"),
+    ("jsonl", "all fields, one message per line"),
+    ("csv", "all fields, as cells"),
     ("parquet", "for analytics"),
     ("raw", "the log's records, byte by byte"),
 )
@@ -228,14 +228,14 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "progress": _choice(("auto", ""), ("plain", ""), ("none", "")),
     "shell": _choice(("bash", ""), ("zsh", ""), ("fish", ""), ("powershell", "")),
     "input": _choice(
-        ("text", "a body a line"),
+        ("text", "one body per line"),
         ("jsonl", "what -o jsonl prints"),
         ("csv", "columns named like the JSON keys"),
-        ("hex", "a body a line, in hex"),
+        ("hex", "one body per line, in hex"),
     ),
     "body": _choice(("text", ""), ("json", ""), ("hex", ""), ("base64", ""), ("none", "")),
     "offset": _choice(
-        ("start", "the first message stored"),
+        ("start", "the first stored message"),
         ("end", "after the last message"),
         ("stored", "the group's progress"),
         ("-10", "the last ten"),
@@ -243,29 +243,29 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     ),
     "at": _choice(
         ("stored", "the group's progress"),
-        ("start", "the first message stored"),
+        ("start", "the first stored message"),
         ("end", "after the last message"),
         ("@-1h", "an hour ago"),
     ),
     "source": _choice(
-        ("file", "what holds"),
-        ("bak", "what Java's file held before"),
-        ("journal", "where the last change put it"),
+        ("file", "the current offsets"),
+        ("bak", "the previous version of Java's file"),
+        ("journal", "the offsets of the last change"),
     ),
     **dict.fromkeys(
         ("from", "to", "since", "timestamp", "to_datetime", "consume_timestamp"), _TIMES
     ),
     "boundary": _choice(
-        ("lower", "the first message at or after a time"),
-        ("upper", "the last one at or before it"),
-        ("nearest49", "the nearest one, as RocketMQ 4.9"),
+        ("lower", "the first message at or after the time"),
+        ("upper", "the last message at or before the time"),
+        ("nearest49", "the nearest message, as RocketMQ 4.9"),
     ),
     "dlq groups by": _choice(
-        ("reason", "why they failed"),
+        ("reason", "the failure"),
         ("tag", ""),
         ("key", ""),
         ("host", "the producer's"),
-        ("hour", "when they died"),
+        ("hour", "when they became dead letters"),
         ("age", ""),
         ("shape", "the reason without numbers, or the body's form"),
     ),
@@ -275,16 +275,16 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("tag", ""),
         ("key", ""),
         ("host", "the producer's"),
-        ("attempts", "how often it was given back"),
+        ("attempts", "how often they were sent back"),
         ("minute", ""),
         ("hour", ""),
         ("day", ""),
     ),
-    "store du by": _choice(("topic", ""), ("group", "what its retries take"), ("day", "")),
+    "store du by": _choice(("topic", ""), ("group", "its retries and dead letters"), ("day", "")),
     "message export form": _FORMS,
     "message import form": _FORMS,
     "resume": _choice(("last", "the newest run of the group")),
-    "target": _choice(("origin", "where it came from"), ("retry", "the group's retry topic")),
+    "target": _choice(("origin", "the original topic"), ("retry", "the group's retry topic")),
     "perm": _choice(("6", "read and write"), ("4", "read"), ("2", "write")),
     "preview": _choice(("full", ""), ("short", "")),
     "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
@@ -295,9 +295,9 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("fields", "decoded"), ("hex", "bytes with the names of their fields")
     ),
     "store tail start": _choice(
-        ("start", "the first record stored"), ("end", "what comes from now on"), ("-15m", "")
+        ("start", "the first stored record"), ("end", "new records only"), ("-15m", "")
     ),
 }
-"""By the name of the parameter, perhaps with its command's before it. A parameter of fixed choices
-needs none; what is neither is completed as a file name by the shell.
+"""By the name of the parameter, perhaps after the name of its command. A parameter with fixed
+choices needs no entry. Any other value is completed by the shell as a file name.
 """

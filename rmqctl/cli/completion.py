@@ -1,8 +1,8 @@
-"""Answers a shell's question: what may stand where the cursor is.
+"""Answers a shell: the words that may stand at the cursor.
 
 The scripts in ``completions/`` run ``rmqctl`` with ``_RMQCTL_COMPLETE=1`` and the words of the
-line up to the cursor as arguments; the answer is a line ``value<TAB>help`` for each possibility.
-No line means that the shell should offer file names.
+line up to the cursor as arguments. The answer has a line ``value<TAB>help`` for each possible word.
+Without a line the shell offers file names.
 """
 
 import contextlib
@@ -19,21 +19,21 @@ from .global_options import NAMES, is_everywhere
 _TOPICS = {"topic", "topics"}
 _FIELDS = {"columns", "sort", "where"}
 _LISTS = {"columns", "sort", "queue", "only"}
-"""Options whose values are divided by commas; the last one is completed."""
+"""Options with values separated by commas; the last value is completed."""
 
 
 def answer(words: Sequence[str], out: TextIO) -> int:
-    """Print the possibilities for the last of ``words``; never fails and never warns."""
+    """Print the completions of the last of ``words``; never fails and never warns."""
     with contextlib.suppress(Exception):
         for value, text in possibilities(words):
-            if value.isprintable():  # a name with a line's end in it would be two
+            if value.isprintable():  # a name with a line break would be two
                 out.write(f"{value}\t{' '.join(text.split())}\n")
         out.flush()
     return 0
 
 
 def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What the last word may become, with a line of help each; at most 500."""
+    """The completions of the last word, with a line of help each; at most 500."""
     *before, incomplete = words or [""]
     cli = Cli()
     cli.given["quiet"] = True
@@ -63,23 +63,23 @@ def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 class _Place:
-    """Where in the command line the cursor is."""
+    """The position of the cursor in the command line."""
 
     def __init__(self, command: Any) -> None:
         self.command = command
         self.name = ""
-        """The command's words, without the program's."""
+        """The command's words, without the program's name."""
         self.option: TyperOption | None = None
         """The option whose value comes next."""
         self.arguments: list[str] = []
-        """The positional arguments of the command that stand before."""
+        """The positional arguments before the cursor."""
         self.only_arguments = False
-        """Whether ``--`` stands before."""
+        """Whether ``--`` is before the cursor."""
         self.lost = False
-        """Whether a word stands before that names no command."""
+        """Whether a word before the cursor names no command."""
 
     def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
-        """All that may stand here; the caller filters by what was typed."""
+        """All words that may stand here; the caller filters them by what was typed."""
         if self.lost:
             return []
         if self.option is not None and self.option.name in _FIELDS:
@@ -101,7 +101,7 @@ class _Place:
         return _values(arguments[place], cli, self.name)
 
     def _options(self, *, short: bool) -> Iterator[tuple[str, str]]:
-        """The options of the command; behind a name of mqadmin's its own go first."""
+        """The options of the command; after the name of an mqadmin command, its options first."""
         taken = set()
         if self.name == "mqadmin" and self.arguments:
             for name, text in old_options(self.arguments[0]):
@@ -114,7 +114,7 @@ class _Place:
 
 
 def _walk(words: Sequence[str], cli: Cli) -> _Place:
-    """Follow the words to the command that they name and count its arguments."""
+    """Find the command that the words name, and count its arguments."""
     place = _Place(lazy.root())
     for word in words:
         if place.option is not None:
@@ -144,7 +144,7 @@ def _walk(words: Sequence[str], cli: Cli) -> _Place:
 
 
 def _keep(option: TyperOption, value: str, cli: Cli) -> None:
-    """Remember the options that the completers need: which store, which settings."""
+    """Keep the options that the completers need: the store and the settings."""
     if option.name in {"store", "context", "config"}:
         cli.remember(option.name, [value] if option.multiple else value)
     if option.name == "topic":
@@ -152,14 +152,14 @@ def _keep(option: TyperOption, value: str, cli: Cli) -> None:
 
 
 def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
-    """Remember a topic, whose queues may be asked for later on the line."""
+    """Keep a topic, as its queues may be completed later on the line."""
     arguments = [p for p in place.command.params if not isinstance(p, TyperOption)]
     if arguments and arguments[min(len(place.arguments), len(arguments) - 1)].name in _TOPICS:
         cli.given.setdefault("completed_topic", word)
 
 
 def _option_of(command: Any, word: str) -> tuple[TyperOption | None, str | None]:
-    """The option of a word that takes a value, and the value if the word has it: ``-qSstore``."""
+    """The option in a word that takes a value, and the value if the word has it: ``-qSstore``."""
     name, equals, value = word.partition("=")
     option = _option(command, name)
     if option is not None or word.startswith("--"):
@@ -182,7 +182,7 @@ def _option(command: Any, name: str) -> TyperOption | None:
 
 
 def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
-    """The options of a command; the long forms unless a single dash was typed."""
+    """The options of a command: long forms, unless a single dash was typed."""
     for parameter in command.params:
         if not isinstance(parameter, TyperOption) or parameter.hidden:
             continue
@@ -193,7 +193,7 @@ def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
 
 
 def _fields(command: Any) -> Iterable[tuple[str, str]]:
-    """The fields of what a command prints."""
+    """The fields of the rows that a command prints."""
     row_types = getattr(command, "row_types", ())
     if not row_types:
         return []

@@ -1,7 +1,7 @@
-"""The context of one call: what the options and settings say, and the ways to print.
+"""The context of one call: options, settings, the clock and output.
 
-Commands get it with :func:`context_of` and ask it instead of reading options, the environment, the
-clock or ``sys.stdout`` themselves.
+Commands get it with :func:`context_of`. They do not read options, the environment, the clock or
+``sys.stdout`` themselves.
 """
 
 import os
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from .progress import Progress
 
 _SHAPING = frozenset({"output", "columns", "sort", "where", "limit", "tz", "color"})
-"""The options of a view that can be wrong."""
+"""The options of a view whose values can be invalid."""
 
 _DECIDED = ("settings", "zone", "store", "view")
-"""What is decided by options, and so not before all of them are known."""
+"""Values that depend on options, so they are unknown until all options are parsed."""
 
 _OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
 
@@ -41,11 +41,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class StoreChoice(NamedTuple):
-    """The store that a command works on, and how it was found."""
+    """The store of a command, and how it was found."""
 
     path: Path
     named: bool
-    """Whether somebody named it; a store that nobody named may be made on first use."""
+    """Whether the user named it; the default store may be created on first use."""
     origin: str
 
 
@@ -57,21 +57,21 @@ class Cli:
         self.given: dict[str, Any] = {}
         self.command_path = "rmqctl"
         self.failure_code: int | None = None
-        """The exit code of every failure, for a command that has to speak another language."""
+        """The exit code of every failure, for a command with exit codes of its own."""
         self.incomplete = False
-        """What was shown or done lacks something, of which the user was warned: exit code 8."""
+        """The result is incomplete and the user was warned: exit code 8."""
         self.opened: list[StoreView] = []
         """The stores that the command reads."""
         self._started = time.time_ns() // 1_000_000
         self._no_color = False
 
-    # What the options said
+    # Options
 
     def remember(self, name: str, value: Any) -> None:
-        """Keep the value of a global option; called while the command line is parsed.
+        """Store the value of a global option; called while the command line is parsed.
 
-        What was found out with fewer words is forgotten: the target, the zone and the view are
-        decided by all words that were typed, in whatever order they are read.
+        Values that were derived from fewer options are discarded: the target, the zone and the view
+        depend on all options, in any order.
         """
         for decided in _DECIDED:
             self.__dict__.pop(decided, None)
@@ -96,13 +96,13 @@ class Cli:
         self.given[name] = value
 
     def _check_one_target(self, name: str, value: Any) -> None:
-        """Refuse a second context or settings file; stores are compared when all are known."""
+        """Refuse a second context or settings file; stores are compared once all are known."""
         before = self.given.get(name)
         if name in {"context", "config"} and before not in (None, value):
             raise UsageProblem(f"--{name} {before} and --{name} {value} name two targets; give one")
 
     def check_one_store(self) -> None:
-        """Refuse two different stores; called where all words of the command line are parsed."""
+        """Refuse two different stores; called once the whole command line is parsed."""
         folders = self.given.get("store", ())
         paths = {Path(folder).expanduser().resolve(): folder for folder in folders}
         if len(paths) > 1:
@@ -110,7 +110,7 @@ class Cli:
             raise UsageProblem(f"{named} name different stores; give one")
 
     def explain_fields(self, command: Any) -> None:
-        """Answer ``-o help`` for a command and end the call."""
+        """Answer ``-o help`` and end the call."""
         row_types = getattr(command, "row_types", None)
         if self.given.get("output") != "help" or row_types is None:
             return
@@ -126,18 +126,18 @@ class Cli:
         self.command_path = command_path
         if not many_stores:
             self.check_one_store()
-        self.settings.mends = command_path.split()[1:2] in (["config"], ["context"])
+        self.settings.corrects = command_path.split()[1:2] in (["config"], ["context"])
         limit = self.setting("timeout")
         if limit is not None:
             signals.limit_time(self.parsed("--timeout", _duration, str(limit)))
 
     def check_view(self, *row_types: type) -> None:
-        """Raise UsageProblem for a view that rows of these types can not be shown in.
+        """Raise UsageProblem if rows of these types cannot be shown in this view.
 
-        Called before a command runs: what it prints comes after what it does.
+        Called before a command runs, as a command prints after its work.
         """
-        if self.settings.mends and not _SHAPING & self.given.keys():
-            return  # a wrong setting must not be in the way of whoever puts it right
+        if self.settings.corrects and not _SHAPING & self.given.keys():
+            return  # an invalid setting must not stop the command that corrects it
         self.progress_style()
         view = self.view
         if view.columns or view.sort or view.where is not None:
@@ -146,7 +146,7 @@ class Cli:
             check_view(row_types, view)
 
     def check_not_given(self, names: Iterable[str], why: str) -> None:
-        """Raise UsageProblem for options of all commands that this one could not obey."""
+        """Raise UsageProblem for global options that this command does not support."""
         for name in names:
             if name in self.given:
                 raise UsageProblem(f"--{name.replace('_', '-')} {why}")
@@ -157,19 +157,19 @@ class Cli:
         return Settings(self.given, self.environ, warn=self.warn)
 
     def setting(self, name: str, built_in: Any = None) -> Any:
-        """The value of a setting, or the built-in one where nothing sets it."""
+        """The value of a setting, or its built-in default."""
         value = self.settings.get(name)
         return built_in if value is None else value.value
 
     def flag(self, name: str) -> bool:
-        """Whether a flag is set, by option or setting; a typed one silences its opposite."""
+        """Whether a flag is set, by option or setting; an option overrides its opposite."""
         opposite = _OPPOSITES.get(name)
         if opposite is not None and opposite in self.given and name not in self.given:
             return False
         return bool(self.setting(name, built_in=False))
 
     def parsed(self, option: str, parse: Callable[[str], T], text: str) -> T:
-        """The value of an option's text; malformed text is exit code 2, naming the option."""
+        """Parse the text of an option. UsageProblem names the option if the text is malformed."""
         try:
             return parse(text)
         except ValueError as error:
@@ -179,12 +179,12 @@ class Cli:
 
     @property
     def now_ms(self) -> int:
-        """When the call began, in epoch milliseconds: what relative times count from."""
+        """Start of the call in epoch ms; relative times count from it."""
         return self._started
 
     @cached_property
     def zone(self) -> tzinfo | None:
-        """The zone for reading and printing times; None is the machine's own."""
+        """The zone for reading and printing times; None is the local one."""
         text = self.setting("tz")
         if text is None:
             return None
@@ -193,13 +193,13 @@ class Cli:
         return self.parsed("--tz", parse_zone, str(text))
 
     def time(self, option: str, text: str) -> int:
-        """Epoch milliseconds of an option's time."""
+        """The time of an option, in epoch ms."""
         from rmqctl.parse.times import parse_time
 
         return self.parsed(option, lambda value: parse_time(value, self.now_ms, self.zone), text)
 
     def warn_of_future(self, option: str, timestamp: int, effect: str) -> None:
-        """Warn of an option's time that has not come yet; ``effect`` says what follows."""
+        """Warn of an option's time in the future; ``effect`` names the consequence."""
         if timestamp <= self.now_ms:
             return
         from rmqctl.parse.durations import format_duration
@@ -214,7 +214,7 @@ class Cli:
 
     @cached_property
     def store(self) -> StoreChoice:
-        """The store to work on: named, else ``./store`` if it is one, else the user's own."""
+        """The store: the named one, else ``./store`` if it is a store, else the user's own."""
         named = self.settings.get("store")
         if named is not None:
             value = named.value[-1] if isinstance(named.value, list) else named.value
@@ -229,12 +229,12 @@ class Cli:
 
     @cached_property
     def out(self) -> Stdout:
-        """Standard output: data, never words."""
+        """Standard output, for data only."""
         return Stdout(sys.stdout)
 
     @cached_property
     def view(self) -> View:
-        """How rows are to be shown."""
+        """The format and shape of the printed rows."""
         terminal = sys.stdout.isatty()
         text = str(self.setting("output", "table" if terminal else "plain"))
         try:
@@ -258,19 +258,19 @@ class Cli:
         )
 
     def rows(self, row_type: type, rows: Iterable[Any]) -> int:
-        """Print the rows of a list; gives how many."""
+        """Print the rows of a list; returns the number of printed rows."""
         from rmqctl.output.render import render_rows
 
         return render_rows(row_type, rows, self.view, self.out)
 
     def wants(self, row_type: type, field: str) -> bool:
-        """Whether a field of the rows will be looked at; if not, it need not be found out."""
+        """Whether a field of the rows is used; if not, the command need not look it up."""
         from rmqctl.output.render import is_wanted
 
         return is_wanted(row_type, self.view, field)
 
     def one(self, row: Any) -> None:
-        """Print a single thing."""
+        """Print a single object."""
         from rmqctl.output.render import render_one
 
         render_one(type(row), row, self.view, self.out)
@@ -282,42 +282,42 @@ class Cli:
         return RowStream(row_type, self.view, self.out)
 
     def say(self, sentence: str) -> None:
-        """Tell the user something on stderr; silent with ``--quiet``."""
+        """Print a sentence on stderr, unless ``--quiet``."""
         if not self.flag("quiet"):
             LAST_LINE.print(sentence)
 
     def detail(self, sentence: str) -> None:
-        """Tell the user something on stderr, with ``--verbose`` only."""
+        """Print a sentence on stderr, only with ``--verbose``."""
         if self.flag("verbose") or self.flag("debug"):
             LAST_LINE.print(sentence)
 
     def warn(self, sentence: str) -> None:
-        """Warn on stderr, unless told to be quiet."""
+        """Print a warning on stderr, unless ``--quiet``."""
         if not self.given.get("quiet"):
             LAST_LINE.print(f"rmqctl: warning: {sentence}")
 
     def tell_of_damage(self, sentence: str) -> None:
-        """Warn of what a store lacks: for a reader that is missing in its answer, commands that
-        look after a store judge it themselves. The answer to a question for one message lacks
-        nothing."""
+        """Warn of damage or gaps in a store. A command that reads many messages then has an
+        incomplete result; commands that check a store judge the damage themselves, and
+        ``message get`` has a complete result."""
         words = self.command_path.split()
-        one = words[1:] == ["message", "get"]  # whose answer is whole
+        one = words[1:] == ["message", "get"]  # its result is complete
         if one or (words[1:2] == ["store"] and words[2:3] not in (["carve"], ["tail"])):
             self.warn(sentence)
         else:
             self.left_out(sentence)
 
     def left_out(self, sentence: str) -> None:
-        """Warn that something is missing in what is shown: the exit code says so, too."""
+        """Warn that the result is incomplete, and set exit code 8."""
         self.incomplete = True
         self.warn(sentence)
 
     def progress(
         self, label: str, unit: str, total: int | None = None, *, lends_stdout: bool = False
     ) -> "Progress":
-        """A progress display in the style that was asked for.
+        """A progress display in the configured style.
 
-        ``lends_stdout``: programs print to it meanwhile; no bar stands in their way on a terminal.
+        ``lends_stdout``: child programs print to stdout meanwhile, so a terminal shows no bar.
         """
         from .progress import Progress
 
@@ -329,14 +329,14 @@ class Cli:
         return Progress(label, unit, style, total)
 
     def progress_style(self) -> str:
-        """What --progress or a setting says: auto, plain or none. Raises UsageProblem."""
+        """The progress style of the option or setting: auto, plain or none. Raises UsageProblem."""
         style = str(self.setting("progress", "auto"))
         if style not in {"auto", "plain", "none"}:
             raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
         return style
 
     def colored(self, stream: TextIO) -> bool:
-        """Whether to write colour to a stream."""
+        """Whether to write colors to a stream."""
         choice = str(self.setting("color", "auto"))
         if choice not in {"auto", "always", "never"}:
             raise UsageProblem(f"--color: {choice!r} is not one of auto, always, never")
@@ -347,7 +347,7 @@ class Cli:
     # Changing
 
     def note(self) -> dict[str, str]:
-        """Who changes something, from where and why: for the change journal."""
+        """User, host and reason of a change, for the change journal."""
         from getpass import getuser
         from socket import gethostname
 
@@ -358,23 +358,23 @@ class Cli:
         note = {"user": user, "host": gethostname()}
         reason = self.setting("reason")
         if reason:
-            # The journal is UTF-8; a shell's words need not be.
+            # The journal is UTF-8; arguments may be other bytes.
             text = str(reason).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             note["reason"] = text
         return note
 
     def target_of(self, question: str) -> str:
-        """A question with the absolute path of the store that it is about, unless it names it."""
+        """A question with the absolute path of its store, unless it has the path already."""
         path = str(self.store.path)
         return question if path in question else f"{question} Store {path}."
 
     def confirm(self, question: str) -> None:
-        """Go on only if the user agrees; without a terminal and ``--yes`` it is refused (7)."""
+        """Ask the user. Refused (7) if not confirmed, or without a terminal and ``--yes``."""
         if self.given.get("yes"):
             return
         if self.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
             _refuse(
-                "there is no terminal to ask on; add --yes to do it, or --dry-run to look first"
+                "no terminal to ask for confirmation; add --yes to proceed, or --dry-run to preview"
             )
         LAST_LINE.ask(f"{self.target_of(question)} [y/N] ")
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
@@ -398,7 +398,7 @@ def _count(text: str) -> int:
 
 
 def looks_like_a_store(path: Path) -> bool:
-    """Whether the folder holds a store, of whatever kind."""
+    """Whether the folder holds a store of any kind."""
     if not path.is_dir():
         return False
     from storage.detect import check_is_store
@@ -421,7 +421,7 @@ def context_of(ctx: Any) -> Cli:
 
 
 def fails_with(code: int) -> Callable[[F], F]:
-    """Mark a command function that ends with one exit code whatever goes wrong."""
+    """Mark a command function that has one exit code for every failure."""
 
     def mark(function: F) -> F:
         function.failure_code = code  # type: ignore[attr-defined]
@@ -431,14 +431,14 @@ def fails_with(code: int) -> Callable[[F], F]:
 
 
 def prints_instead(command: Any, row_type: type) -> None:
-    """Have this call of a command print other rows, which ``-o help`` explains then."""
+    """Set the row type of this call; ``-o help`` then explains it."""
     command.row_types = (row_type,)
 
 
 def prints(*row_types: type) -> Callable[[F], F]:
-    """Mark a command function with the type of its rows, which ``-o help`` lists.
+    """Mark a command function with its row type, which ``-o help`` explains.
 
-    The others are printed instead if an option asks for them, or beside them.
+    An option may select one of the other types instead, or in addition.
     """
 
     def mark(function: F) -> F:
@@ -449,12 +449,12 @@ def prints(*row_types: type) -> Callable[[F], F]:
 
 
 def leaves_arguments(function: F) -> F:
-    """Mark a command function whose arguments are not looked at behind the first of them."""
+    """Mark a command function whose arguments are not parsed after the first one."""
     function.leaves_arguments = True  # type: ignore[attr-defined]
     return function
 
 
 def takes_many_stores(function: F) -> F:
-    """Mark a command function that reads all stores that ``--store`` names."""
+    """Mark a command function that reads all stores given with ``--store``."""
     function.many_stores = True  # type: ignore[attr-defined]
     return function

@@ -1,4 +1,4 @@
-"""Options that contradict each other: the table, and the check that all commands go through."""
+"""Options that exclude each other: the table, and the check that every command runs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -39,13 +39,13 @@ EXCLUSIONS: Final = (
     ("lag report", "--from-partials", "--exact"),
     ("store fsck", "--from", "--resume"),
 )
-"""The command (``*`` is every one) and two options that can not be given together."""
+"""The command (``*`` is any) and two options that cannot be given together."""
 
 
 def check_exclusions(name: str, params: Sequence[Any], typed: set[str], words: list[str]) -> None:
-    """Raise UsageProblem, naming both, for two typed options that contradict each other.
+    """Raise UsageProblem, naming both, if two given options exclude each other.
 
-    ``typed`` are the options by their long names, ``words`` what stands behind the command.
+    ``typed`` are the long names of the given options, ``words`` the words after the command.
     """
     for command, first, second in EXCLUSIONS:
         if command in {"*", name} and {first, second} <= typed:
@@ -55,7 +55,7 @@ def check_exclusions(name: str, params: Sequence[Any], typed: set[str], words: l
 
 
 def _both_ways(params: Sequence[Any], words: list[str]) -> Iterator[tuple[str, str]]:
-    """Flags that were given together with their own negation."""
+    """Flags that were given together with their negation."""
     given = set(words[: words.index("--")] if "--" in words else words)
     for param in params:
         on = given.intersection(param.opts)

@@ -1,4 +1,4 @@
-"""What a process that moves many messages wants of the C library."""
+"""Memory settings for a process that moves many messages."""
 
 import gc
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ _KEPT_BYTES: Final = 32 << 20
 
 
 def keep_freed_memory() -> None:
-    """Have up to 32 MiB of freed memory kept for what comes next.
+    """Keep up to 32 MiB of freed memory in the process for reuse.
 
-    glibc gives arrays of a batch back to the system at once, and the next batch faults every page
-    in again: a fifth of the time of ``produce``. Other C libraries are left as they are.
+    glibc returns the arrays of a batch to the system at once, and the next batch faults every page
+    in again: a fifth of the time of ``produce``. Other C libraries are not changed.
     """
     import ctypes
 
@@ -26,10 +26,10 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def no_search_for_cycles() -> Iterator[None]:
-    """Within the block Python does not look for objects that refer to each other in a circle.
+    """Disable the search for reference cycles within the block.
 
-    For work that makes hundreds of thousands of small values and no circles: the search takes a
-    third of its time.
+    For work that creates hundreds of thousands of small values and no cycles: the search takes a
+    third of the time.
     """
     enabled = gc.isenabled()
     gc.disable()

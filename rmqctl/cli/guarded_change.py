@@ -1,4 +1,4 @@
-"""Changes of settings, kept away from a store that a Java broker has."""
+"""Changes of settings, refused while a Java broker has the store open."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def _beside_no_java(
 ) -> Callable[[], Iterable[T]]:
     """``change``, refused if a Java broker holds the store or writes to it (StoreInUseError, 5).
 
-    Looks now, and once more when the change begins. A dry run may look beside a Java broker.
+    Checks now, and again when the change begins. A dry run may run beside a Java broker.
     """
     if cli.flag("dry_run"):
         return change
@@ -40,7 +40,8 @@ def change_settings(
     confirm_name: str | None = None,
     confirmed: str | None = None,
 ) -> None:
-    """Plan, ask and change, as ``carry_out`` does, beside no Java broker, without --execute."""
+    """Plan, ask and change, as ``carry_out`` does; needs no --execute. Refused beside a Java
+    broker."""
     carry_out(
         cli,
         row_type,

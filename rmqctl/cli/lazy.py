@@ -1,7 +1,7 @@
-"""Typer commands that are built when they are run, and the form of their help.
+"""Typer commands that are built when they run, and the layout of their help.
 
-Importing all commands would cost every call what only one of them needs; so a group lists its
-commands from the table in :mod:`rmqctl.cli.tree` and builds the one that was named.
+Importing all commands would slow down every call, and a call needs one of them. So a group lists
+its commands from the table in :mod:`rmqctl.cli.tree` and builds the one that was named.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ from .tree import SECTIONS, TREE, CommandGroup, CommandRef
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 ABOUT = """\
-A RocketMQ 4.9 store is a folder; rmqctl is the program that sends to it, reads it and looks after
-it, without a broker process. Not affiliated with the Apache Software Foundation."""
+rmqctl produces to, consumes from and manages an Apache RocketMQ 4.9 store: a folder on disk that
+is used without a broker process. Not affiliated with the Apache Software Foundation."""
 EXAMPLES = """\
-  Send a line:                        echo hello | rmqctl produce greetings
-  Read it back and stop at the end:   rmqctl consume greetings -e
-  Read as a group that remembers:     rmqctl consume greetings -g readers -e
-  What is in the store:               rmqctl topic queues"""
+  Send a message:                     echo hello | rmqctl produce greetings
+  Read all messages, then stop:       rmqctl consume greetings -e
+  Consume as a member of a group:     rmqctl consume greetings -g readers -e
+  List the queues of the store:       rmqctl topic queues"""
 
 _MORE = """\
 rmqctl --help: options of every command. rmqctl COMMAND --help: its own, with examples.
-rmqctl cheat: lines to copy. rmqctl explain TERM: what a word or a code means."""
+rmqctl cheat: example commands. rmqctl explain TERM: what a term or a code means."""
 
 
 class Command(TyperCommand):
@@ -40,19 +40,19 @@ class Command(TyperCommand):
     failure_code: int | None = None
     """See Cli.failure_code."""
     many_stores: bool = False
-    """Whether ``--store`` may name several, all of which are read."""
+    """Whether ``--store`` may be given several times; all of the stores are read."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.add(global_options())
 
     def add(self, options: list[TyperOption]) -> None:
-        """Take further options, but none whose name is taken: the command's own go first."""
+        """Add further options, except those whose name the command uses itself."""
         own = {name for parameter in self.params for name in parameter.opts}
         self.params += [option for option in options if not own & set(option.opts)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options; from here on a failure is this command's."""
+        """Parse the options; a failure from here on belongs to this command."""
         if not ctx.resilient_parsing:
             ctx.obj.failure_code = self.failure_code
         words = list(args)
@@ -60,7 +60,7 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing and not ctx.ignore_unknown_options:
             own = {p.opts[-1] for p in self.params if p.name in ctx.params and _is_typed(ctx, p)}
             everywhere = {f"--{name.replace('_', '-')}" for name in ctx.obj.given}
-            ctx.obj.command_path = ctx.command_path  # whose help a failure names
+            ctx.obj.command_path = ctx.command_path  # an error points to the help of this command
             name = ctx.command_path.removeprefix("rmqctl ")
             check_exclusions(name, self.params, {*_longs(self, own), *everywhere}, words)
         return rest
@@ -73,16 +73,16 @@ class Command(TyperCommand):
         return super().invoke(ctx)
 
     def _sees_to_its_view(self, ctx: Any) -> bool:
-        """Whether it has formats of its own, or options that only show later: another command's."""
+        """Whether it has formats of its own, or takes the options of another command."""
         own_formats = any(p.name == "output" and not is_everywhere(p) for p in self.params)
         return own_formats or bool(ctx.ignore_unknown_options)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """The docstring as it stands: its lines are already short."""
+        """The docstring as written: its lines are already short."""
         _write_text(formatter, self.help or "")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments and own options in full, the common ones in short."""
+        """Arguments and the command's own options in full, the global options in short."""
         arguments: list[tuple[str, str]] = []
         options: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
@@ -94,7 +94,7 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
-        with formatter.section("Everywhere (see rmqctl --help)"):
+        with formatter.section("Global options (see rmqctl --help)"):
             formatter.write_text(" ".join("/".join(spec.names) for spec in SPECS) + " -h/--help")
 
 
@@ -104,7 +104,7 @@ def _is_typed(ctx: Any, parameter: Any) -> bool:
 
 
 def _longs(command: Command, own: set[str]) -> set[str]:
-    """All long names of options of which one name is known."""
+    """All long names of the options that have one of these names."""
     return {
         name
         for parameter in command.params
@@ -115,7 +115,7 @@ def _longs(command: Command, own: set[str]) -> set[str]:
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands stand in a table and are imported when one is named."""
+    """A group whose commands are listed in a table and imported when one is named."""
 
     def __init__(
         self,
@@ -135,20 +135,20 @@ class LazyGroup(TyperGroup):
         self.short = False
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names of the table, in its order."""
+        """All names of the table, in order."""
         return list(self.table)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name, built now; None when there is none."""
+        """The command with this name, built now; None if there is none."""
         entry = self.table.get(cmd_name)
         if entry is None:
             return None
         return build(cmd_name, entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the named command, or say which name was probably meant.
+        """Find the named command, or suggest a similar name.
 
-        ``help`` before the name is the option behind it.
+        ``help NAME`` is the same as ``NAME --help``.
         """
         if args[0] == "help":
             if len(args) == 1:
@@ -165,9 +165,9 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before the command; without anything, the help is the answer.
+        """Parse the options before the command; without arguments, print the help.
 
-        The root's is the short one then, without options.
+        The root then prints its short help, without options.
         """
         if not args and not ctx.resilient_parsing:
             self.short = True
@@ -176,14 +176,14 @@ class LazyGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """What the group is about; the root's examples come first."""
+        """The summary of the group; on the root also the examples."""
         _write_text(formatter, self.help or "")
         if self.table is TREE:
             with formatter.section("Examples"):
                 formatter.write(EXAMPLES + "\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The commands, from the table; on the root also the options."""
+        """The commands of the table; on the root also the options."""
         for title, names in self._sections():
             rows = [(name, self.table[name].help) for name in names]
             with formatter.section(title):
@@ -193,7 +193,7 @@ class LazyGroup(TyperGroup):
         if self.short:
             _write_text(formatter, _MORE)
             return
-        with formatter.section("Options of every command, before or after its name"):
+        with formatter.section("Global options, before or after the command's name"):
             records = [option.get_help_record(ctx) for option in self.params]
             formatter.write_dl([record for record in records if record])
 
@@ -214,7 +214,7 @@ def _write_text(formatter: Any, text: str) -> None:
 
 
 def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
-    """Make the Typer command of a table entry, importing its module."""
+    """Build the Typer command of a table entry; imports its module."""
     if isinstance(entry, CommandGroup):
         return LazyGroup(name, entry.help, entry.verbs)
     function = getattr(import_module(f"rmqctl.{entry.module}"), entry.function)
@@ -231,10 +231,10 @@ def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
 
 
 def take_options(cli: Any, words: Sequence[str]) -> None:
-    """Have the call's context know the options of all commands among some words.
+    """Set the global options among some words in the call's context.
 
-    For a command that makes another line of its words: what that line is for is known before it is
-    made, and it is parsed once more as a whole.
+    For a command that translates its words to another command line: the target store is known
+    before the translation. The new line is parsed once more as a whole.
     """
     settings = {**_CONTEXT, "ignore_unknown_options": True, "allow_extra_args": True}
     settings["help_option_names"] = []

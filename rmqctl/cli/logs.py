@@ -1,5 +1,5 @@
-"""What the libraries log while a command runs, shown if the user asks for it; and what they warn
-of, shown unless the user wants quiet."""
+"""Log records of the libraries, shown with ``--verbose`` or ``--debug``; warnings, shown unless
+``--quiet``."""
 
 import warnings
 from typing import TYPE_CHECKING, Any, Final
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from .context import Cli
 
 _handlers: "Final[list[logging.Handler]]" = []
-"""What the last call has added."""
+"""The handlers that the last call added."""
 
 
 def show_logs(cli: "Cli") -> None:
-    """Show warnings on stderr with ``--verbose``, everything with ``--debug``, tracebacks too.
+    """Show warnings on stderr with ``--verbose``; all records and tracebacks with ``--debug``.
 
-    For commands with threads of their own, before they start them: without a handler Python
-    itself would print warnings. The last call counts.
+    Commands with threads call this before they start them: without a handler Python itself would
+    print warnings. The last call counts.
     """
     import copy
     import logging
@@ -28,7 +28,7 @@ def show_logs(cli: "Cli") -> None:
         def emit(self, record: logging.LogRecord) -> None:
             try:
                 LAST_LINE.print(self.format(record))
-            except OSError:  # nobody reads it: the work goes on
+            except OSError:  # stderr has no reader: the work goes on
                 self.handleError(record)
 
         def format(self, record: logging.LogRecord) -> str:
@@ -53,7 +53,7 @@ def show_logs(cli: "Cli") -> None:
 
 
 def show_warnings(cli: "Cli") -> None:
-    """Print what Python's ``warnings`` lets through as a sentence, without a place in the code."""
+    """Print warnings of Python's ``warnings`` as a sentence, without a source location."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         from storage.errors import IncompleteStoreWarning

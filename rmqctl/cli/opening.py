@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
     """The broker over the call's store, read only: no lock, nothing written.
 
-    NotFound (3) where there is no store.
+    NotFound (3) if there is no store.
     """
     from broker.embedded.broker import EmbeddedBroker
 
@@ -30,8 +30,8 @@ def open_for_reading(cli: "Cli") -> "EmbeddedBroker":
 
 
 def open_for_progress(cli: "Cli") -> "EmbeddedBroker":
-    """As open_for_reading, for commands that tell of groups: warns where their progress may not be
-    what they did last. Raises CorruptFileError where it can not be read."""
+    """As open_for_reading, for commands that show groups: warns if progress may be out of date.
+    Raises CorruptFileError if progress cannot be read."""
     broker = open_for_reading(cli)
     try:
         doubt = broker.view.progress_doubt()
@@ -48,7 +48,7 @@ def open_for_writing(
 ) -> "EmbeddedBroker":
     """The broker over the call's store, with its settings but for ``changes`` of StoreConfig's.
 
-    With ``create`` the user's default store is made if nobody named another one; a store that was
+    With ``create`` the user's default store is created if it is missing. A store that the user
     named must exist, else NotFound (3).
     """
     from broker.embedded.broker import EmbeddedBroker
@@ -57,7 +57,7 @@ def open_for_writing(
         from broker.new_store import create_store
 
         create_store(cli.store.path)
-        cli.say(f"made the store {cli.store.path}")
+        cli.say(f"created the store {cli.store.path}")
     _check_exists(cli)
     store_config = None
     if changes:
@@ -77,9 +77,9 @@ class Tables(NamedTuple):
 
 @contextmanager
 def tables_for_change(cli: "Cli") -> Iterator[Tables]:
-    """Topics and groups of the call's store, to be changed without opening the store for writing.
+    """Topics and groups of the call's store, for changes without opening the store for writing.
 
-    Whoever changes settings neither recovers the log nor waits for the writers of messages.
+    A change of settings neither recovers the log nor waits for the writers of messages.
     """
     from broker.java_store import config_of
     from broker.tables.groups import GroupManager
@@ -105,9 +105,9 @@ def tables_for_change(cli: "Cli") -> Iterator[Tables]:
 
 
 def view_of(cli: "Cli") -> "StoreView":
-    """The files of the call's store alone, for commands that ask no broker; read only.
+    """The files of the call's store, for commands that need no broker; read only.
 
-    NotFound (3) where there is no store.
+    NotFound (3) if there is no store.
     """
     from storage.readonly import StoreView
 
@@ -118,9 +118,9 @@ def view_of(cli: "Cli") -> "StoreView":
 
 
 def _check_exists(cli: "Cli") -> None:
-    """The store's own sentence about a missing folder assumes that somebody named it."""
+    """Replaces the store's error about a missing folder if the user did not name one."""
     if not cli.store.named and not cli.store.path.exists():
         raise NotFound(
-            f"there is no store here and none in {cli.store.path}; make one with "
+            f"there is no store here and none in {cli.store.path}; create one with "
             "'rmqctl store init DIR', or name one with --store DIR"
         )

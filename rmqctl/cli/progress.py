@@ -1,6 +1,6 @@
-"""Progress on stderr: a line that rewrites itself on a terminal, plain lines elsewhere.
+"""Progress on stderr: one updated line on a terminal, plain lines elsewhere.
 
-Nothing is printed for work under half a second.
+Work of less than half a second prints nothing.
 """
 
 import time
@@ -20,8 +20,8 @@ _WIDTH: Final = 24
 class Progress:
     """Counts work and shows it; ``style`` is ``bar``, ``plain`` or ``none``.
 
-    ``total`` is in the unit of :meth:`advance`'s ``share`` (bytes of a file, say) and None where
-    nobody knows it. Use it in a ``with`` block: leaving it wipes the line.
+    ``total`` is in the unit of ``share`` of :meth:`advance` (bytes of a file, say), None if
+    unknown. Use it in a ``with`` block: leaving the block clears the line.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Progress:
         self._next = self._started + (_PLAIN_EVERY_S if style == "plain" else _SILENT_S)
 
     def advance(self, count: int, share: int = 0) -> None:
-        """Add ``count`` items, and ``share`` of the total; prints if it is time to."""
+        """Add ``count`` items, and ``share`` of the total; prints from time to time."""
         self.count += count
         self._share += share
         if self.style != "none":
@@ -74,7 +74,7 @@ class Progress:
             self._line.print(text)
 
     def clear(self) -> None:
-        """Wipe the line, because nothing moves any more."""
+        """Clear the line, because the work pauses."""
         self._line.clear()
 
     def __enter__(self) -> Self:

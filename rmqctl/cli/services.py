@@ -1,4 +1,4 @@
-"""The broker's timed services, run by the way by commands that take a while."""
+"""The broker's timed services, run by commands that take longer."""
 
 import threading
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from .context import Cli
 
 AFTER_S: Final = 0.3
-"""Who stays so long runs them; a quick command pays nothing for them."""
+"""A command that runs for this long starts them; a quick command pays nothing for them."""
 
 
 @contextmanager
 def services_by_the_way(cli: "Cli", broker: "EmbeddedBroker") -> Iterator[None]:
-    """Run them for the rest of a block that takes longer than a moment.
+    """Run them for the rest of a block that takes longer than that.
 
     In a store that rmqctl did not make, nothing is delivered.
     """

@@ -1,14 +1,14 @@
-"""Settings and where each value comes from.
+"""Settings and their origins.
 
-Option > what a typed ``--context`` says > what a typed ``--config`` says > variable > context >
+Option > context of ``--context`` > file of ``--config`` > environment variable > context >
 project file > user file > system file > built-in. A context is a named table of settings
 (``[contexts.NAME]``) in any of the files. Paths in a file are relative to that file. Files:
 ``rmqctl.toml`` or ``.rmqctl.yaml`` in the working folder or above, ``rmqctl/config.toml`` (or
 ``.yaml``) in the XDG config folders; ``--config`` names one instead of the project's and the
 user's.
 
-What was typed stands before the environment, whichever option it was typed with: a variable that a
-shell has exported long ago must not redirect a command whose user has named the target.
+The command line comes before the environment: a variable that was exported earlier must not
+redirect a command that names its target.
 """
 
 import os
@@ -19,26 +19,26 @@ from typing import Any, Final, NamedTuple
 from rmqctl.errors import UsageProblem
 
 KEYS: Final[Mapping[str, tuple[type, str]]] = {
-    "store": (str, "the store's folder"),
-    "context": (str, "the named set of options in use"),
+    "store": (str, "folder of the store"),
+    "context": (str, "named set of settings in use"),
     "output": (str, "output format"),
     "tz": (str, "time zone for reading and printing times"),
     "raw": (bool, "print raw milliseconds, bytes and ids"),
-    "color": (str, "auto, always or never"),
-    "progress": (str, "auto, plain or none"),
-    "quiet": (bool, "say less on stderr"),
-    "verbose": (bool, "say more on stderr"),
-    "no_input": (bool, "never ask"),
-    "no_headers": (bool, "leave out the header line"),
-    "timeout": (str, "longest time a command may take"),
-    "reason": (str, "written to the journal with each change"),
+    "color": (str, "use color: auto, always or never"),
+    "progress": (str, "progress on stderr: auto, plain or none"),
+    "quiet": (bool, "print less on stderr"),
+    "verbose": (bool, "print more on stderr"),
+    "no_input": (bool, "never prompt"),
+    "no_headers": (bool, "print no header line"),
+    "timeout": (str, "time limit of a command"),
+    "reason": (str, "reason to record in the journal with each change"),
 }
-"""Every setting a file may hold, its type and what it means."""
+"""Every setting of a settings file: its type and meaning."""
 
 _UNFILED: Final[Mapping[str, type]] = {"config": str, "debug": bool, "dry_run": bool}
-"""What a variable may say and no file: RMQCTL_CONFIG, RMQCTL_DEBUG and RMQCTL_DRY_RUN."""
+"""Settings of variables only, not of files: RMQCTL_CONFIG, RMQCTL_DEBUG, RMQCTL_DRY_RUN."""
 _LARGEST: Final = 64 << 20
-"""Bytes of a settings file."""
+"""Most bytes of a settings file."""
 _PATHS: Final = frozenset({"store"})
 _PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
 _HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
@@ -52,7 +52,7 @@ class Value(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A settings file that is read, or would be if it were there."""
+    """A settings file that is read if it exists."""
 
     layer: str
     """``option``, ``project``, ``user`` or ``system``."""
@@ -69,7 +69,7 @@ class Layer(NamedTuple):
 
 
 class Settings:
-    """Looks settings up, layer by layer; files are read when the first one is needed."""
+    """Looks settings up, layer by layer; files are read on first use."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class Settings:
         self._warn = warn
         self._layers: list[Layer] | None = None
         self._warned = False
-        self.mends = False
-        """Whether this call is there to put settings right: an unknown context only warns then."""
+        self.corrects = False
+        """Whether this call corrects settings: an unknown context is then only a warning."""
 
     def get(self, name: str) -> Value | None:
-        """The setting's value and origin; None where nothing sets it (the built-in holds)."""
+        """The setting's value and origin; None if nothing sets it (then the default applies)."""
         typed = self._typed(name)
         if typed is not None:
             return typed
@@ -107,7 +107,7 @@ class Settings:
         return None
 
     def _by_strength(self) -> tuple[list[Layer], list[Layer]]:
-        """The layers that were typed, which beat the environment, and those that it beats."""
+        """The layers above the environment, and those below it."""
         contexts, files = self.context_layers(), self.layers()
         if self._typed("config") is not None:
             if self._context_is_typed(files[0]):
@@ -118,7 +118,7 @@ class Settings:
         return [], [*contexts, *files]
 
     def _context_is_typed(self, typed_file: Layer) -> bool:
-        """Whether the option names the context in use, or the file that an option names."""
+        """Whether an option names the context in use, or the file that names it."""
         return self._typed("context") is not None or "context" in typed_file.values
 
     def _typed(self, name: str) -> Value | None:
@@ -127,7 +127,7 @@ class Settings:
         return None if value is None else Value(value, f"option --{name.replace('_', '-')}")
 
     def _variable(self, name: str) -> Value | None:
-        """The value of the variable; also of those that all programs know."""
+        """The value of the variable, or of a standard one such as NO_COLOR."""
         variable = f"RMQCTL_{name.upper()}"
         text = self._environ.get(variable) if name in KEYS or name in _UNFILED else None
         if text:
@@ -145,7 +145,7 @@ class Settings:
         return self._variable(name) if typed is None else typed
 
     def _context(self) -> Value | None:
-        """The name of the context in use, and who says it."""
+        """The name of the context in use, and its origin."""
         typed = self._typed("context")
         if typed is not None:
             return typed
@@ -161,12 +161,12 @@ class Settings:
         return None
 
     def context_name(self) -> str | None:
-        """The context in use: option, typed file, variable or ``context`` of another file."""
+        """The context in use: by option, ``--config`` file, variable or another file."""
         found = self._context()
         return None if found is None else str(found.value)
 
     def context_layers(self) -> list[Layer]:
-        """What the context in use says, file by file. UsageProblem if no file has it."""
+        """The settings of the context in use, file by file. UsageProblem if no file has it."""
         name = self.context_name()
         if name is None:
             return []
@@ -177,12 +177,12 @@ class Settings:
         ]
         if not found:
             known = sorted({context for layer in self.layers() for context in layer.contexts})
-            hint = f"known: {', '.join(known)}" if known else "no settings file has any"
+            hint = f"known: {', '.join(known)}" if known else "no settings file defines any"
             sentence = f"no context {name!r} ({hint})"
             elsewhere = self._typed("config") is not None and not self._context_is_typed(
                 self.layers()[0]
             )
-            if not elsewhere and (not self.mends or self._given("context") is not None):
+            if not elsewhere and (not self.corrects or self._given("context") is not None):
                 raise UsageProblem(sentence)
             if not self._warned:
                 self._warned = True
@@ -196,7 +196,7 @@ class Settings:
         return self._layers
 
     def places(self) -> list[Place]:
-        """The settings files of this call, the strongest first, missing ones too."""
+        """The settings files of this call, the strongest first, including missing ones."""
         named = self._given("config")
         if named is not None:
             path = Path(str(named.value)).expanduser().absolute()
@@ -225,7 +225,7 @@ class Settings:
         return Layer(str(path), self._checked(values, path), contexts)
 
     def _checked(self, values: dict[str, Any], path: Path) -> dict[str, Any]:
-        """The known settings of a file, with paths made absolute; unknown ones are warned of."""
+        """The known settings of a file, with absolute paths; warns of unknown ones."""
         checked: dict[str, Any] = {}
         for key, value in values.items():
             name = str(key).replace("-", "_")
@@ -244,20 +244,20 @@ class Settings:
 
 
 def did_you_mean(name: str) -> str:
-    """The end of a sentence about an unknown setting: the nearest known one, if one is near."""
+    """The end of a sentence about an unknown setting: a similar known one, if there is one."""
     from rmqctl.parse.near_names import did_you_mean as sentence
 
     return sentence(name, (*KEYS, "contexts"))
 
 
 def user_config_folder(environ: Mapping[str, str]) -> Path:
-    """Where the user's settings file lies: ``$XDG_CONFIG_HOME/rmqctl``."""
+    """The folder of the user's settings file: ``$XDG_CONFIG_HOME/rmqctl``."""
     home = environ.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path("~/.config").expanduser()) / "rmqctl"
 
 
 def user_data_folder(environ: Mapping[str, str]) -> Path:
-    """Where the default store lies: ``$XDG_DATA_HOME/rmqctl``."""
+    """The folder of the default store: ``$XDG_DATA_HOME/rmqctl``."""
     home = environ.get("XDG_DATA_HOME")
     return (Path(home) if home else Path("~/.local/share").expanduser()) / "rmqctl"
 
@@ -286,7 +286,7 @@ def _load(path: Path) -> dict[str, Any]:
             raise ValueError(f"it has more than {_LARGEST} bytes")
         return parse_settings(data.decode(), path.suffix)
     except OSError as error:
-        raise UsageProblem(f"settings file {path} can not be read: {error.strerror}") from error
+        raise UsageProblem(f"settings file {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         sentence = " ".join(str(error).split())
         raise UsageProblem(f"settings file {path} is malformed: {sentence}") from error

@@ -1,8 +1,8 @@
-"""How the program ends when it is told to: SIGTERM, Ctrl-C, a time limit, a closed pipe.
+"""Ending the program early: SIGTERM, Ctrl-C, a time limit, a closed pipe.
 
-Each becomes an exception in the main thread, so that ``with`` blocks close the store on the way
-out; the application turns it into the exit code. They derive from BaseException: code that
-catches errors does not catch them.
+Each becomes an exception in the main thread, so that ``with`` blocks close the store; the
+application turns it into the exit code. They derive from BaseException, so code that catches errors
+does not catch them.
 """
 
 import os
@@ -27,7 +27,7 @@ _handlers_before: list[Any] = []
 
 
 def install() -> None:
-    """Have SIGTERM and the first Ctrl-C raise; a second Ctrl-C ends the process at once."""
+    """Make SIGTERM and the first Ctrl-C raise; a second Ctrl-C ends the process at once."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, _interrupt)
 
@@ -57,9 +57,9 @@ def limit_time(milliseconds: int) -> None:
 
 
 def end_time_limit() -> None:
-    """Forget the limit, if there is one, so that closing is not cut short by it.
+    """Cancel the limit, if there is one, so that it does not interrupt closing.
 
-    A timer that somebody else has set, a test runner, goes on.
+    A timer of another owner, such as a test runner, continues.
     """
     while _handlers_before:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -67,7 +67,7 @@ def end_time_limit() -> None:
 
 
 def silence_stdout() -> None:
-    """Have what stdout still holds go nowhere; see :func:`silence`."""
+    """Discard what stdout still buffers; see :func:`silence`."""
     silence(sys.stdout)
 
 

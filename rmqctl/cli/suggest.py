@@ -1,4 +1,4 @@
-"""What was probably meant by a name that is not there."""
+"""Suggestions for a name that does not exist."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,11 +28,11 @@ OTHERS: Final = {
     "fsck": "store fsck",
     "check": "store fsck",
 }
-"""What other tools call it."""
+"""Names of other tools."""
 
 
 def command_meant(name: str, table: Mapping[str, CommandRef | CommandGroup]) -> str:
-    """The end of a sentence about a command that the table does not have, or nothing."""
+    """The end of a sentence about an unknown command, or nothing."""
     if table is not TREE:
         near = get_close_matches(name, table, 1, 0.6)
         return f", did you mean {near[0]!r}?" if near else ""
@@ -49,7 +49,7 @@ def command_meant(name: str, table: Mapping[str, CommandRef | CommandGroup]) -> 
 
 
 def _with_verb(name: str) -> Iterator[str]:
-    """Commands of which only the verb was typed; not the verbs that every noun has."""
+    """Commands whose verb alone was typed; not the verbs that every noun has."""
     found = [
         f"{noun} {name}"
         for noun, entry in TREE.items()
@@ -60,7 +60,7 @@ def _with_verb(name: str) -> Iterator[str]:
 
 
 def thing_meant(cli: "Cli", sentence: str) -> str:
-    """The end of a sentence that misses a topic or a group: the nearest that the store has."""
+    """The end of a sentence about a missing topic or group: the most similar one in the store."""
     found = _MISSING.match(sentence)
     if found is None:
         return ""

@@ -1,8 +1,8 @@
-"""The commands: name, where each lives, and its line in the help.
+"""The commands: name, module and function of each, and its line in the help.
 
-Nothing here imports a command: the root's ``--help`` reads this table alone, and running a command
-imports its own module only. To add one: write the function in ``<noun>/commands.py``, add its
-line here, run ``make completions``.
+Nothing here imports a command: the root's ``--help`` reads only this table, and running a command
+imports only its own module. To add one: write the function in ``<noun>/commands.py``, add its line
+here, run ``make man completions``.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class CommandRef(NamedTuple):
-    """A command that does something: a function of a module below ``rmqctl``."""
+    """A command: a function of a module below ``rmqctl``."""
 
     module: str
     function: str
@@ -18,25 +18,29 @@ class CommandRef(NamedTuple):
 
 
 class CommandGroup(NamedTuple):
-    """A thing that can be looked at and worked on; its verbs are the commands."""
+    """A noun, such as ``topic``; its verbs are the commands."""
 
     help: str
     verbs: Mapping[str, CommandRef]
 
 
 TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
-    "produce": CommandRef("produce.command", "produce", "Send messages: lines, files, JSON"),
-    "consume": CommandRef("consume.command", "consume", "Read messages: all, some, or as a group"),
+    "produce": CommandRef("produce.command", "produce", "Send messages from lines, files or JSON"),
+    "consume": CommandRef(
+        "consume.command", "consume", "Read messages, alone or as a group member"
+    ),
     "resetOffsetByTime": CommandRef(
         "offset.move.reset_by_time_command",
         "reset_offset_by_time",
-        "Move a group to a time, as mqadmin does",
+        "Move a group to a time, by mqadmin's rule",
     ),
     "topic": CommandGroup(
-        "Topics: what is sent to and read from, divided into queues.",
+        "Topics and their queues: list, create, change, delete.",
         {
             "list": CommandRef("topic.commands", "list_topics", "List all topics"),
-            "describe": CommandRef("topic.commands", "describe", "Show everything about topics"),
+            "describe": CommandRef(
+                "topic.commands", "describe", "Show settings, size and groups of topics"
+            ),
             "queues": CommandRef(
                 "topic.commands", "queues", "Show queues with their offsets and times"
             ),
@@ -44,18 +48,20 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             "alter": CommandRef("topic.change_commands", "alter", "Change the settings of topics"),
             "delete": CommandRef("topic.change_commands", "delete", "Delete a topic"),
             "stats": CommandRef(
-                "topic.figure_commands", "stats", "Show sizes and rates, by queue or hour"
+                "topic.figure_commands", "stats", "Show message counts, sizes and rates"
             ),
             "usage": CommandRef(
-                "topic.figure_commands", "usage", "Show the bytes that topics take"
+                "topic.figure_commands", "usage", "Show the disk space that topics use"
             ),
         },
     ),
     "group": CommandGroup(
-        "Groups: consumers that share their progress, and who is in them.",
+        "Consumer groups and their members: list, create, change, delete.",
         {
             "list": CommandRef("group.commands", "list_groups", "List all consumer groups"),
-            "describe": CommandRef("group.commands", "describe", "Show everything about groups"),
+            "describe": CommandRef(
+                "group.commands", "describe", "Show settings and members of groups"
+            ),
             "clients": CommandRef(
                 "group.commands", "clients", "Show live members and their queues"
             ),
@@ -65,162 +71,158 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
         },
     ),
     "message": CommandGroup(
-        "Messages: find, follow and count them; into files and back.",
+        "Messages: find, trace, count, export and import them.",
         {
-            "get": CommandRef("message.commands", "get", "Show one message by id or place"),
+            "get": CommandRef("message.commands", "get", "Show one message by id or offset"),
             "query": CommandRef(
                 "message.lookup_commands", "query", "Find all messages with a key or a tag"
             ),
-            "search": CommandRef(
-                "message.search.command", "search", "Find messages by what they hold"
-            ),
-            "trace": CommandRef(
-                "message.lookup_commands", "trace", "Show what clients noted of a message"
-            ),
-            "life": CommandRef("message.lookup_commands", "life", "Show what became of a message"),
+            "search": CommandRef("message.search.command", "search", "Find messages by content"),
+            "trace": CommandRef("message.lookup_commands", "trace", "Show the trace of a message"),
+            "life": CommandRef("message.lookup_commands", "life", "Show the history of a message"),
             "export": CommandRef("message.exchange.commands", "export", "Write messages to a file"),
             "import": CommandRef(
-                "message.exchange.commands", "import_messages", "Store a file's messages again"
+                "message.exchange.commands", "import_messages", "Store the messages of a file"
             ),
             "stats": CommandRef(
-                "message.stats_command", "stats", "Count messages: sizes, tags, keys, hosts"
+                "message.stats_command", "stats", "Count messages by size, tag, key or host"
             ),
-            "decode-id": CommandRef(
-                "message.lookup_commands", "decode_id", "Show what a message id tells"
-            ),
+            "decode-id": CommandRef("message.lookup_commands", "decode_id", "Decode message ids"),
         },
     ),
     "dlq": CommandGroup(
-        "Dead letters: what groups gave up; look, send again, mark as handled.",
+        "Dead letters: list, show, redrive and acknowledge them.",
         {
             "list": CommandRef(
                 "dlq.commands", "list_dlqs", "List the groups that have dead letters"
             ),
-            "browse": CommandRef("dlq.commands", "browse", "Show the dead letters of a group"),
+            "browse": CommandRef("dlq.commands", "browse", "List the dead letters of a group"),
             "show": CommandRef(
-                "dlq.commands", "show", "Show one dead letter in full, with its life"
+                "dlq.commands", "show", "Show one dead letter in full, with its history"
             ),
             "groups": CommandRef(
                 "dlq.commands", "groups", "Count dead letters by reason, tag, key or hour"
             ),
             "redrive": CommandRef("dlq.change_commands", "redrive", "Send dead letters again"),
             "ack": CommandRef("dlq.change_commands", "ack", "Mark dead letters as handled"),
-            "export": CommandRef("dlq.commands", "export", "Print dead letters as whole messages"),
+            "export": CommandRef("dlq.commands", "export", "Export dead letters as whole messages"),
         },
     ),
     "retry": CommandGroup(
-        "Retries: what groups are to consume again, when, and why.",
+        "Retries: messages that failed and will be consumed again.",
         {
             "browse": CommandRef(
-                "retry.commands", "browse", "Show what a group is to consume again"
+                "retry.commands", "browse", "List the messages that a group will retry"
             ),
             "show": CommandRef("retry.commands", "show", "Show every attempt of a message"),
             "agenda": CommandRef(
-                "retry.commands", "agenda", "Show what is delivered when, and what is late"
+                "retry.commands", "agenda", "Show when delayed messages and retries are due"
             ),
-            "now": CommandRef("retry.commands", "now", "Have waiting messages consumed again now"),
-            "dead": CommandRef("retry.commands", "dead", "Make waiting messages dead letters now"),
+            "now": CommandRef("retry.commands", "now", "Retry waiting messages now"),
+            "dead": CommandRef(
+                "retry.commands", "dead", "Turn waiting messages into dead letters now"
+            ),
         },
     ),
     "offset": CommandGroup(
-        "Offsets: how far consumer groups are, queue by queue.",
+        "Offsets: show, move, restore and compare the progress of groups.",
         {
             "inspect": CommandRef(
-                "offset.commands", "inspect", "Show where groups stand, with ages and messages"
+                "offset.commands", "inspect", "Show the progress of groups, with ages and messages"
             ),
             "history": CommandRef(
-                "offset.commands", "history", "Show who has moved the progress of groups"
+                "offset.commands", "history", "Show who moved the progress of groups, and when"
             ),
             "diff": CommandRef(
                 "offset.diff.commands", "diff", "Compare two groups, files, stores or times"
             ),
-            "export": CommandRef(
-                "offset.diff.commands", "export", "Print offsets as CSV or JSON to keep"
-            ),
+            "export": CommandRef("offset.diff.commands", "export", "Export offsets as CSV or JSON"),
             "list": CommandRef(
-                "offset.commands", "list_offsets", "List what all groups have committed"
+                "offset.commands", "list_offsets", "List the committed offsets of all groups"
             ),
             "reset": CommandRef(
-                "offset.move.commands", "reset", "Move progress: times, ends, messages, files"
+                "offset.move.commands", "reset", "Move progress to a time, an offset or a message"
             ),
-            "undo": CommandRef("offset.move.commands", "undo", "Take back a change of progress"),
+            "undo": CommandRef("offset.move.commands", "undo", "Undo a change of progress"),
             "import": CommandRef(
-                "offset.move.commands", "import_offsets", "Set progress to what a file says"
+                "offset.move.commands", "import_offsets", "Import offsets from a file"
             ),
-            "delete": CommandRef("offset.move.commands", "delete", "Forget the progress of groups"),
+            "delete": CommandRef("offset.move.commands", "delete", "Delete the progress of groups"),
             "orphans": CommandRef(
-                "offset.move.commands", "orphans", "List progress that belongs to nothing"
+                "offset.move.commands",
+                "orphans",
+                "List progress of topics and groups that are gone",
             ),
         },
     ),
     "lag": CommandGroup(
-        "Lag: who is late, by how much, since when, and what is about to be lost.",
+        "Lag: the backlog of groups, its age, and messages at risk of deletion.",
         {
-            "show": CommandRef("lag.commands", "show", "Show how far groups are behind"),
+            "show": CommandRef("lag.commands", "show", "Show the lag of groups"),
             "report": CommandRef(
-                "lag.report.command", "report", "Report on many stores, counted by Spark"
+                "lag.report.command", "report", "Report the lag over many stores, with Spark"
             ),
-            "warmup": CommandRef("lag.report.command", "warmup", "Make Spark start quicker"),
+            "warmup": CommandRef(
+                "lag.report.command", "warmup", "Build a cache that makes Spark start faster"
+            ),
             "histogram": CommandRef(
-                "lag.backlog.commands", "histogram", "Show ages, sizes, tags of a backlog"
+                "lag.backlog.commands", "histogram", "Show ages, sizes or tags of a backlog"
             ),
-            "watch": CommandRef(
-                "lag.watch.command", "watch", "Watch how far groups are behind, live"
-            ),
+            "watch": CommandRef("lag.watch.command", "watch", "Watch the lag of groups, live"),
             "check": CommandRef(
-                "lag.check.command", "check", "Say whether groups are fine, for monitoring"
+                "lag.check.command", "check", "Check lag against limits, for monitoring"
             ),
-            "risk": CommandRef("lag.backlog.commands", "risk", "Show what will be deleted unread"),
+            "risk": CommandRef(
+                "lag.backlog.commands", "risk", "Show messages that will be deleted unread"
+            ),
         },
     ),
     "broker": CommandGroup(
-        "Brokers: what a broker does by itself, without a daemon.",
+        "Broker: services and settings of a store, without a daemon.",
         {
             "status": CommandRef(
-                "broker.commands", "status", "Show who does it, and what waits for its time"
+                "broker.commands", "status", "Show services, clients and waiting messages"
             ),
             "start": CommandRef(
-                "broker.commands", "start", "Do it in the foreground: deliver, check, clean"
+                "broker.commands", "start", "Run the broker's services in the foreground"
             ),
             "config": CommandRef(
-                "broker.config_command", "config", "Show and change a store's settings"
+                "broker.config_command", "config", "Show or change the settings of a store"
             ),
         },
     ),
     "audit": CommandGroup(
-        "Audit: who has changed what, when and why.",
+        "Audit log: who changed what, when and why.",
         {
             "list": CommandRef(
                 "audit.commands", "list_changes", "List all changes of progress and settings"
             ),
-            "show": CommandRef("audit.commands", "show", "Show all that was noted of one change"),
+            "show": CommandRef("audit.commands", "show", "Show one change in full"),
         },
     ),
     "store": CommandGroup(
-        "Stores: make one, look at it, check and mend it, copy it.",
+        "Stores: create, inspect, check, repair and copy them.",
         {
-            "init": CommandRef("store.commands", "init", "Make an empty store"),
-            "info": CommandRef("store.commands", "info", "Show what a store is and holds"),
+            "init": CommandRef("store.commands", "init", "Create an empty store"),
+            "info": CommandRef("store.commands", "info", "Show facts about a store"),
             "du": CommandRef(
-                "store.usage.commands", "du", "Show what fills the disk, and what is deleted next"
+                "store.usage.commands", "du", "Show disk usage and the next deletions"
             ),
-            "clean": CommandRef("store.usage.commands", "clean", "Delete files whose time is over"),
-            "fsck": CommandRef("store.commands", "fsck", "Check everything against everything"),
-            "repair": CommandRef(
-                "store.repair.command", "repair", "Mend what the check finds, by a plan"
-            ),
+            "clean": CommandRef("store.usage.commands", "clean", "Delete expired files"),
+            "fsck": CommandRef("store.commands", "fsck", "Check all files of a store"),
+            "repair": CommandRef("store.repair.command", "repair", "Repair what fsck finds"),
             "rebuild": CommandRef(
-                "store.rebuild.command", "rebuild", "Make queues or the index anew"
+                "store.rebuild.command", "rebuild", "Rebuild queues or the index from the log"
             ),
             "recover-offsets": CommandRef(
                 "store.recover.commands",
                 "recover_offsets",
-                "Bring back progress of groups that was lost",
+                "Recover lost progress of groups",
             ),
             "recover-config": CommandRef(
                 "store.recover.commands",
                 "recover_config",
-                "Put half-written settings together again",
+                "Recover damaged settings files",
             ),
             "dump": CommandRef(
                 "store.dump.command", "dump", "Decode a file of the store, or a log position"
@@ -228,20 +230,22 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             "tail": CommandRef("store.tail.command", "tail", "Follow the log as it grows"),
             "diff": CommandRef("store.snapshot.diff_command", "diff", "Compare two stores"),
             "snapshot": CommandRef(
-                "store.snapshot.commands", "snapshot", "Copy a store while it runs"
+                "store.snapshot.commands", "snapshot", "Copy a store while it is in use"
             ),
             "restore": CommandRef(
-                "store.snapshot.commands", "restore", "Make a store of a snapshot"
+                "store.snapshot.commands", "restore", "Create a store from a snapshot"
             ),
             "carve": CommandRef(
-                "store.carve.command", "carve", "Make a store of a part of this one"
+                "store.carve.command", "carve", "Copy a part of a store into a new one"
             ),
         },
     ),
     "config": CommandGroup(
-        "Settings of this program: what holds, who says so, changing it.",
+        "Settings of this program: show and change them.",
         {
-            "show": CommandRef("config.commands", "show", "Show all settings as they hold now"),
+            "show": CommandRef(
+                "config.commands", "show", "Show all settings and where they come from"
+            ),
             "get": CommandRef("config.commands", "get", "Print the value of one setting"),
             "set": CommandRef("config.commands", "set_setting", "Set a setting in a file"),
             "path": CommandRef("config.commands", "path", "Show the settings files"),
@@ -258,27 +262,27 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
         },
     ),
     "explain": CommandRef(
-        "help.explain_command", "explain", "Explain a word, a code, a state, a setting"
+        "help.explain_command", "explain", "Explain a term, a code, a state or a setting"
     ),
-    "cheat": CommandRef("help.cheat_command", "cheat", "Show lines to copy, sheet by sheet"),
+    "cheat": CommandRef("help.cheat_command", "cheat", "Show example commands, sheet by sheet"),
     "man": CommandRef("help.man_command", "man", "Show the manual page of a command"),
     "doctor": CommandRef(
-        "help.doctor_command", "doctor", "Look whether everything that is needed is there"
+        "help.doctor_command", "doctor", "Check whether rmqctl has everything that it needs"
     ),
     "mqadmin": CommandRef(
-        "help.mqadmin.command", "mqadmin", "Run a command of mqadmin 4.9 in its new form"
+        "help.mqadmin.command", "mqadmin", "Run an mqadmin 4.9 command in its new form"
     ),
     "completion": CommandRef(
         "help.completion_command", "completion", "Print the completion script of a shell"
     ),
     "version": CommandRef(
-        "help.version_command", "version", "Show the versions of rmqctl and of what it runs on"
+        "help.version_command", "version", "Show the versions of rmqctl and its runtime"
     ),
 }
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Every day": ("produce", "consume", "resetOffsetByTime"),
-    "Look and manage": (
+    "Produce and consume": ("produce", "consume", "resetOffsetByTime"),
+    "Inspect and manage": (
         "topic",
         "group",
         "message",
@@ -290,7 +294,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "audit",
         "store",
     ),
-    "The program": (
+    "This program": (
         "config",
         "context",
         "explain",
@@ -302,4 +306,4 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "version",
     ),
 }
-"""How the root's help groups the commands."""
+"""The sections of the root's help."""

@@ -1,4 +1,4 @@
-"""``rmqctl config``: the program's own settings, where they come from, and changing them."""
+"""``rmqctl config``: the program's own settings, their origins, and changes."""
 
 import os
 from collections.abc import Iterator
@@ -14,28 +14,26 @@ from rmqctl.output.values import for_terminal
 from .rows import SetSettingRow, SettingRow, SettingsFileRow
 
 _Project = Annotated[
-    bool, typer.Option("--project", help="The file of the working folder or above")
+    bool, typer.Option("--project", help="Use the file of the working folder or above")
 ]
-_User = Annotated[bool, typer.Option("--user", help="The user's file (default)")]
-_System = Annotated[bool, typer.Option("--system", help="The system's file")]
+_User = Annotated[bool, typer.Option("--user", help="Use the user's file (default)")]
+_System = Annotated[bool, typer.Option("--system", help="Use the system's file")]
 _VARIABLE = "RMQCTL_"
 _NO_SETTINGS = frozenset({"config", "debug", "dry_run", "pure", "spark_jvm"})
-"""Variables that mean something, but that no file may hold."""
+"""Variables that have a meaning but are not settings of files."""
 
 
 @prints(SettingRow)
 def show(
     ctx: typer.Context,
-    origin: Annotated[
-        bool, typer.Option("--origin", help="Where each comes from (always shown)")
-    ] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Show origins (always shown)")] = False,
 ) -> None:
-    """Show all settings as they hold now, and where each value comes from.
+    """Show all effective settings and the origin of each value.
 
-    Typed options come first, then what a typed --context and a typed --config say, then variables,
-    the context in use, the settings files and what is built in.
+    The order of precedence: options, the context of --context, the file of --config, environment
+    variables, the context in use, the settings files, built-in defaults.
 
-    All of them:               rmqctl config show
+    All settings:              rmqctl config show
     As JSON:                   rmqctl config show -o json
     """
     cli = context_of(ctx)
@@ -49,7 +47,7 @@ def get(
 ) -> None:
     """Print the value of one setting; exit code 3 if nothing sets it.
 
-    For a script:              rmqctl config get store
+    In a script:               rmqctl config get store
     """
     from .settings_files import known_setting
 
@@ -58,7 +56,7 @@ def get(
     row = next(row for row in _rows(cli) if row.setting == name)
     if row.value is None:
         raise NotFound(f"{name} is not set: {KEYS[name][1]}")
-    if "output" not in cli.given:  # whatever the settings say: this is for scripts
+    if "output" not in cli.given:  # in spite of the settings, as this is for scripts
         value = for_terminal(row.value) if cli.view.terminal else row.value
         cli.out.write(value + "\n")
     else:
@@ -69,18 +67,18 @@ def get(
 def set_setting(
     ctx: typer.Context,
     setting: Annotated[str, typer.Argument(metavar="SETTING", help="Which")],
-    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="What it is to be")] = None,
-    unset: Annotated[bool, typer.Option("--unset", help="Take it out of the file")] = False,
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="The new value")] = None,
+    unset: Annotated[bool, typer.Option("--unset", help="Remove it from the file")] = False,
     project: _Project = False,
     user: _User = False,
     system: _System = False,
 ) -> None:
-    """Set a setting in a file; the rest of the file stays as it is, comments too.
+    """Set a setting in a file. The rest of the file stays as it is, including comments.
 
     For this user:             rmqctl config set tz Europe/Berlin
     For this folder:           rmqctl config set store ./data --project
-    Of one context:            rmqctl config set tz UTC --context prod
-    No longer:                 rmqctl config set tz --unset
+    In one context:            rmqctl config set tz UTC --context prod
+    Remove a setting:          rmqctl config set tz --unset
     """
     from . import settings_files as files
     from .settings_text import changed
@@ -91,9 +89,9 @@ def set_setting(
         raise UsageProblem("missing argument 'VALUE'" if value is None else "VALUE and --unset")
     context = cli.given.get("context")
     if context is not None:
-        cli.settings.context_layers()  # which refuses an unknown one
+        cli.settings.context_layers()  # refuses an unknown context
         if name == "context":
-            raise UsageProblem("a context can not name another context")
+            raise UsageProblem("a context cannot name another context")
     layer = files.chosen_layer(project=project, user=user, system=system)
     path = files.chosen_file(cli, layer, context)
     text = files.read_text(path)
@@ -108,7 +106,7 @@ def set_setting(
 
 @prints(SettingsFileRow)
 def path(ctx: typer.Context) -> None:
-    """Show the settings files, the strongest first, whether they are there or not."""
+    """Show the settings files, the strongest first, including missing ones."""
     cli = context_of(ctx)
     counts = {layer.origin: len(layer.values) for layer in cli.settings.layers()}
     cli.rows(
@@ -145,11 +143,11 @@ def _warn_of_variables(cli: Cli) -> None:
 
 
 def _warn_if_beaten(cli: Cli, name: str, file: str) -> None:
-    """Say so when something stronger than the changed file sets the same setting."""
+    """Warn if a stronger layer than the changed file sets the same setting."""
     found = cli.settings.get(name)
     if found is None or found.origin == file:
         return
     order = [str(place.path) for place in cli.settings.places()]
     if found.origin in order and order.index(found.origin) > order.index(file):
         return
-    cli.warn(f"{found.origin} wins over {file}")
+    cli.warn(f"{found.origin} overrides {file}")

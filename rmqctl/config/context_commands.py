@@ -1,4 +1,4 @@
-"""``rmqctl context``: named sets of settings, to go from one store to another."""
+"""``rmqctl context``: named sets of settings, such as one per store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +12,10 @@ from rmqctl.errors import NotFound, Refused, UsageProblem
 from .rows import ContextRow, SetSettingRow
 
 _Project = Annotated[
-    bool, typer.Option("--project", help="The file of the working folder or above")
+    bool, typer.Option("--project", help="Use the file of the working folder or above")
 ]
-_User = Annotated[bool, typer.Option("--user", help="The user's file (default)")]
-_System = Annotated[bool, typer.Option("--system", help="The system's file")]
+_User = Annotated[bool, typer.Option("--user", help="Use the user's file (default)")]
+_System = Annotated[bool, typer.Option("--system", help="Use the system's file")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The context")]
 
 
@@ -33,7 +33,7 @@ def show(
         str | None, typer.Argument(metavar="[NAME]", help="Default: the one in use")
     ] = None,
 ) -> None:
-    """Show all settings of a context; exit code 3 without one."""
+    """Show all settings of a context; exit code 3 if no context is in use."""
     cli = context_of(ctx)
     used = _in_use(cli)
     wanted = context_name if context_name is not None else used
@@ -51,11 +51,11 @@ def use(
     user: _User = False,
     system: _System = False,
 ) -> None:
-    """Use a context from now on: what it sets holds wherever no option or variable says else.
+    """Use a context from now on. Options and environment variables override its settings.
 
     From now on:               rmqctl context use prod
     For one command:           rmqctl topic list --context prod
-    None any more:             rmqctl context use --none
+    No context:                rmqctl context use --none
     """
     from . import settings_files as files
     from .settings_text import changed
@@ -74,7 +74,7 @@ def use(
     cli.one(SetSettingRow("context", files.shown(old), context_name, str(path), None))
     holds = cli.settings.get("context")
     if holds is not None and holds.origin != str(path) and holds.value != context_name:
-        cli.warn(f"{holds.origin} may win over {path}: it says {holds.value}")
+        cli.warn(f"{holds.origin} may override {path}: it sets {holds.value}")
 
 
 @prints(ContextRow)
@@ -82,7 +82,7 @@ def add(
     ctx: typer.Context,
     context_name: _Name,
     settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[SETTING=VALUE...]", help="What it sets")
+        list[str] | None, typer.Argument(metavar="[SETTING=VALUE...]", help="Its settings")
     ] = None,
     project: _Project = False,
     user: _User = False,
@@ -90,7 +90,7 @@ def add(
 ) -> None:
     """Add a context to a settings file.
 
-    A store by name:           rmqctl context add prod -S /data/prod/store
+    A name for a store:        rmqctl context add prod -S /data/prod/store
     With more settings:        rmqctl context add prod -S /data/prod/store tz=UTC no_input=true
     """
     from . import settings_files as files
@@ -98,7 +98,7 @@ def add(
 
     cli = context_of(ctx)
     if not context_name.strip() or not context_name.isprintable():
-        raise UsageProblem(f"{context_name!r} is no name for a context")
+        raise UsageProblem(f"{context_name!r} is not a valid context name")
     if any(row.context == context_name for row in _rows(cli, None)):
         raise Refused(
             f"context {context_name} exists; change it with "
@@ -126,9 +126,9 @@ def add(
 
 @prints(ContextRow)
 def remove(ctx: typer.Context, context_name: _Name) -> None:
-    """Remove a context from every settings file that has it and may be written.
+    """Remove a context from every writable settings file that has it.
 
-    A file that uses it uses none afterwards.
+    A settings file that uses the context uses none afterwards.
     """
     from . import settings_files as files
     from .settings_text import changed, without_context
@@ -143,7 +143,7 @@ def remove(ctx: typer.Context, context_name: _Name) -> None:
             text = without_context(text, path.suffix, context_name)
         if layer.values.get("context") == context_name:
             text = changed(text, path.suffix, None, "context", None)
-            cli.say(f"{path} uses no context any more")
+            cli.say(f"{path} no longer uses a context")
         if text != old:
             new[path] = text
     if not cli.flag("dry_run"):

@@ -9,19 +9,19 @@ class SettingRow(NamedTuple):
     """One setting and its value."""
 
     setting: Annotated[str, "the setting"]
-    value: Annotated[str | None, "what holds now; null if nothing sets it and nothing is built in"]
-    origin: Annotated[str, "where the value comes from"]
-    meaning: Annotated[str, Wide("what it is")]
+    value: Annotated[str | None, "effective value; null if nothing sets it and it has no default"]
+    origin: Annotated[str, "origin of the value"]
+    meaning: Annotated[str, Wide("what the setting means")]
 
 
 class SetSettingRow(NamedTuple):
-    """What became of a setting in a file."""
+    """A changed setting in a file."""
 
     setting: Annotated[str, "the setting"]
-    old: Annotated[str | None, "what the file said before; null if nothing"]
-    new: Annotated[str | None, "what it says now; null if nothing"]
+    old: Annotated[str | None, "value before; null for none"]
+    new: Annotated[str | None, "value now; null for none"]
     file: Annotated[str, "the file"]
-    context: Annotated[str | None, Wide("the context whose setting it is")]
+    context: Annotated[str | None, Wide("the context that the setting belongs to")]
 
 
 class SettingsFileRow(NamedTuple):
@@ -29,15 +29,15 @@ class SettingsFileRow(NamedTuple):
 
     layer: Annotated[str, "option, project, user or system; the first one that sets it wins"]
     path: Annotated[str, "the file"]
-    exists: Annotated[bool, "whether it is there"]
-    settings: Annotated[int | None, Wide("how many settings it has; null if it is not there")]
+    exists: Annotated[bool, "whether the file exists"]
+    settings: Annotated[int | None, Wide("number of its settings; null if the file does not exist")]
 
 
 class ContextRow(NamedTuple):
     """One named set of settings."""
 
     context: Annotated[str, "its name"]
-    in_use: Annotated[bool, "whether it holds when nothing else is said"]
-    store: Annotated[str | None, "its store; null if it names none"]
+    in_use: Annotated[bool, "whether it is the context in use"]
+    store: Annotated[str | None, "its store; null for none"]
     files: Annotated[list[str], "the files that have it"]
     settings: Annotated[dict[str, Any], Wide("all its settings")]

@@ -1,4 +1,4 @@
-"""Which settings file a change goes to, and replacing it."""
+"""Finding the settings file of a change, and replacing it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 
 def known_setting(name: str) -> str:
-    """The setting that somebody named, with ``-`` or ``_``. UsageProblem if there is none."""
+    """The setting with this name, with ``-`` or ``_``. UsageProblem if there is none."""
     known = name.replace("-", "_")
     if known not in KEYS:
         raise UsageProblem(f"there is no setting {name!r}{did_you_mean(known)}")
@@ -37,9 +37,9 @@ def known_setting(name: str) -> str:
 
 
 def setting_value(name: str, text: str, folder: Path) -> str | bool:
-    """The value of a setting from its text. UsageProblem says what would be right.
+    """The value of a setting from its text. UsageProblem says what is valid.
 
-    A relative path counts from the working folder; ``folder`` is that of the file.
+    A relative path is relative to the working folder; ``folder`` is the folder of the file.
     """
     if KEYS[name][0] is bool:
         if text.lower() not in _TRUE | _FALSE:
@@ -60,10 +60,10 @@ def setting_value(name: str, text: str, folder: Path) -> str | bool:
 
 
 def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path:
-    """The file that a change goes to.
+    """The file of a change.
 
-    That of ``--config``, else of the layer that was named, else the one that has the context,
-    else the user's own.
+    The file of ``--config``, else of the named layer, else the one that has the context, else the
+    user's own.
     """
     places = cli.settings.places()
     if layer is None and places[0].layer == "option":
@@ -76,11 +76,11 @@ def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path
     for place in places:
         if place.layer == layer:
             return place.path
-    raise UsageProblem(f"--{layer}: --config {places[0].path} takes the place of that file")
+    raise UsageProblem(f"--{layer} and --config {places[0].path} exclude each other")
 
 
 def read_text(path: Path) -> str:
-    """What a settings file says, "" if there is none. UsageProblem for a malformed one."""
+    """The text of a settings file, "" if there is none. UsageProblem for a malformed one."""
     try:
         text = read_given(path).decode()
         parse_settings(text, path.suffix)
@@ -101,9 +101,9 @@ def said(path: Path, text: str, context: str | None) -> dict[str, Any]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a settings file in one step; on the device when this returns.
+    """Replace a settings file atomically; it is on the device when this returns.
 
-    A link stays a link, permissions stay. CliError (5) if it can not be written.
+    A link stays a link, permissions stay. CliError (5) if it cannot be written.
     """
     target = path.resolve()
     try:
@@ -112,7 +112,7 @@ def replace_text(path: Path, text: str) -> None:
             file.write(text.encode())
     except OSError as error:
         raise CliError(
-            f"settings file {path} can not be written: {error.strerror}", NOT_WRITABLE
+            f"settings file {path} cannot be written: {error.strerror}", NOT_WRITABLE
         ) from error
 
 
@@ -124,7 +124,7 @@ def shown(value: Any) -> str | None:
 
 
 def chosen_layer(*, project: bool, user: bool, system: bool) -> str | None:
-    """The layer that options name; None if none. UsageProblem for several."""
+    """The layer that the options name; None for none. UsageProblem for several."""
     flags = {"project": project, "user": user, "system": system}
     named = [layer for layer, given in flags.items() if given]
     if len(named) > 1:

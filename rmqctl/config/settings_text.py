@@ -1,8 +1,8 @@
-"""Changing one setting in the text of a settings file: comments and order stay.
+"""Changing one setting in the text of a settings file; comments and order stay.
 
-A line is found and replaced; the result is parsed and must say exactly what was wanted. A file that
-is written in a way that a line does not tell (values over several lines, YAML's flow form) is
-refused instead, so nothing of it is ever lost.
+A line is found and replaced; the result is parsed and must have exactly the wanted settings. A file
+in which a setting is not one line (values over several lines, YAML's flow form) is refused, so no
+content is lost.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Values = dict[str, Any]
 
 
 def changed(text: str, suffix: str, table: str | None, key: str, value: str | bool | None) -> str:
-    """The text with one setting set, or taken out where ``value`` is None.
+    """The text with one setting set, or removed if ``value`` is None.
 
-    ``table`` is the context whose setting it is, None for the file's own. Refused (7) where the
-    text can not be changed line by line.
+    ``table`` is the context that the setting belongs to, None for the file's own settings. Refused
+    (7) if the text cannot be changed line by line.
     """
     old = parse_settings(text, suffix)
     wanted = copy.deepcopy(old)
@@ -71,7 +71,7 @@ def with_context(text: str, suffix: str, name: str) -> str:
 
 
 def _checked(new: str, suffix: str, wanted: Values) -> str:
-    """The new text, if it says what was wanted and nothing else."""
+    """The new text, if it has the wanted settings and no others."""
     try:
         said = parse_settings(new, suffix)
     except ValueError:
@@ -79,18 +79,17 @@ def _checked(new: str, suffix: str, wanted: Values) -> str:
     if said is not None and _without_empty(said) == _without_empty(wanted):
         return new
     raise Refused(
-        "the settings file is written in a form that can not be changed line by line; "
-        "nothing was changed, edit it by hand"
+        "the settings file cannot be changed line by line; nothing was changed, edit it by hand"
     )
 
 
 def _without_empty(values: Values) -> Values:
-    """An empty table of contexts says the same as none."""
+    """An empty table of contexts is the same as none."""
     return {key: value for key, value in values.items() if (key, value) != (CONTEXTS, {})}
 
 
 def _spelled(members: Values, key: str) -> str:
-    """The key as the file spells it: with ``-`` or ``_``."""
+    """The key as spelled in the file: with ``-`` or ``_``."""
     return next((known for known in members if str(known).replace("-", "_") == key), key)
 
 
@@ -125,7 +124,7 @@ def _toml_without(text: str, name: str) -> str:
 
 
 def _with_table(lines: list[str], name: str) -> list[str]:
-    """The lines with a table of the context in them; at the end if it is new."""
+    """The lines with a table for the context; at the end if it is new."""
     if any(_header_of(line) == name for line in lines):
         return lines
     bare = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
@@ -146,7 +145,7 @@ def _region(lines: list[str], table: str | None) -> tuple[int, int]:
 
 
 def _header_of(line: str) -> str | None:
-    """The name of the context whose table a line begins."""
+    """The name of the context whose table starts in a line."""
     if not line.lstrip().startswith("["):
         return None
     try:
@@ -189,11 +188,11 @@ def _yaml_without(text: str, name: str) -> str:
 
 
 def _yaml_rewritten(text: str, change: Callable[[Values], Any]) -> str:
-    """The file written anew, which loses nothing if it has no comments."""
+    """The whole file written again; loses nothing if it has no comments."""
     if "#" in text:
         raise Refused(
-            "the settings file is YAML with comments, which writing its contexts would lose; "
-            "nothing was changed, edit it by hand"
+            "the settings file is YAML with comments, and a change of its contexts would lose "
+            "them; nothing was changed, edit it by hand"
         )
     import yaml
 
@@ -219,7 +218,7 @@ def _line_of(lines: list[str], start: int, end: int, pattern: re.Pattern[str]) -
 
 
 def _after_last_setting(lines: list[str], start: int, end: int) -> int:
-    """Behind the last line of a region that is neither blank nor a comment."""
+    """The index after the last line of a region that is neither blank nor a comment."""
     said = [n for n in range(start, end) if lines[n].strip() and lines[n].lstrip()[0] != "#"]
     if said:
         return said[-1] + 1
@@ -227,7 +226,7 @@ def _after_last_setting(lines: list[str], start: int, end: int) -> int:
 
 
 def _comment(line: str, loads: Callable[[str], Any], mark: str = "#") -> str:
-    """The comment at a line's end, with the blanks before it; a # in a value is none."""
+    """The comment at the end of a line, with the blanks before it; not a # in a value."""
     line = line.rstrip("\r\n")
     at = line.find(mark)
     while at >= 0:
@@ -242,7 +241,7 @@ def _comment(line: str, loads: Callable[[str], Any], mark: str = "#") -> str:
 
 
 def _quoted(value: str | bool) -> str:
-    """A value as both languages read it."""
+    """A value in a form that is valid in TOML and YAML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

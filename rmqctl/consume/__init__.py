@@ -1,1 +1,1 @@
-"""``rmqctl consume``: reading a topic, alone or as a member of a group."""
+"""``rmqctl consume``: reads a topic, alone or as a member of a group."""

@@ -1,8 +1,8 @@
-"""Progress of a member that stops somewhere: it passes nothing behind that.
+"""Progress of a member with a limit: it never passes the limit.
 
-The client notes as progress where the next message stands that it has pulled, or where its last
-pull ended. What a broker's filter left out stands before that, and may lie behind the last message
-that was to be consumed: whoever consumes next, by another filter perhaps, has to come by it.
+The client commits the offset of the next pulled message, or the end of its last pull. Messages that
+the broker's filter left out lie before that offset, but may lie past the last message to be
+consumed: a later consumer, perhaps with another filter, still has to see them.
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LimitedConsumer(PushConsumer):
-    """A push consumer whose progress goes as far as ``quota`` lets it; set that before start."""
+    """A push consumer whose progress is limited by ``quota``; set ``quota`` before start."""
 
     quota: "Quota"
 
@@ -28,7 +28,7 @@ class LimitedConsumer(PushConsumer):
 
 
 class BoundedProgress:
-    """An OffsetStore over another one, which is never told of more than ``quota`` allows."""
+    """An OffsetStore over another one that passes on no more than ``quota`` allows."""
 
     def __init__(self, store: "OffsetStore", quota: "Quota") -> None:
         self._store = store

@@ -22,122 +22,119 @@ if TYPE_CHECKING:
     from .selection import Group, Span
 
 _FEW = 2000
-"""Bodies that are read faster one by one than NumPy is imported."""
+"""So few bodies are read faster one by one than NumPy is imported."""
 _READER = "TOOLS_CONSUMER"
-"""The group of RocketMQ's own tools: it exists everywhere and has no progress."""
+"""The group of RocketMQ's own tools: every broker has it, and it has no progress."""
 
 
 @filters_messages
 @prints(MessageRow)
 def consume(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read")],
     group: Annotated[
         str | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="Be a member: go on where it stopped"),
+        typer.Option("--group", "-g", metavar="GROUP", help="Consume as a member of GROUP"),
     ] = None,
     commit: Annotated[
         bool | None,
-        typer.Option("--commit/--no-commit", help="Remember the group's progress (default)"),
+        typer.Option("--commit/--no-commit", help="Commit the group's progress (default)"),
     ] = None,
     offset: Annotated[
         str | None,
         typer.Option(metavar="POS", help="start end stored 5 5:9 :end +5 -5 @-1h @T1:T2"),
     ] = None,
     last: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Only the last N stored")
+        int | None, typer.Option(metavar="N", min=0, help="Only the last N messages")
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option(
-            "--count", "-c", metavar="N", min=0, help="Stop after N messages, as --limit does"
-        ),
+        typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages"),
     ] = None,
     stop_at_end: Annotated[
-        bool, typer.Option("--exit", "-e", help="Stop at the end as it is now")
+        bool, typer.Option("--exit", "-e", help="Stop at the current end")
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-F", help="Wait for more, also after --last or a position")
+        bool, typer.Option("--follow", "-F", help="Wait for new messages, also after --last")
     ] = False,
     form: Annotated[
         str | None,
-        typer.Option("--format", "-f", metavar="FORMAT", help=r"Print like this: '%o %k %s\n'"),
+        typer.Option("--format", "-f", metavar="FORMAT", help=r"Print by a template: '%o %k %s\n'"),
     ] = None,
     body: Annotated[
         str | None,
-        typer.Option(metavar="FORM", help="text json hex base64 none; else: has this text"),
+        typer.Option(metavar="FORM", help="text json hex base64 none; else a text to find"),
     ] = None,
     with_meta: Annotated[
-        bool, typer.Option("--with-meta", help="Print all fields, not bodies alone")
+        bool, typer.Option("--with-meta", help="Print all fields, not only bodies")
     ] = False,
     delimiter: Annotated[
         str | None,
-        typer.Option("--delimiter", "-D", metavar="D", help=r"Stands after each body (\n)"),
+        typer.Option("--delimiter", "-D", metavar="D", help=r"Print D after each body (\n)"),
     ] = None,
     from_where: Annotated[
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="Where a new group begins, in queues not young: last, first, timestamp",
+            help="Start of a new group in older queues: last, first, timestamp",
         ),
     ] = None,
     consume_timestamp: Annotated[
-        str | None, typer.Option(metavar="T", help="The time for --from-where timestamp")
+        str | None, typer.Option(metavar="T", help="Time for --from-where timestamp")
     ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Consume N messages at once")
     ] = None,
     orderly: Annotated[
-        bool, typer.Option("--orderly", help="Lock queues: one member, one message at a time")
+        bool, typer.Option("--orderly", help="Lock queues; one message at a time")
     ] = False,
     broadcast: Annotated[
-        bool, typer.Option("--broadcast", help="Every member gets every message")
+        bool, typer.Option("--broadcast", help="Every member gets all messages")
     ] = False,
     command: Annotated[
         str | None,
-        typer.Option("--exec", metavar="CMD", help="Run CMD for each message; exit 0: consumed"),
+        typer.Option("--exec", metavar="CMD", help="Run CMD for each message; exit 0 is success"),
     ] = None,
     max_reconsume_times: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Attempts after the first, then dead letters"),
+        typer.Option(metavar="N", min=0, help="Retries before a dead letter"),
     ] = None,
     delay_level: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=-1, max=18, help="A failed one comes again after level N; -1: never"
-        ),
+        typer.Option(metavar="N", min=-1, max=18, help="Delay level of retries; -1: no retry"),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of RocketMQ's consumer"),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a setting of RocketMQ's consumer"),
     ] = None,
 ) -> None:
-    r"""Print a topic's messages in the order in which they were stored, and wait for more.
+    r"""Print the messages of a topic in the order in which they were stored, and wait for more.
 
-    Without a group everything that is stored is printed and nothing is remembered. It stops only
-    with -e, -c, --last, --to or a position that has an end.
+    Without a group, all stored messages are printed and no progress is kept. The command stops
+    only with -e, -c, --last, --to or a position that has an end.
 
-    All that is there, then stop:     rmqctl consume greetings -e
+    All messages, then stop:          rmqctl consume greetings -e
     The last ten, then follow:        rmqctl consume greetings --last 10 -F
-    Since an hour, as JSON lines:     rmqctl consume greetings --from -1h -e -o jsonl
+    The last hour, as JSON lines:     rmqctl consume greetings --from -1h -e -o jsonl
     Offset, key and body:             rmqctl consume greetings -e -f '%q:%o %k %s\n'
-    Only some of them:                rmqctl consume orders -e --tag new --json-path 'sum > 100'
+    With filters:                     rmqctl consume orders -e --tag new --json-path 'sum > 100'
 
-    With a group this is one of its members: they divide the topic's queues, in any number of
-    processes. What was printed is acknowledged, and what filters leave out before it; the group
-    goes on behind it. Order holds within a queue. -e stops when the queues that this member has are
-    at their present ends. A new group begins a young queue, whose first message is still there and
-    not far from the end of the log, at 0 whatever --from-where says (RocketMQ's rule); --from and
-    --offset place it anywhere.
+    With a group, this process is one of its members: members in any number of processes share the
+    queues of the topic. A printed message is acknowledged, as are messages before it that filters
+    leave out; the group continues after it. Order holds within a queue. -e stops when the queues
+    of this member are at their current ends. In a young queue, whose first message is still stored
+    and close to the end of the log, a new group starts at 0 whatever --from-where says
+    (RocketMQ's rule); --from and --offset set any start.
 
-    Go on where the group stopped:    rmqctl consume greetings -g readers -e
+    Continue where a group stopped:   rmqctl consume greetings -g readers -e
     A new group, from an hour ago:    rmqctl consume greetings -g audit --from -1h
-    Have a program do the work:       rmqctl consume orders -g billing --exec './bill --stdin'
+    Run a program per message:        rmqctl consume orders -g billing --exec './bill --stdin'
 
-    With --exec each message is a run of CMD (no shell; body on stdin, RMQ_TOPIC, RMQ_QUEUE_ID,
-    RMQ_QUEUE_OFFSET, RMQ_MSG_ID, RMQ_TAGS, RMQ_KEYS and RMQ_RECONSUME_TIMES in its environment).
-    One that fails comes again after 10 s, 30 s, 1 min ...; after --max-reconsume-times (16) it is
-    a dead letter of the group, which says why. Exit code 8: some failed; 1: all failed.
+    --exec runs CMD once per message (no shell; the body on stdin; RMQ_TOPIC, RMQ_QUEUE_ID,
+    RMQ_QUEUE_OFFSET, RMQ_MSG_ID, RMQ_TAGS, RMQ_KEYS and RMQ_RECONSUME_TIMES in the environment).
+    A failed message is retried after 10 s, 30 s, 1 min ...; after --max-reconsume-times (16)
+    retries it becomes a dead letter with the failure reason. Exit code 8: some messages failed;
+    1: all failed.
     """
     from .checks import check_committing, check_shown
     from .member_options import MemberOptions
@@ -157,18 +154,20 @@ def consume(
     chosen = message_filter(cli, body_text=None if prints_form else body)
     position = _position(cli, offset, chosen)
     if last is not None and position is not None and position.begin is not None:
-        raise UsageProblem("--last and --offset exclude each other: both say where to begin")
+        raise UsageProblem("--last and --offset exclude each other: both set the start")
     if from_where is not None and _places(position):
-        raise UsageProblem("--from-where and --offset exclude each other: both say where to begin")
+        raise UsageProblem("--from-where and --offset exclude each other: both set the start")
     ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
     if follow and ends:
-        raise UsageProblem("--follow and --offset with an end exclude each other: it never ends")
+        raise UsageProblem(
+            "--follow and --offset with an end exclude each other: --follow never ends"
+        )
     with_meta = _shapes_rows(cli, form, command) or with_meta
     if group is not None and commit is not False:
         check_committing(cli, None if prints_form else body)
     ends_by_itself = stop_at_end or ends or last is not None
     if cli.view.sort and (follow or not ends_by_itself):
-        raise UsageProblem("--sort prints when all is read, so an end is needed: --exit, say")
+        raise UsageProblem("--sort prints after all is read, so it needs an end, such as --exit")
     most = min((n for n in (count, cli.view.limit) if n is not None), default=None)
     picks = cli.view.picks
     reading = _Reading(
@@ -182,7 +181,7 @@ def consume(
     reader = _group(cli, group, commit, from_where, consume_timestamp)
     if broadcast and position is not None and position.begin is not None:
         raise UsageProblem(
-            "--broadcast and --offset exclude each other: it places a group; use --from-where"
+            "--broadcast and --offset exclude each other: --offset moves a group; use --from-where"
         )
     body_form = body if prints_form else None
     if command is not None and body_form is not None:
@@ -215,7 +214,7 @@ def consume(
 
 
 def _places(position: "Position | None") -> bool:
-    """Whether it has a begin that is not where the group stopped."""
+    """Whether the start differs from the group's progress."""
     from rmqctl.parse.positions import Bound
 
     begin = None if position is None else position.begin
@@ -223,7 +222,7 @@ def _places(position: "Position | None") -> bool:
 
 
 def _shapes_rows(cli: Cli, form: str | None, command: str | None) -> bool:
-    """Whether options shape rows, which are printed then; bodies have no fields."""
+    """Whether options shape rows; then rows are printed, as bodies have no fields."""
     view = cli.view
     shaping = {"--columns": view.columns, "--where": view.where, "--sort": view.sort}
     given = [name for name, value in shaping.items() if value]
@@ -234,13 +233,13 @@ def _shapes_rows(cli: Cli, form: str | None, command: str | None) -> bool:
 
 
 class _Reading(NamedTuple):
-    """What is read, and how far."""
+    """The queues to read, and the limits."""
 
     topic: str
     position: "Position | None"
     last: int | None
     most: int | None
-    """Stop after so many messages."""
+    """Most messages to read."""
     follow: bool
     ends: bool
     """Whether queues are read up to an end."""
@@ -279,7 +278,7 @@ def _group(
         known = ", ".join(FROM_WHERE)
         raise UsageProblem(f"--from-where: {from_where!r} is not one of {known}")
     if (from_where == "timestamp") != (consume_timestamp is not None):
-        raise UsageProblem("--from-where timestamp and --consume-timestamp go together")
+        raise UsageProblem("--from-where timestamp and --consume-timestamp need each other")
     time = 0
     if consume_timestamp is not None:
         time = cli.time("--consume-timestamp", consume_timestamp)
@@ -287,7 +286,7 @@ def _group(
 
 
 def _setting(cli: Cli, assignment: str) -> str:
-    """One of ``--set``, a time in the only form that clients take; any form is read."""
+    """One ``--set`` value; a time in any form becomes the one form that clients accept."""
     name, equals, value = assignment.partition("=")
     if name.strip() != "consumeTimestamp" or not equals:
         return assignment
@@ -298,7 +297,7 @@ def _setting(cli: Cli, assignment: str) -> str:
 
 
 def _rows_asked(cli: Cli) -> bool:
-    """Whether another format than bodies alone is wanted."""
+    """Whether another format than bodies alone is selected."""
     return cli.setting("output") is not None and cli.view.format is not Format.PLAIN
 
 
@@ -310,7 +309,7 @@ def _printer(
     with_meta: bool,
     most_rows: int | None,
 ) -> "Printer":
-    """Bodies alone unless a template, fields or another format were asked for."""
+    """Bodies alone, unless a template, fields or another format are selected."""
     from rmqctl.output.values import bytes_for_terminal
     from rmqctl.parse.lists import parse_delimiter
 
@@ -355,7 +354,7 @@ def _join(
     show_logs(cli)
     with open_for_writing(cli, join.STORE_CHANGES) as broker:
         queues = selection.queues_of(broker, topic, chosen.queues)
-        if not options.orderly:  # which waits at a message that fails, unless told otherwise
+        if not options.orderly:  # an orderly queue waits at a message that fails by default
             config = join.with_limit_of_group(broker, group, config)
         consumer = join.make_consumer(
             broker, topic, group, config, client_config, chosen.tags, chosen.queues
@@ -392,26 +391,26 @@ def _join(
             ) as progress,
             services_by_the_way(cli, broker),
         ):
-            # Without an end no write may ever tell, and none of a program's tells us.
+            # Without an end there may be no write that fails, and writes of a program fail in it.
             watches = options.command is not None or not reading.ends
             run = MemberRun(consumer, listening, watches_reader=watches)
             run.run(progress)
         dropped = join.why_dropped(broker, consumer) if listening.failed else None
     if dropped is not None:
         raise PartlyDone(
-            f"{listening.failed} messages of {topic} failed and are dropped: {dropped}"
+            f"{listening.failed} messages of {topic} failed and were dropped: {dropped}"
         )
     if listening.failed and options.orderly:
         cli.say(f"{listening.failed} attempts failed; an orderly queue waits for its message")
     elif listening.failed:
         words = f"{listening.failed} of {listening.quota.consumed} messages failed"
-        sentence = f"{words}; they come again, or are dead letters"
+        sentence = f"{words}; they will be retried, or are dead letters"
         if listening.failed < listening.quota.consumed:
             raise PartlyDone(sentence)
         raise CliError(sentence)
     cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
     if listening.unreadable:
-        fate = "are passed over" if options.broadcast else "come again, or are dead letters"
+        fate = "are skipped" if options.broadcast else "will be retried, or are dead letters"
         raise PartlyDone(
             f"{listening.unreadable} messages of {topic} have bodies that cannot be unpacked; "
             f"they {fate}"
@@ -456,7 +455,7 @@ def _run(
     with cli.progress("consume", "messages", selection.total(spans)) as progress:
         run.run(progress)
     if run.unreadable:
-        cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' says why")
+        cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' shows why")
     cli.detail(f"read {run.count} messages of {topic}")
     if run.packed:
         raise PartlyDone(

@@ -1,4 +1,4 @@
-"""One queue being read: what was fetched, and how far it was passed."""
+"""Reading one queue: fetched messages, and the position in them."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 COLUMN: Final = 4096
-"""Most messages of one fetch by columns."""
+"""Most messages per fetch by columns."""
 COLUMN_BYTES: Final = 2 << 20
 OBJECTS: Final = 512
-"""Most messages of one fetch as objects."""
+"""Most messages per fetch as objects."""
 
 
 class Fetched(NamedTuple):
-    """Messages of one queue in its order; item i of each belongs to the same message."""
+    """Messages of one queue in order; item i of each list belongs to the same message."""
 
     queue_offsets: Sequence[int]
     commitlog_offsets: Sequence[int]
     items: Sequence[Any]
     next_offset: int
     more: bool
-    """Whether the queue had further messages when this was read."""
+    """Whether the queue had more messages at the time of the read."""
     unreadable: int = 0
 
 
@@ -39,7 +39,7 @@ class Fetcher(Protocol):
 
 
 class ColumnFetcher:
-    """Fetches bodies alone, without an object for each message."""
+    """Fetches bodies alone, without an object per message."""
 
     def __init__(
         self, broker: "Broker", topic: str, inflated_limit: int, objects: "ObjectFetcher"
@@ -61,7 +61,7 @@ class ColumnFetcher:
         try:
             bodies = batch.bodies(self._limit)
         except BodyError:
-            # As messages: then what stands before the bad one is printed, in all queues.
+            # As messages: so the messages before the bad one are printed, in all queues.
             return self._objects(queue_id, offset, count)
         return Fetched(
             batch.queue_offsets,
@@ -74,7 +74,7 @@ class ColumnFetcher:
 
 
 class ObjectFetcher:
-    """Fetches messages with all their fields, those of a subscription only."""
+    """Fetches messages with all fields, only those of a subscription."""
 
     def __init__(self, broker: "Broker", topic: str, group: str, expression: str | None) -> None:
         self._broker = broker
@@ -111,14 +111,14 @@ class ObjectFetcher:
 
 
 class Cursor:
-    """Walks one queue; keeps what was fetched and not yet taken."""
+    """Walks one queue; keeps messages that were fetched and not yet taken."""
 
     def __init__(self, queue_id: int, start: int, end: int | None, fetch: Fetcher) -> None:
         self.queue_id = queue_id
         self.end = end
-        """Offset before which it stops; None goes on for ever."""
+        """Offset of the end, exclusive; None for no end."""
         self.passed = start
-        """Everything before this queue offset was taken."""
+        """All messages before this queue offset were taken."""
         self.unreadable = 0
         """Messages that were left out because their records contradict their units."""
         self._fetch = fetch
@@ -129,7 +129,7 @@ class Cursor:
 
     @property
     def waiting(self) -> int:
-        """How many fetched messages wait to be taken."""
+        """Number of fetched messages that are not taken yet."""
         return len(self._buffer.items) - self._at
 
     @property
@@ -139,11 +139,11 @@ class Cursor:
 
     @property
     def bound(self) -> int | None:
-        """Commit log offset up to which nothing else can come from this queue; None: no limit."""
+        """Commit log offset before which this queue has no further message; None: no limit."""
         return self._buffer.commitlog_offsets[-1] if self.waiting and self._more else None
 
     def fill(self, count: int) -> None:
-        """Fetch if nothing waits; blocks for the disk only."""
+        """Fetch if no message is left; blocks for the disk only."""
         while not self.waiting:
             room = count if self.end is None else min(count, self.end - self._next)
             if room <= 0:
@@ -171,19 +171,19 @@ class Cursor:
                 return
 
     def upto(self, commitlog_offset: int | None) -> int:
-        """How many of those that wait lie at or before a place in the log; None: all."""
+        """Number of fetched messages at or before a commit log offset; None: all."""
         if commitlog_offset is None:
             return self.waiting
         offsets = self._buffer.commitlog_offsets
         return bisect_right(offsets, commitlog_offset, self._at) - self._at
 
     def peek(self, count: int) -> tuple[Sequence[int], Sequence[Any]]:
-        """Log offsets and items of the next ``count``, which stay where they are."""
+        """Log offsets and items of the next ``count`` messages, without taking them."""
         part = slice(self._at, self._at + count)
         return self._buffer.commitlog_offsets[part], self._buffer.items[part]
 
     def take(self, count: int) -> None:
-        """Pass ``count`` of those that wait."""
+        """Take ``count`` of the fetched messages."""
         if count:
             self._at += count
             self.passed = (

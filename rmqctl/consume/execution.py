@@ -1,4 +1,4 @@
-"""Having a program consume messages: ``consume --exec``."""
+"""``consume --exec``: runs a program for each message."""
 
 import os
 import shlex
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class CommandFailedError(Exception):
-    """The program did not consume the message; it becomes the message's failure reason."""
+    """The program failed; the text becomes the failure reason of the message."""
 
 
 class CommandRunner:
-    """Runs a program for each message: the body on its standard input, the rest in ``RMQ_*``.
+    """Runs a program for each message: the body on standard input, other fields in ``RMQ_*``.
 
-    Exit code 0 means consumed. Its output is ours: when nobody reads that any more, no program is
-    begun, and one that fails has not failed by itself. Safe for threads.
+    Exit code 0 means consumed. The program inherits standard output: once the output has no
+    reader, no program is started, and a failure is attributed to the output. Thread-safe.
     """
 
     def __init__(self, command: str, predicate: "Predicate | None") -> None:
-        """Split ``command`` into words; no shell. UsageProblem if there is no such program.
+        """Split ``command`` into words, without a shell. UsageProblem for an unknown program.
 
         Messages for which ``predicate`` is false count as consumed.
         """
@@ -42,17 +42,17 @@ class CommandRunner:
         except ValueError as error:
             raise UsageProblem(f"--exec: {error}") from None
         if not self._words:
-            raise UsageProblem("--exec: it is empty")
+            raise UsageProblem("--exec is empty")
         if shutil.which(self._words[0]) is None:
             raise UsageProblem(f"--exec: there is no program {self._words[0]!r}")
         self._lock = threading.Lock()  # guards the field below
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def __call__(self, messages: "Sequence[MessageExt]") -> None:
-        """Consume messages one after the other.
+        """Consume messages one by one.
 
-        CommandFailedError at the first that fails, OutputFailedError at the first that nobody reads
-        anything of.
+        CommandFailedError at the first one that fails, OutputFailedError if the output has no
+        reader.
         """
         for done, message in enumerate(messages):
             if self._predicate is None or self._predicate(message):
@@ -62,15 +62,15 @@ class CommandRunner:
                     raise OutputFailedError(done) from error
 
     def terminate(self) -> None:
-        """End the programs that still run: what they say does not count any more."""
+        """Kill the programs that still run; their outcome no longer counts."""
         with self._lock:
             for process in self._running:
                 process.terminate()
 
     def _run(self, message: "MessageExt") -> None:
         check_reader()
-        body = message.body  # BodyError: the program is not begun
-        # A group of its own: Ctrl-C ends us, not the message that is in work.
+        body = message.body  # BodyError: the program is not started
+        # A process group of its own: Ctrl-C ends rmqctl, not the program that is running.
         with subprocess.Popen(
             self._words,
             stdin=subprocess.PIPE,
@@ -88,12 +88,12 @@ class CommandRunner:
         if words:
             LAST_LINE.beside(lambda: _pass_on(words), ends_line=words.endswith(b"\n"))
         if process.returncode:
-            check_reader()  # whose going may be all that was wrong
+            check_reader()  # the program may have failed because the output has no reader
             raise CommandFailedError(_reason(process.returncode, words))
 
 
 def message_variables(message: "MessageExt") -> dict[str, str]:
-    """What a program learns of a message from its environment."""
+    """The environment variables of a message."""
     values = {
         "RMQ_TOPIC": message.topic,
         "RMQ_QUEUE_ID": str(message.queue_id),
@@ -103,12 +103,12 @@ def message_variables(message: "MessageExt") -> dict[str, str]:
         "RMQ_KEYS": " ".join(message.keys),
         "RMQ_RECONSUME_TIMES": str(message.reconsume_times),
     }
-    # No variable can hold a zero byte.
+    # A variable cannot contain a zero byte.
     return {name: value.replace("\0", "") for name, value in values.items()}
 
 
 def _pass_on(words: bytes) -> None:
-    if sys.stderr is not None:  # which the caller of this process closed
+    if sys.stderr is not None:  # None if the parent process closed it
         sys.stderr.buffer.write(words)
         sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""Making a member of a group: its settings, its queues, where it begins and ends."""
+"""Creating a member of a group: its settings, its queues, its start and end."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,14 +33,14 @@ STORE_CHANGES: Final = {
     "max_transfer_count_in_memory": PULL_BATCH,
     "max_transfer_bytes_in_memory": 1 << 20,
 }
-"""Reads as much at once as a printing member pulls."""
+"""Bytes per pull of a printing member."""
 _END_WAIT_MS: Final = 50
 _LISTENER_WAIT_MS: Final = 10_000
 
 _COMMANDS: Final = ConsumerConfig(
     consume_thread_min=1, await_termination_millis_when_shutdown=_LISTENER_WAIT_MS
 )
-"""A member that runs programs: RocketMQ's settings, one thread."""
+"""A member that runs a program: RocketMQ's settings, one thread."""
 _PRINTER: Final = replace(
     _COMMANDS,
     consume_message_batch_max_size=1024,
@@ -49,11 +49,11 @@ _PRINTER: Final = replace(
     pull_threshold_size_for_topic=64,
     consume_concurrently_max_span=65_535,
 )
-"""A member that prints: as many messages at once as memory allows."""
+"""A member that prints: as many messages per call as memory allows."""
 
 
 class TheseQueues:
-    """Takes the queues that the user names, whatever others take; divides other topics."""
+    """Allocates the queues that the user names to this member; divides other topics."""
 
     name = "NAMED"
 
@@ -78,13 +78,13 @@ class TheseQueues:
 def configs(
     group: "Group", options: "MemberOptions", *, limited: bool, ends: bool
 ) -> tuple[ConsumerConfig, ClientConfig]:
-    """The settings of a member: ours, then ``--set``, then the options that have a name.
+    """The settings of a member: defaults, then ``--set``, then named options.
 
-    ``limited``: it stops after some messages, with ``ends`` at the ends of its queues.
+    ``limited``: it stops after a number of messages; ``ends``: at the ends of its queues.
     """
     config = _PRINTER if options.command is None else _COMMANDS
     if ends:
-        # Whatever was left out at a queue's end is passed when a pull comes back with nothing.
+        # An empty pull passes the messages that the filter left out at the end of a queue.
         config = replace(config, broker_suspend_max_time_ms=_END_WAIT_MS)
     config = replace(config, consume_from_where=group.from_where)
     if group.from_where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
@@ -98,7 +98,7 @@ def configs(
             config = replace(config, max_reconsume_times=options.max_reconsume_times)
     except ClientConfigError as error:
         raise UsageProblem(str(error)) from None
-    # They are told of as any failure, and count for --count as any message.
+    # They are reported as failures, and count for --count.
     config = replace(config, deliver_unreadable_bodies=True)
     if options.broadcast:
         config = replace(config, message_model=MessageModel.BROADCASTING)
@@ -110,9 +110,9 @@ def configs(
 def with_limit_of_group(
     broker: "EmbeddedBroker", group: "Group", config: ConsumerConfig
 ) -> ConsumerConfig:
-    """Attempts as the group's settings say, unless the member has a limit of its own.
+    """The group's retry limit, unless the member has a limit of its own.
 
-    Java's client would send 16 then, and the group's own limit would never count.
+    Java's client would send 16 by default, so the group's limit would never apply.
     """
     settings = broker.groups().get(group.name)
     if config.max_reconsume_times != -1 or settings is None:
@@ -129,7 +129,7 @@ def make_consumer(
     tags: str | None,
     queues: Sequence[int] | None,
 ) -> LimitedConsumer:
-    """The member, without a listener and a quota; ``queues`` None shares all with the others."""
+    """The member, without listener and quota; ``queues`` None shares all queues in the group."""
     if queues is not None:
         config = replace(config, allocate_message_queue_strategy=TheseQueues(topic, queues))
     consumer = LimitedConsumer(
@@ -143,17 +143,17 @@ def check_group(
     cli: "Cli", broker: "EmbeddedBroker", consumer: "PushConsumer", topic: str, tags: str | None
 ) -> None:
     """Refuse a name that is too long for retries (InvalidNameError), and what the group's settings
-    forbid (7); warn where members do not fit together. Nothing is made before.
+    forbid (7); warn of members with other settings. Creates nothing.
     """
     group, model = consumer.group, consumer.message_model
-    if broker.topic(retry_topic(group)) is None:  # else another broker has made it as it is
+    if broker.topic(retry_topic(group)) is None:  # else the name was accepted before
         check_consuming_group(group)
     settings = broker.groups().get(group)
     if settings is not None and not settings.consume_enable:
-        raise Refused(f"group {group} may not consume: it is disabled")
+        raise Refused(f"group {group} is disabled and may not consume")
     broadcasting = model is MessageModel.BROADCASTING
     if settings is not None and broadcasting and not settings.consume_broadcast_enable:
-        raise Refused(f"group {group} may not consume by broadcasting")
+        raise Refused(f"group {group} may not consume in broadcasting mode")
     wanted = tags or "*"
     for member in broker.consumer_connection(group):
         data = member.consumer
@@ -161,7 +161,7 @@ def check_group(
             continue
         who = f"group {group} has a member (process {member.pid} on {member.host}) that"
         if data.message_model is not model:
-            cli.warn(f"{who} consumes by {data.message_model}, this one by {model}")
+            cli.warn(f"{who} consumes in {data.message_model} mode, this one in {model}")
         others = {item.topic: item for item in data.subscriptions}
         other = others.pop(topic, None)
         if other is None:
@@ -169,24 +169,26 @@ def check_group(
             cli.warn(f"{who} subscribes to {names}, not to {topic}: pulls of both will fail")
         elif other.sub_string != wanted:
             cli.warn(
-                f"{who} wants {other.sub_string!r} of {topic}, this one {wanted!r}: "
-                "the last word counts for both"
+                f"{who} subscribes to {other.sub_string!r} of {topic}, this one to {wanted!r}: "
+                "the latest subscription applies to both"
             )
 
 
 def check_progress(
     cli: "Cli", broker: "EmbeddedBroker", topic: str, group: str, *, told_where: bool
 ) -> None:
-    """Warn of progress that may not be what groups did last; where it is lost, and nothing says
-    where the group begins, ask first (7 without a terminal and --yes)."""
+    """Warn of progress that may be out of date. If it is lost and no option sets the start, ask
+    first (7 without a terminal and --yes)."""
     doubt = broker.view.progress_doubt()
     if doubt is None:
         return
     cli.warn(doubt)
     known = any(broker.consumer_offsets(group).values())
     if not known and not told_where:
-        cli.warn(f"group {group} would begin anew; --from-where or --offset says where")
-        cli.confirm(f"Begin group {group} anew in {topic}?")
+        cli.warn(
+            f"group {group} would start as a new group; --from-where or --offset sets the start"
+        )
+        cli.confirm(f"Start group {group} as a new group in {topic}?")
 
 
 def place(
@@ -197,11 +199,11 @@ def place(
     begin: "Point | None",
     warn: Callable[[str], None],
 ) -> None:
-    """Set the group's progress where it has none, if ``begin`` says where to.
+    """Set the group's progress in queues where it has none, if ``begin`` gives a start.
 
-    Refused (7) where it has some, that is `offset reset`'s. Progress before the first message that
-    is still there, or behind the end, is put right: a pull of it would be refused, and the queue
-    left alone for ten seconds. ``warn`` is told of progress behind the end.
+    Refused (7) where it has progress: `offset reset` moves that. Progress before the first stored
+    message or past the end is corrected, as a pull there would be refused and the queue skipped for
+    ten seconds. ``warn`` is called for progress past the end.
     """
     commits = []
     for queue_id in queues:
@@ -222,9 +224,9 @@ def place(
             most = broker.max_offset(topic, queue_id)
             warn(
                 f"group {group.name} had progress {offset} in queue {queue_id} of {topic}, beyond "
-                f"its end {most} (the topic may have been deleted and made anew): it goes on at "
-                f"the end; 'rmqctl offset reset -g {group.name} -t {topic} --to-earliest' reads "
-                "what is there"
+                f"its end {most} (the topic may have been deleted and created again): it continues "
+                f"at the end; 'rmqctl offset reset -g {group.name} -t {topic} --to-earliest' reads "
+                "the stored messages"
             )
             broker.correct_consumer_offset(group.name, topic, queue_id)
             continue
@@ -235,18 +237,18 @@ def place(
 
 
 def why_dropped(broker: "EmbeddedBroker", consumer: "PushConsumer") -> str | None:
-    """Why messages that fail are dropped, so that nobody ever gets them; None if they are not."""
+    """Why failed messages are dropped without a retry; None if they are not."""
     if consumer.orderly:
-        return None  # their queue waits for them
+        return None  # an orderly queue waits for them
     if consumer.message_model is MessageModel.BROADCASTING:
-        return "a broadcast has no retries"
+        return "broadcasting has no retries"
     group = consumer.group
     settings = broker.groups().get(group)
     if settings is None or settings.retry_queue_nums > 0:
         return None
     return (
-        f"group {group} has no retry queues, "
-        f"'rmqctl group alter {group} --retry-queue-nums 1' gives it one"
+        f"group {group} has no retry queue; "
+        f"'rmqctl group alter {group} --retry-queue-nums 1' adds one"
     )
 
 
@@ -257,7 +259,7 @@ def ends_of(
     queues: Sequence[int],
     end: "Point | None",
 ) -> dict[MessageQueue, int]:
-    """Where queues end as the store is now: those of the topic, and of the group's retries."""
+    """Current ends of the queues of the topic and of the group's retry topic."""
     ends = {}
     for queue_id in queues:
         most = broker.max_offset(topic, queue_id)

@@ -1,7 +1,7 @@
-"""The listener of a group's member: what it does with messages, and where it stops.
+"""The listener of a member of a group.
 
-A message is acknowledged when the reader of our output has it, and not before: what could not be
-written is given up without an answer, so that it comes again to whoever consumes next.
+A message is acknowledged after its output was written. A message that could not be written is not
+answered, so the next consumer gets it again.
 """
 
 import logging
@@ -29,24 +29,24 @@ logger = logging.getLogger("rmqctl.consume")
 
 
 class Handler(Protocol):
-    """Does with messages what was asked for. Safe for threads."""
+    """Handles messages. Thread-safe."""
 
     def __call__(self, messages: "Sequence[MessageExt]", /) -> None:
-        """Consume them; an exception means that all of them are to come again."""
+        """Consume messages; an exception means that all of them are retried."""
         ...
 
 
 class OutputFailedError(Exception):
-    """The rest of a batch can not be printed: ``__cause__`` says why."""
+    """The rest of a batch cannot be printed; ``__cause__`` is the reason."""
 
     def __init__(self, printed: int) -> None:
         super().__init__(printed)
         self.printed = printed
-        """How many of the batch the reader has."""
+        """Number of messages of the batch that were written."""
 
 
 class PrintHandler:
-    """Prints the messages that are wanted; the reader has them when it returns."""
+    """Prints the messages that match; the output is flushed when it returns."""
 
     def __init__(self, printer: "Printer", predicate: "Predicate | None") -> None:
         self._printer = printer
@@ -54,9 +54,9 @@ class PrintHandler:
         self._lock = threading.Lock()  # one prints at a time
 
     def __call__(self, messages: "Sequence[MessageExt]") -> None:
-        """See Handler. Raises OutputFailedError; what was printed before it, is flushed.
+        """See Handler. Raises OutputFailedError; earlier messages are flushed.
 
-        BodyError where one body cannot be unpacked: then none of them is printed.
+        BodyError if one body cannot be unpacked; then none of the messages is printed.
         """
         with self._lock:
             self._print(messages, 0)
@@ -75,10 +75,10 @@ class PrintHandler:
 class MemberListener:
     """Calls a handler for a push consumer, and stops at the quota.
 
-    ``exact``: one thread consumes a queue at a time, so it can be given up between two messages.
-    ``tell`` gets a sentence for each message whose body cannot be unpacked.
-    ``delay_level``: after which of RocketMQ's delays a message comes again; 0 is its rule.
-    Give :meth:`consume` or :meth:`consume_orderly` to the consumer.
+    ``exact``: one thread consumes a queue at a time, so it can stop between two messages.
+    ``tell`` is called with a sentence for each message whose body cannot be unpacked.
+    ``delay_level``: RocketMQ's delay level of retries; 0 is RocketMQ's rule.
+    Register :meth:`consume` or :meth:`consume_orderly` with the consumer.
     """
 
     def __init__(
@@ -99,20 +99,20 @@ class MemberListener:
         self._outstanding = Outstanding()
         self.quota = quota
         self.failed = 0
-        """Messages whose call of the handler ended in an exception; each attempt counts."""
+        """Failed messages: their handler call raised; each attempt counts."""
         self.unreadable = 0
         """Messages whose bodies cannot be unpacked; each attempt counts."""
         self.given_up: set[MessageQueue] = set()
-        """Queues that are not consumed any further."""
+        """Queues that are consumed no further."""
         self.failure: BaseException | None = None
-        """Why a queue was given up before its end."""
+        """Why a queue was stopped before its end."""
         self.stopped = False
-        """Whether nothing can be consumed any more."""
+        """Whether nothing more can be consumed."""
         self.changed = threading.Event()
         """Set when there may be a reason to stop."""
 
     def consume(self, messages: "Sequence[MessageExt]", context: Any) -> ConsumeConcurrentlyStatus:
-        """Consume for a concurrent consumer."""
+        """Listener of a concurrent consumer."""
         context.delay_level_when_next_consume = self._delay_level
         self._consume(messages, context.message_queue)
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -120,7 +120,7 @@ class MemberListener:
     def consume_orderly(
         self, messages: "Sequence[MessageExt]", context: Any
     ) -> ConsumeOrderlyStatus:
-        """Consume for an orderly consumer; with a limited quota one message at a time."""
+        """Listener of an orderly consumer; with a limited quota, one message at a time."""
         self._consume(messages, context.message_queue)
         return ConsumeOrderlyStatus.SUCCESS
 
@@ -141,7 +141,7 @@ class MemberListener:
             count, stops = error.printed, True
             self._outstanding.take_back(queue, begun[count:])
         except BodyError as error:
-            # The client hands over what it cannot unpack alone.
+            # The client passes a message that it cannot unpack in a batch of its own.
             self.unreadable += count
             self._tell(str(error))
             raise
@@ -157,19 +157,19 @@ class MemberListener:
             self.changed.set()
 
     def _give_up(self, queue: "MessageQueue", messages: "Sequence[MessageExt]", count: int) -> None:
-        """Finish ``count`` of the messages, and leave what follows in the queue as it is: nothing
-        is sent back."""
+        """Finish ``count`` of the messages and leave the rest in the queue; nothing is sent
+        back."""
         self.given_up.add(queue)
         process_queue = self._consumer.process_queues.get(queue)
         if process_queue is None:
             return
         self.quota.wait_for_others(queue)
         if not self._consumer.orderly:
-            if count:  # at once, as another thread may wait for them in here
+            if count:  # now, as another thread may wait for them here
                 self._finish(messages[:count], process_queue, queue)
             settle = partial(self._settle, process_queue, queue)
             self._outstanding.wait(queue, process_queue, settle)
-        # In one step: a pull that brings nothing would note what it has passed meanwhile.
+        # In one step: an empty pull in between would commit an offset past these messages.
         with process_queue.ack_collector:
             if process_queue.dropped:
                 return
@@ -178,10 +178,10 @@ class MemberListener:
                 offset = messages[-1].queue_offset + 1 if last is None else last.queue_offset
                 self._consumer.offset_store.update_offset(queue, offset, increase_only=True)
             process_queue.dropped = True
-            process_queue.clear()  # so that this call's own answer counts for nothing
+            process_queue.clear()  # so that the return value of this call has no effect
 
     def _settle(self, process_queue: "ProcessQueue", queue: "MessageQueue") -> None:
-        """Have noted what has ended, in whatever way: this thread may be who keeps it waiting."""
+        """Commit finished messages now, as the thread that would do so may be this one."""
         service = self._consumer.consume_service
         service.give_back()
         service.settle(process_queue, queue)

@@ -1,4 +1,4 @@
-"""One run of ``consume`` as a member of a group: start, wait for a reason to stop, leave."""
+"""One run of ``consume`` as a member of a group: start, wait until it has to stop, leave."""
 
 import time
 from typing import TYPE_CHECKING, Final
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _IDLE_S: Final = 1.0
 _SOON_S: Final = 0.2
-"""When nothing came for so long, progress is committed."""
+"""Progress is committed after this time without a message."""
 _TO_THE_END_S: Final = 0.05
 
 
 class MemberRun:
-    """Has a push consumer consume until the quota is used up, or for ever."""
+    """Runs a push consumer until the quota is used up, or without end."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class MemberRun:
         *,
         watches_reader: bool,
     ) -> None:
-        """``watches_reader``: it ends when nobody reads its output, also while nothing comes."""
+        """``watches_reader``: end when the output has no reader, even while no message comes."""
         self._consumer = consumer
         self._listening = listening
         self._quota = listening.quota
@@ -37,13 +37,13 @@ class MemberRun:
         self._wait_s = _IDLE_S if self._quota.ends is None else _TO_THE_END_S
 
     def run(self, progress: "Progress") -> None:
-        """Consume. What was consumed is committed when this returns, or is left by a signal.
+        """Consume. Consumed messages are committed when this returns or a signal ends it.
 
-        Raises what the output raised; what brokers refuse a member with.
+        Raises errors of the output, and those with which brokers refuse a member.
         """
         try:
             self._consumer.start()
-            # The queues that this member gets are known before it is asked whether it is done.
+            # The queues of this member are known before the first check for the end.
             self._consumer.do_rebalance()
             self._wait(progress)
         finally:
@@ -81,14 +81,14 @@ class MemberRun:
         return self._quota.ends is not None and self._at_ends()
 
     def _at_ends(self) -> bool:
-        """Whether every queue that this member has now is consumed up to its end."""
+        """Whether every current queue of this member is consumed up to its end."""
         consumer, ends = self._consumer, self._quota.ends or {}
         for queue, process_queue in list(consumer.process_queues.items()):
             end = ends.get(queue, 0)
             if process_queue.dropped:
                 if queue in self._listening.given_up:
                     continue
-                return False  # it is mended, and taken again
+                return False  # the queue is corrected and allocated again
             consumer.consume_service.settle(process_queue, queue)
             offset = consumer.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY)
             if end and (offset is None or offset < end):

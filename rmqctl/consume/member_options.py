@@ -1,4 +1,4 @@
-"""What the options of ``consume`` say about a member of a group."""
+"""The options of ``consume`` for a member of a group."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from rmqctl.errors import UsageProblem
 
 
 class MemberOptions(NamedTuple):
-    """How the options say that a group is joined."""
+    """Options for joining a group."""
 
     threads: int | None = None
     orderly: bool = False
@@ -18,7 +18,7 @@ class MemberOptions(NamedTuple):
     settings: Sequence[str] = ()
 
     def check(self, group: str | None, commit: bool | None) -> None:
-        """Refuse them where nobody joins a group, and what the way of consuming would ignore."""
+        """Refuse them without a group, and options that the way of consuming would ignore."""
         self._check_retries()
         if self != MemberOptions() and (group is None or commit is False):
             asked = {
@@ -50,9 +50,9 @@ class MemberOptions(NamedTuple):
                 "--delay-level": self.delay_level,
                 "--max-reconsume-times": self.max_reconsume_times,
             }
-            why = "with --broadcast: what fails is dropped, a broadcast has no retries"
+            why = "with --broadcast: broadcasting has no retries, failed messages are dropped"
         else:
             return
         for name, value in says_nothing.items():
             if value is not None:
-                raise UsageProblem(f"{name} says nothing {why}")
+                raise UsageProblem(f"{name} has no effect {why}")

@@ -13,9 +13,9 @@ _item = itemgetter(1)
 
 
 class Round:
-    """What can be taken now: nothing that is still to be fetched was stored before it.
+    """Messages that can be taken now: no message that is not fetched yet was stored earlier.
 
-    ``items`` are in log order. Taking fewer than all leaves the rest where they are.
+    ``items`` are in log order. Items that are not taken stay.
     """
 
     def __init__(self, cursors: Sequence[Cursor]) -> None:
@@ -38,7 +38,7 @@ class Round:
             self.items = list(map(_item, self._order))
 
     def take(self, count: int) -> None:
-        """Pass the first ``count`` of the items."""
+        """Take the first ``count`` items."""
         if count >= len(self.items):
             counts = dict(enumerate(self._counts))
         elif self._order is None:

@@ -1,7 +1,7 @@
-"""Messages that a listener has done with while their outcome is still under way.
+"""Messages that a listener has finished but whose outcome is not recorded yet.
 
-A call of the listener is over before the client has sent back what failed in it, and before it has
-noted what succeeded. Whoever gives a queue up in between would have those come again.
+A listener call returns before the client sends failed messages back and records successes. A queue
+that is given up in between would deliver those messages again.
 """
 
 import threading
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt, MessageQueue
 
 _LONGEST_S: Final = 3.0
-"""What no broker takes back stays with the client, which tries again after 5 s."""
+"""The client keeps a message that no broker takes back, and tries again after 5 s."""
 _LOOK_EACH_S: Final = 0.001
 _PRUNE_AT: Final = 4_096
 
 
 class Outstanding:
-    """Offsets of messages that were consumed, until their process queue is rid of them.
+    """Offsets of consumed messages that are still in their process queue.
 
-    Safe for threads.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Outstanding:
         messages: "Sequence[MessageExt]",
         process_queue: "ProcessQueue | None",
     ) -> None:
-        """Note that messages are being consumed."""
+        """Record that messages are being consumed."""
         with self._lock:
             offsets = self._offsets.setdefault(queue, set())
             if len(offsets) >= _PRUNE_AT and process_queue is not None:
@@ -43,16 +43,17 @@ class Outstanding:
             offsets.update(message.queue_offset for message in messages)
 
     def take_back(self, queue: "MessageQueue", messages: "Sequence[MessageExt]") -> None:
-        """Note that messages were not consumed after all."""
+        """Record that messages were not consumed after all."""
         with self._lock:
             self._offsets[queue].difference_update(message.queue_offset for message in messages)
 
     def wait(
         self, queue: "MessageQueue", process_queue: "ProcessQueue", settle: Callable[[], None]
     ) -> None:
-        """Wait until the outcome of all of them is noted, or the queue is somebody else's.
+        """Wait until the outcome of all messages is recorded, or the queue has another owner.
 
-        ``settle`` notes what has ended. Looks each millisecond: the client tells nobody.
+        ``settle`` records finished messages. Polls every millisecond: the client sends no
+        notification.
         """
         end = time.monotonic() + _LONGEST_S
         while True:

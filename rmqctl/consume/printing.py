@@ -1,4 +1,4 @@
-"""What ``consume`` prints of messages: bodies alone, a template, or rows."""
+"""Printing of messages by ``consume``: bodies alone, a template, or rows."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -16,26 +16,26 @@ BODY_FORMS = ("text", "json", "hex", "base64", "none")
 
 
 class Printer(Protocol):
-    """Prints what a cursor fetched: bodies, or messages."""
+    """Prints fetched bodies or messages."""
 
     needs_messages: bool
-    """Whether bodies alone will not do."""
+    """Whether it needs messages, not only bodies."""
 
     @property
     def full(self) -> bool:
-        """Whether it prints nothing more, whatever comes."""
+        """Whether it prints no further message."""
         ...
 
     def write(self, items: Sequence[Any]) -> None:
-        """Print all of them, or raise BodyError and print none."""
+        """Print all, or raise BodyError and print none."""
         ...
 
     def flush(self) -> None:
-        """Have the reader see everything so far."""
+        """Make all output so far visible to the reader."""
         ...
 
     def finish(self) -> None:
-        """Print what stands behind the last one."""
+        """Print the end of the output."""
         ...
 
 
@@ -76,7 +76,7 @@ class BodyPrinter:
         self._out.flush()
 
     def finish(self) -> None:
-        """Nothing stands behind bodies."""
+        """Bodies have no end."""
 
 
 _BYTES = {bytes}
@@ -90,7 +90,7 @@ _SHAPES: dict[str, Callable[[bytes], bytes] | None] = {
 
 
 class TemplatePrinter:
-    """Each message as a ``-f`` template says."""
+    """Each message by a ``-f`` template."""
 
     needs_messages = True
     full = False
@@ -108,7 +108,7 @@ class TemplatePrinter:
         self._out.flush()
 
     def finish(self) -> None:
-        """Nothing stands behind the last one."""
+        """A template has no end."""
 
 
 class RowPrinter:
@@ -130,7 +130,7 @@ class RowPrinter:
         self._stream.write([message_row(message, self._form) for message in items])
 
     def flush(self) -> None:
-        """Print a table's rows so far, and flush stdout."""
+        """Print the rows of a table so far, and flush stdout."""
         self._stream.flush()
 
     def finish(self) -> None:

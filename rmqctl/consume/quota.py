@@ -1,4 +1,4 @@
-"""How much a member of a group may still consume; shared by the threads of its listener."""
+"""Limits of a member of a group; shared by the threads of its listener."""
 
 import threading
 from bisect import bisect_left
@@ -17,9 +17,9 @@ _queue_offset = attrgetter("queue_offset")
 class Quota:
     """A number of messages, and an end for each queue.
 
-    ``most`` None is no limit; it counts those messages for which ``wants`` holds, None is all.
-    ``ends`` are the offsets before which queues stop: None is no end, and a queue that is not
-    among them ends before its first message.
+    ``most`` None is no limit; messages for which ``wants`` is true count, None is all messages.
+    ``ends`` are the ends of the queues, exclusive: None is no end, and a queue that is missing
+    there ends before its first message.
     """
 
     def __init__(
@@ -44,30 +44,30 @@ class Quota:
 
     @property
     def used_up(self) -> bool:
-        """Whether the number is reached, and all of it is out of the listener's hands."""
+        """Whether the number is reached and the listener has finished all messages."""
         with self._changed:
             return self._left == 0 and not self._busy.total()
 
     @property
     def consumed(self) -> int:
-        """Messages that were consumed, with whatever outcome."""
+        """Number of consumed messages, whatever their outcome."""
         with self._changed:
             return self._consumed
 
     def stop(self) -> None:
-        """Let nothing be begun any more."""
+        """Start no further message."""
         with self._changed:
             self._stopped = True
 
     def enter(self, queue: "MessageQueue", messages: "Sequence[MessageExt]") -> int:
-        """How many of the messages may be consumed now; ``leave`` has to follow.
+        """Number of the messages that may be consumed now; call ``leave`` afterwards.
 
-        They end with the last one that counts, when the number is reached with it.
+        If the number is reached, they end with the last message that counts.
         """
         count = len(messages)
         if self.ends is not None:
             count = bisect_left(messages, self.ends.get(queue, 0), key=_queue_offset)
-        # Outside of the lock: a filter may take long. What is left can only become less meanwhile.
+        # Outside of the lock: a filter may be slow. Meanwhile the remainder can only shrink.
         wanted = self._wanted(messages[:count], self._left) if self._left else ()
         with self._changed:
             self._busy[queue] += 1
@@ -86,35 +86,35 @@ class Quota:
             return count
 
     def _wanted(self, messages: "Sequence[MessageExt]", most: int) -> Sequence[int]:
-        """Where the first messages that count are."""
+        """Indexes of the first messages that count."""
         wants = self._wants
         if wants is None:
             return range(min(most, len(messages)))
         return list(islice((i for i, one in enumerate(messages) if _holds(wants, one)), most))
 
     def leave(self, queue: "MessageQueue", count: int) -> None:
-        """Tell that ``count`` of what ``enter`` allowed are done."""
+        """Record that ``count`` of the messages that ``enter`` allowed are finished."""
         with self._changed:
             self._consumed += count
             self._busy[queue] -= 1
             self._changed.notify_all()
 
     def wait_for_others(self, queue: "MessageQueue") -> None:
-        """Wait until nobody is busy with a queue."""
+        """Wait until no thread is busy with a queue."""
         with self._changed:
             self._changed.wait_for(lambda: not self._busy[queue])
 
     def ends_with(self, queue: "MessageQueue", last: "MessageExt") -> bool:
-        """Whether nothing behind a message may be consumed."""
+        """Whether no message after this one may be consumed."""
         with self._changed:
             at_end = self.ends is not None and last.queue_offset + 1 >= self.ends.get(queue, 0)
             return at_end or self._left == 0
 
     def bound(self, queue: "MessageQueue", offset: int) -> int | None:
-        """How far progress up to ``offset`` may be noted; None if none may be.
+        """The offset that may be committed instead of ``offset``; None for none.
 
-        Up to the queue's end; and where the number is reached, up to the last message that was
-        begun, as what was left out behind it is not passed.
+        At most the end of the queue. If the number is reached, at most the offset after the last
+        started message, as messages that were left out after it are not passed.
         """
         with self._changed:
             if self.ends is not None:
@@ -130,5 +130,5 @@ class Quota:
 def _holds(wants: "Callable[[MessageExt], bool]", message: "MessageExt") -> bool:
     try:
         return wants(message)
-    except Exception:  # noqa: BLE001 - a body that can not be read, say: the handler tells of it
+    except Exception:  # noqa: BLE001 - such as an unreadable body: the handler reports it
         return True

@@ -1,4 +1,4 @@
-"""Who reads standard output: looked after while there is nothing to write that would tell."""
+"""Whether standard output still has a reader; checked while there is nothing to write."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import sys
 
 
 def check_reader() -> None:
-    """Raise BrokenPipeError, as a write would, if nobody reads our pipe or socket any more."""
+    """Raise BrokenPipeError, as a write would, if the pipe or socket has no reader."""
     try:
         descriptor = sys.stdout.fileno()
         mode = os.fstat(descriptor).st_mode
@@ -17,6 +17,6 @@ def check_reader() -> None:
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return
     poll = select.poll()
-    poll.register(descriptor, 0)  # errors and hang-ups are told of unasked
+    poll.register(descriptor, 0)  # errors and hang-ups are always reported
     if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .printing import Printer
 
 _LONGEST_WAIT_MS: Final = 1000
-"""How long it sleeps at most before it looks after new queues."""
+"""Longest sleep before a check for new queues."""
 
 
 class ConsumeRun:
@@ -39,7 +39,7 @@ class ConsumeRun:
         all_queues: bool,
         tell: Callable[[str], object],
     ) -> None:
-        """``tell`` gets a sentence for each message that is left out."""
+        """``tell`` is called with a sentence for each message that is left out."""
         self._broker = broker
         self._topic = topic
         self._fetch = fetch
@@ -51,17 +51,17 @@ class ConsumeRun:
         self._cursors = [Cursor(span.queue_id, span.start, span.end, fetch) for span in spans]
         self._tell = tell
         self.packed = 0
-        """Messages that were left out because their bodies cannot be unpacked."""
+        """Messages that were left out as their bodies cannot be unpacked."""
         self.count = 0
         """Messages that were printed."""
 
     @property
     def unreadable(self) -> int:
-        """Messages that were left out because their records contradict their units."""
+        """Messages that were left out as their records contradict their units."""
         return sum(cursor.unreadable for cursor in self._cursors)
 
     def run(self, progress: "Progress") -> None:
-        """Read to the end, the count or for ever."""
+        """Read up to the end or the count, or without end."""
         try:
             self._run(progress)
         except (KeyboardInterrupt, TimeLimit, Terminated):
@@ -70,7 +70,7 @@ class ConsumeRun:
         self._finish()
 
     def _finish(self) -> None:
-        """Print the end: an array that was begun has one, however it came to it."""
+        """Print the end, as an array that was started must be closed."""
         self._printer.finish()
         self._printer.flush()
 
@@ -90,7 +90,7 @@ class ConsumeRun:
             self._look_around()
 
     def _step(self) -> int:
-        """Print what can be printed now; gives how many messages were passed."""
+        """Print the messages that are ready; returns how many messages were passed."""
         room = COLUMN if self._left is None or self._predicate else min(COLUMN, self._left)
         for cursor in self._cursors:
             if not cursor.done:
@@ -103,7 +103,7 @@ class ConsumeRun:
         return passed
 
     def _print(self, items: Sequence[Any]) -> int:
-        """Print the items that are wanted; gives how many were passed, wanted or not.
+        """Print the items that match; returns how many were passed, matching or not.
 
         A message whose body cannot be unpacked is named and left out.
         """
@@ -122,7 +122,7 @@ class ConsumeRun:
         return len(items)
 
     def _print_all(self, items: Sequence[Any]) -> int:
-        """Print all that are wanted, or raise BodyError before the first is printed."""
+        """Print all items that match, or raise BodyError before the first is printed."""
         predicate, left = self._predicate, self._left
         if predicate is None:
             wanted = list(items) if left is None else list(items[:left])
@@ -143,7 +143,7 @@ class ConsumeRun:
         return passed
 
     def _look_around(self) -> None:
-        """Take note of queues that are new."""
+        """Add cursors for new queues."""
         config = self._broker.topic(self._topic)
         known = {cursor.queue_id for cursor in self._cursors}
         if self._all_queues and config is not None:

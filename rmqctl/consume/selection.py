@@ -1,4 +1,4 @@
-"""Which queues are read, and from where to where: the options' positions become offsets."""
+"""The queues to read and their ranges: positions of the options become offsets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 _TOLD: Final = 3
-"""Of so many queues it is told what they have not."""
+"""Number of queues whose missing ranges are named."""
 
 
 class Group(NamedTuple):
-    """The group that reads, and how it begins where it has no progress."""
+    """The group that reads, and its start where it has no progress."""
 
     name: str
     from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     consume_timestamp: int = 0
     asked: bool = False
-    """Whether an option says where it begins, and not the default."""
+    """Whether an option sets the start, and not the default."""
 
 
 class Span(NamedTuple):
-    """What is read of one queue; ``end`` None goes on for ever."""
+    """The range of one queue; ``end`` None is no end."""
 
     queue_id: int
     start: int
@@ -39,26 +39,30 @@ class Span(NamedTuple):
 
 def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None) -> list[int]:
     """The queues to read. NotFound for an unknown topic or queue, NoPermissionError (of the
-    broker) for a topic that may not be read."""
+    broker) for a topic without read permission."""
     config = broker.topic(topic)
     if config is None:
         raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
     try:
         check_readable(config)
     except NoPermissionError as error:
-        remedy = f"'rmqctl topic alter {topic} --perm 6' lets it be read"
+        remedy = f"'rmqctl topic alter {topic} --perm 6' makes it readable"
         if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
             group = topic.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
-            remedy = f"'rmqctl dlq browse {group}' shows the dead letters as they are; {remedy}"
+            remedy = f"'rmqctl dlq browse {group}' shows the dead letters anyway; {remedy}"
         else:
-            remedy += f", and 'rmqctl message export -t {topic}' reads the log without it"
+            remedy += (
+                f", and 'rmqctl message export -t {topic}' reads the log without the permission"
+            )
         raise Refused(f"{error}; {remedy}") from None
     if wanted is None:
         return list(range(config.read_queue_nums))
     for queue_id in wanted:
         if queue_id >= config.read_queue_nums:
             count = config.read_queue_nums
-            raise NotFound(f"topic {topic} has no queue {queue_id}: it has {count}, from 0 on")
+            raise NotFound(
+                f"topic {topic} has no queue {queue_id}: it has {count}, numbered from 0"
+            )
     return list(wanted)
 
 
@@ -71,7 +75,7 @@ def spans(
     *,
     stop_at_end: bool,
 ) -> list[Span]:
-    """Resolve begin and end for each queue, as the store is now; a group's progress is a begin."""
+    """Resolve start and end of each queue in the current store; a group's progress is a start."""
     begin = position.begin if position else None
     end = position.end if position else None
     if begin is not None and begin.bound is Bound.STORED:
@@ -97,7 +101,7 @@ def spans(
 
 
 def offset_of(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
-    """The queue offset that a point means; outside of the queue it is the nearest in it."""
+    """The queue offset of a point; a point outside of the queue becomes its nearest end."""
     from storage.read.by_time import Boundary
 
     least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
@@ -115,8 +119,8 @@ def offset_of(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point)
 def words_about(
     broker: "EmbeddedBroker", topic: str, position: Position | None, spans: Sequence[Span]
 ) -> Iterator[str]:
-    """What of the range that was asked for is not there: offsets that are deleted or have not come
-    yet, queue by queue, and that nothing is left of it."""
+    """Sentences about missing parts of the selected range: offsets that are deleted or do not exist
+    yet, queue by queue, and an empty range."""
     if position is None:
         return
     missing = [
@@ -126,7 +130,7 @@ def words_about(
     ]
     yield from missing[:_TOLD]
     if len(missing) > _TOLD:
-        yield f"{len(missing) - _TOLD} more queues of {topic} have not all of the range"
+        yield f"{len(missing) - _TOLD} more queues of {topic} lack parts of the range"
     if position.end is not None and total(spans) == 0:
         yield f"no message of {topic} lies in the range"
 
@@ -144,14 +148,14 @@ def _missing(broker: "EmbeddedBroker", topic: str, queue_id: int, position: Posi
             gone = f"{begin} to {last - 1}" if last - 1 > begin else str(begin)
             return f"{where} begins at {least}: offset {gone} is deleted"
     if begin is not None and begin > most:
-        return f"{where} ends at {most}: offset {begin} has not come yet"
+        return f"{where} ends at {most}: offset {begin} does not exist yet"
     return None
 
 
 def last_spans(
     broker: "EmbeddedBroker", topic: str, queues: Sequence[int], count: int, *, stop_at_end: bool
 ) -> list[Span]:
-    """Where to begin so that the last ``count`` messages of all queues together are read."""
+    """The start offsets for the last ``count`` messages of all queues together."""
     newest: list[tuple[int, int, int]] = []
     ends: dict[int, int] = {}
     for queue_id in queues:
@@ -171,7 +175,7 @@ def last_spans(
 def combined(
     position: Position | None, from_timestamp: int | None, to_timestamp: int | None
 ) -> Position | None:
-    """``--offset`` together with ``--from`` and ``--to``; each end may be named once."""
+    """``--offset`` combined with ``--from`` and ``--to``; each end may be set once."""
     times = Position(
         None if from_timestamp is None else Point(Bound.TIME, from_timestamp),
         None if to_timestamp is None else Point(Bound.TIME, to_timestamp),
@@ -179,14 +183,14 @@ def combined(
     if position is None:
         return times if times != (None, None) else None
     if position.begin and times.begin:
-        raise UsageProblem("--from and --offset both say where to begin")
+        raise UsageProblem("--from and --offset both set the start")
     if position.end and times.end:
-        raise UsageProblem("--to and --offset both say where to end")
+        raise UsageProblem("--to and --offset both set the end")
     return Position(position.begin or times.begin, position.end or times.end)
 
 
 def backlog(broker: "EmbeddedBroker", topic: str, spans: Sequence[Span]) -> int:
-    """How many messages of the spans are there now."""
+    """Number of messages that the spans have now."""
     return sum(
         max(0, broker.max_offset(topic, span.queue_id) - span.start)
         if span.end is None
@@ -196,7 +200,7 @@ def backlog(broker: "EmbeddedBroker", topic: str, spans: Sequence[Span]) -> int:
 
 
 def total(spans: Sequence[Span]) -> int | None:
-    """How many messages the spans hold; None if they have no end."""
+    """Number of messages in the spans; None if they have no end."""
     if any(span.end is None for span in spans):
         return None
     return sum((span.end or 0) - span.start for span in spans)

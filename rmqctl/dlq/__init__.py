@@ -1,1 +1,1 @@
-"""``rmqctl dlq``: dead letters, messages that a group gave up."""
+"""``rmqctl dlq``: dead letters, the messages that a group gave up."""

@@ -1,7 +1,7 @@
-"""``dlq ack``: marking dead letters as handled, and taking marks back.
+"""``dlq ack``: marking dead letters as handled, and removing marks.
 
-A mark changes nothing in the queue: the log is append-only, and whoever consumes the dead letter
-topic still reads everything.
+A mark changes nothing in the queue: the log is append-only, and a consumer of the dead letter topic
+still reads every message.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ WHAT = "ack"
 
 
 def acknowledge(cli: "Cli", group: str, choice: "Choice") -> None:
-    """Mark the dead letters of a choice that are not marked yet."""
+    """Mark the selected dead letters that are not marked yet."""
     with open_for_reading(cli) as broker:
         dead_letters = DeadLetters(broker, group)
         chosen = [
@@ -44,7 +44,7 @@ def acknowledge(cli: "Cli", group: str, choice: "Choice") -> None:
 
 
 def unmark(cli: "Cli", group: str, choice: "Choice") -> None:
-    """Take the marks of named dead letters back."""
+    """Remove the marks of named dead letters."""
     with open_for_reading(cli) as broker:
         dead_letters = DeadLetters(broker, group)
         named = choice.take(dead_letters, handled=True)
@@ -56,9 +56,9 @@ def unmark(cli: "Cli", group: str, choice: "Choice") -> None:
 
 
 def undo_last(cli: "Cli", group: str) -> None:
-    """Take back what the group's last ``dlq ack`` marked that was not taken back yet.
+    """Undo the group's last ``dlq ack`` that was not undone yet.
 
-    NotFound if there is none.
+    NotFound without one.
     """
     with open_for_reading(cli) as broker:
         dead_letters = DeadLetters(broker, group)
@@ -69,7 +69,7 @@ def undo_last(cli: "Cli", group: str) -> None:
         )
         change_id, places = next(undoable, (None, []))
         if change_id is None:
-            raise NotFound(f"no 'dlq ack' of group {group} is left to be undone")
+            raise NotFound(f"no 'dlq ack' of group {group} is left to undo")
         plan = [
             _row_of(dead_letter_at(broker.view, dead_letters.topic, place), place, handled=False)
             for place in places
@@ -78,7 +78,7 @@ def undo_last(cli: "Cli", group: str) -> None:
 
 
 def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str, Any]]:
-    """The marks of a group that were not taken back, newest first."""
+    """The marks of a group that were not undone, newest first."""
     acks = {
         entry[CHANGE_ID]: entry
         for entry in entries
@@ -93,7 +93,7 @@ def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str,
 
 
 def _still_marked(entry: Mapping[str, Any], dead_letters: DeadLetters) -> "list[Place]":
-    """What an entry says was marked and is: nothing if its writer was killed before the write."""
+    """The marks of an entry that exist: none if its writer was killed before the write."""
     return [
         (int(queue_id), offset)
         for queue_id, ranges in entry["new"]["handled"].items()
@@ -135,7 +135,7 @@ def _change(
 
     dead_letters = f"{len(plan)} dead letter{'' if len(plan) == 1 else 's'} of {group}"
     question = (
-        f"Mark {dead_letters} as handled?" if handled else f"Take the marks of {dead_letters} back?"
+        f"Mark {dead_letters} as handled?" if handled else f"Remove the marks of {dead_letters}?"
     )
     carry_out(cli, AckRow, plan, apply, question=question, execute_by_default=True)
 

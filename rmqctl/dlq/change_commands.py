@@ -1,4 +1,4 @@
-"""``rmqctl dlq redrive`` and ``ack``: dealing with dead letters."""
+"""``rmqctl dlq redrive`` and ``ack``: handling dead letters."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 _Ids = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID...]", help="Ids, or queue offsets as 'dlq browse' shows them"),
+    typer.Argument(metavar="[ID...]", help="Ids or queue offsets, as shown by 'dlq browse'"),
 ]
 
 
@@ -27,18 +27,18 @@ def redrive(
     ctx: typer.Context,
     group: _Group,
     ids: _Ids = None,
-    everything: Annotated[bool, typer.Option("--all", help="All unhandled ones")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All unhandled dead letters")] = False,
     target: Annotated[
         str | None,
         typer.Option(
             "--target",
             metavar="WHERE",
-            help="origin (default): the topic they were read from; retry: this group alone, as a "
-            "retry; or a topic",
+            help="origin (default): the original topic; retry: only this group, as a retry; or a "
+            "topic",
         ),
     ] = None,
     edit: Annotated[
-        bool, typer.Option("--edit", help="Change the one message in $VISUAL or $EDITOR, as JSON")
+        bool, typer.Option("--edit", help="Edit the message in $VISUAL or $EDITOR, as JSON")
     ] = False,
     set_property: Annotated[
         list[str] | None,
@@ -47,22 +47,28 @@ def redrive(
         ),
     ] = None,
     set_body: Annotated[
-        Path | None, typer.Option("--set-body", metavar="FILE", help="Send this body")
+        Path | None,
+        typer.Option("--set-body", metavar="FILE", help="Send the content of FILE as body"),
     ] = None,
     pipe: Annotated[
         str | None,
-        typer.Option("--pipe", metavar="CMD", help="Send what CMD makes of the body; no shell"),
+        typer.Option(
+            "--pipe", metavar="CMD", help="Send the output of CMD, which gets the body; no shell"
+        ),
     ] = None,
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="N/s", help="At most so many a second")
+        str | None, typer.Option("--rate", metavar="N/s", help="Most messages per second")
     ] = None,
     most: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=1, help="At most so many")
+        int | None, typer.Option("--max", metavar="N", min=1, help="Send at most N messages")
     ] = None,
     stop_after_errors: Annotated[
         int,
         typer.Option(
-            "--stop-after-errors", metavar="N", min=1, help="Stop when so many could not be sent"
+            "--stop-after-errors",
+            metavar="N",
+            min=1,
+            help="Stop after N messages that could not be sent",
         ),
     ] = 1,
     max_redrives: Annotated[
@@ -71,35 +77,37 @@ def redrive(
             "--max-redrives",
             metavar="N",
             min=1,
-            help="Leave alone what was redriven so often (default: 3)",
+            help="Skip messages that were redriven N times already (default: 3)",
         ),
     ] = None,
     allow_empty: Annotated[
         bool,
         typer.Option(
             "--allow-empty",
-            help="Send empty bodies, at which groups of Java consumers are stuck",
+            help="Send empty bodies, which block groups of Java consumers",
         ),
     ] = False,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="RUN", help="Go on with a run, or with the 'last' one"),
+        typer.Option("--resume", metavar="RUN", help="Continue a run, or the 'last' one"),
     ] = None,
     receipts: Annotated[
         Path | None,
-        typer.Option("--receipts", metavar="FILE", help="Add the receipts to this file, as JSON"),
+        typer.Option(
+            "--receipts", metavar="FILE", help="Append the receipts to FILE, as JSON lines"
+        ),
     ] = None,
 ) -> None:
-    """Send dead letters again. A dry run, unless --execute is given.
+    """Send dead letters again. A dry run unless --execute is given.
 
-    What is sent is marked as handled; each message that is stored has a receipt. Other groups that
-    read the origin's topic get it, too; --target retry reaches this group alone.
+    A message that was sent is marked as handled and has a receipt. Other groups that read the
+    original topic get it, too; --target retry sends it to this group only.
 
-    Look first, then do:       rmqctl dlq redrive readers --all
+    Preview, then send:        rmqctl dlq redrive readers --all
                                rmqctl dlq redrive readers --all --execute
-    Slowly, only one kind:     rmqctl dlq redrive readers --tag invoice --rate 50/s --execute
-    Mend one by hand:          rmqctl dlq redrive readers 17 --edit --execute
-    After it broke off:        rmqctl dlq redrive readers --resume last --execute
+    One tag, slowly:           rmqctl dlq redrive readers --tag invoice --rate 50/s --execute
+    Edit one by hand:          rmqctl dlq redrive readers 17 --edit --execute
+    After an interruption:     rmqctl dlq redrive readers --resume last --execute
     """
     cli = context_of(ctx)
     from rmqctl.dlq.redrive.plan import TO_ORIGIN, Choice
@@ -116,11 +124,13 @@ def redrive(
     if resume is not None:
         if ids or choice.is_filtered:
             others = "IDs" if ids else "filters"
-            raise UsageProblem(f"--resume and {others} exclude each other: the run had its own")
+            raise UsageProblem(
+                f"--resume and {others} exclude each other: a run keeps its own options"
+            )
         go_on(cli, group, resume, limits, receipts)
         return
     if target == "":
-        raise UsageProblem("--target: it is empty; name a topic, or leave it out for the origin")
+        raise UsageProblem("--target is empty; name a topic, or omit it for the original topic")
     choice.check()
     rewriting = _rewriting(cli, set_property, set_body, pipe)
     begin(
@@ -141,22 +151,22 @@ def ack(
     ctx: typer.Context,
     group: _Group,
     ids: _Ids = None,
-    everything: Annotated[bool, typer.Option("--all", help="All unhandled ones")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All unhandled dead letters")] = False,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="DUR", help="Those that died before then")
+        str | None, typer.Option("--older-than", metavar="DUR", help="Only those older than this")
     ] = None,
     undo: Annotated[
         bool,
-        typer.Option("--undo", help="Take marks back: of these, or of the last 'dlq ack'"),
+        typer.Option("--undo", help="Remove marks: of these, or of the last 'dlq ack'"),
     ] = False,
 ) -> None:
-    """Mark dead letters as handled. They stay where they are: RocketMQ's log only grows.
+    """Mark dead letters as handled. The messages stay: RocketMQ's log is append-only.
 
-    Marks are rmqctl's own; other programs do not know of them.
+    Marks belong to rmqctl; other programs ignore them.
 
-    These two:                 rmqctl dlq ack readers 17 18
-    What is over a month old:  rmqctl dlq ack readers --older-than 30d --reason "too old"
-    Take that back:            rmqctl dlq ack readers --undo
+    Two dead letters:          rmqctl dlq ack readers 17 18
+    Older than a month:        rmqctl dlq ack readers --older-than 30d --reason "too old"
+    Undo the last ack:         rmqctl dlq ack readers --undo
     """
     cli = context_of(ctx)
     from rmqctl.dlq.redrive.plan import Choice
@@ -198,7 +208,9 @@ def _rewriting(
         except OSError as error:
             raise UsageProblem(f"--set-body: {set_body}: {error.strerror}") from None
         if not body:
-            raise UsageProblem(f"--set-body: {set_body} is empty, and clients send no empty bodies")
+            raise UsageProblem(
+                f"--set-body: {set_body} is empty, and RocketMQ's clients send no empty bodies"
+            )
     return Rewrite(parse_properties(set_property or ()), body, pipe)
 
 

@@ -1,4 +1,4 @@
-"""``rmqctl dlq``: dead letters, messages that a group gave up."""
+"""``rmqctl dlq``: dead letters, the messages that a group gave up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
-_Unhandled = Annotated[bool, typer.Option("--unhandled", help="Only unhandled ones (the default)")]
-_All = Annotated[bool, typer.Option("--all", help="Those that were handled, too")]
+_Unhandled = Annotated[bool, typer.Option("--unhandled", help="Only unhandled ones (default)")]
+_All = Annotated[bool, typer.Option("--all", help="Include handled ones")]
 
 
 @prints(DlqRow)
 def list_dlqs(ctx: typer.Context) -> None:
-    """List the groups that have dead letters, and how many are unhandled.
+    """List the groups that have dead letters, with the number of unhandled ones.
 
-    Who needs somebody now:    rmqctl dlq list --where 'unhandled > 0' --sort -unhandled
+    Groups with unhandled ones: rmqctl dlq list --where 'unhandled > 0' --sort -unhandled
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
@@ -41,10 +41,10 @@ def list_dlqs(ctx: typer.Context) -> None:
 def browse(
     ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
 ) -> None:
-    """Show the dead letters of a group, oldest first. Nothing is consumed.
+    """List the dead letters of a group, oldest first. Nothing is consumed.
 
-    Those of the last hour:    rmqctl dlq browse readers --from -1h
-    With all their fields:     rmqctl dlq browse readers --all -o json
+    Of the last hour:          rmqctl dlq browse readers --from -1h
+    All, with all fields:      rmqctl dlq browse readers --all -o json
     """
     cli = context_of(ctx)
     if unhandled and everything:
@@ -71,13 +71,13 @@ def show(
     group: _Group,
     message_id: Annotated[
         str,
-        typer.Argument(metavar="ID", help="An id, or the queue offset that 'dlq browse' shows"),
+        typer.Argument(metavar="ID", help="An id or a queue offset, as shown by 'dlq browse'"),
     ],
 ) -> None:
-    """Show one dead letter: body, properties, where it comes from, why it died, its whole life.
+    """Show one dead letter: body, properties, origin, failure reason and history.
 
-    The newest of this id:     rmqctl dlq show readers 7F000001000ABC...
-    By its place:              rmqctl dlq show readers 17 -o json
+    The newest with an id:     rmqctl dlq show readers 7F000001000ABC...
+    By queue offset:           rmqctl dlq show readers 17 -o json
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
@@ -111,12 +111,13 @@ def groups(
     unhandled: _Unhandled = False,
     everything: _All = False,
 ) -> None:
-    """Count dead letters by what they have in common, the most frequent first.
+    """Count dead letters by a common property, the most frequent first.
 
-    By shape: the reason without numbers, ids and quoted texts; without a reason, the body's form.
+    --by shape: the reason without numbers, ids and quoted texts; without a reason, the form of
+    the body.
 
-    What is going wrong:       rmqctl dlq groups readers
-    Since when:                rmqctl dlq groups readers --by hour --sort value
+    The main failures:         rmqctl dlq groups readers
+    Failures over time:        rmqctl dlq groups readers --by hour --sort value
     """
     cli = context_of(ctx)
     if unhandled and everything:
@@ -137,10 +138,10 @@ def groups(
 def export(
     ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
 ) -> None:
-    """Print dead letters as whole messages, with every property.
+    """Export dead letters as whole messages, with every property.
 
-    Into a file:               rmqctl dlq export readers --all -o jsonl > dead.jsonl
-    Into another topic:        rmqctl dlq export readers -o jsonl | rmqctl produce t --input jsonl
+    To a file:                 rmqctl dlq export readers --all -o jsonl > dead.jsonl
+    To another topic:          rmqctl dlq export readers -o jsonl | rmqctl produce t --input jsonl
     """
     cli = context_of(ctx)
     if unhandled and everything:
@@ -156,11 +157,11 @@ def export(
         left = dead_letters.unreadable + len(bad)
         _warn_of_unreadable(cli, left, [*dead_letters.bodies, *bad])
         if left:
-            raise PartlyDone(f"{left} dead letters are left out of the export")
+            raise PartlyDone(f"{left} dead letters were left out of the export")
 
 
 def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[MessageRow]":
-    """Their rows; ``bad`` gets the names of those whose bodies cannot be unpacked, and why."""
+    """The rows; ``bad`` collects the messages whose bodies cannot be unpacked, and the reason."""
     from storage.format.errors import BodyError
 
     for message in messages:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _PREVIEW: Final = 80
-"""Characters of a body that a preview shows."""
+"""Characters of a body in a preview."""
 _UNITS: Final = 10_000
 
 
@@ -30,7 +30,7 @@ class DeadLetters:
     """The dead letters of one group, as they are now."""
 
     def __init__(self, broker: "EmbeddedBroker", group: str, *, named: bool = True) -> None:
-        """NotFound for an unknown group, if somebody ``named`` it."""
+        """NotFound for an unknown group, if the user ``named`` it."""
         if named:
             check_known_group(broker, group)
         self.group = group
@@ -52,10 +52,10 @@ class DeadLetters:
     def messages(
         self, wanted: "MessageFilter | None" = None, *, unhandled: bool = False
     ) -> Iterator["MessageExt"]:
-        """The dead letters that a filter wants, oldest first in each queue.
+        """The dead letters that a filter selects, oldest first in each queue.
 
-        Afterwards ``unreadable`` says how many could not be read, and ``bodies`` names some of
-        them whose bodies the filter asked for, and that cannot be unpacked.
+        Afterwards ``unreadable`` is the number that could not be read, and ``bodies`` names some
+        whose bodies the filter needed and that cannot be unpacked.
         """
         begins = {queue_id: marks.cursor for queue_id, marks in self._handled.items()}
         scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {})
@@ -65,18 +65,18 @@ class DeadLetters:
         self.unreadable, self.bodies = scan.unreadable, scan.bodies
 
     def depth(self) -> int:
-        """How many there are."""
+        """The number of dead letters."""
         return sum(high - low for low, high in self._bounds())
 
     def marked(self) -> int:
-        """How many of them are marked as handled."""
+        """The number of dead letters that are marked as handled."""
         return sum(
             self.handled_in(queue_id).within(*self.view.queue_bounds(self.topic, queue_id))
             for queue_id in self.queue_ids
         )
 
     def row(self) -> DlqRow:
-        """What ``dlq list`` says of them."""
+        """The row of ``dlq list``."""
         times = [
             stamp
             for queue_id in self.queue_ids
@@ -125,7 +125,7 @@ def dlq_rows(broker: "EmbeddedBroker") -> Iterator[DlqRow]:
 
 
 def dead_letter_row(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetterRow:
-    """The row of one dead letter; ages count to ``now_ms``."""
+    """The row of one dead letter; its age is relative to ``now_ms``."""
     return DeadLetterRow(
         message.queue_offset,
         message.msg_id,
@@ -145,7 +145,7 @@ def dead_letter_row(dead_letters: DeadLetters, message: "MessageExt", now_ms: in
 
 
 def preview(message: "MessageExt") -> str | None:
-    """The beginning of the body; None if it is no text, or damaged."""
+    """The beginning of the body; None if it is not text, or damaged."""
     try:
         text = message.body.decode("utf-8")
     except (UnicodeDecodeError, BodyError):
@@ -154,10 +154,10 @@ def preview(message: "MessageExt") -> str | None:
 
 
 def with_id(dead_letters: DeadLetters, view: "StoreView", message_id: str) -> "MessageExt":
-    """The dead letter that an id names: offset id, unique id, origin's id, or its queue offset.
+    """The dead letter with an id: offset id, unique id, id of the origin, or queue offset.
 
-    Of several with one id it is the newest: a message that died again keeps its unique id. NotFound
-    if there is none, CliError (4) if it is damaged.
+    The newest of several with one id: a message that failed again keeps its unique id. NotFound if
+    there is none, CliError (4) if it is damaged.
     """
     if message_id.isascii() and message_id.isdigit() and len(message_id) < 20:
         found = _at_offset(dead_letters, view, int(message_id))
@@ -175,8 +175,8 @@ def _at_offset(dead_letters: DeadLetters, view: "StoreView", offset: int) -> "Me
             found = view.message_of_unit(dead_letters.topic, queue_id, offset, unit)
             if found is None:
                 raise CliError(
-                    f"dead letter {offset} of group {dead_letters.group} can not be read; "
-                    "'rmqctl store fsck' says why",
+                    f"dead letter {offset} of group {dead_letters.group} cannot be read; "
+                    "'rmqctl store fsck' shows why",
                     DAMAGED,
                 )
             return found

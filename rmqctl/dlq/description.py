@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def body_error(message: "MessageExt") -> str | None:
-    """Name the message and say why its body cannot be unpacked; None if it can be."""
+    """The message and the reason why its body cannot be unpacked; None if it can be."""
     try:
         message.body  # noqa: B018 - it is kept
     except BodyError as error:
@@ -26,7 +26,7 @@ def body_error(message: "MessageExt") -> str | None:
 
 
 def described(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
-    """Everything about it; its body is unknown if it cannot be unpacked."""
+    """All facts about it; the body is None if it cannot be unpacked."""
     size: int | None = None
     text = encoded = None
     if body_error(message) is None:

@@ -1,4 +1,4 @@
-"""Dead letters by what they have in common."""
+"""Dead letters grouped by a common property."""
 
 import re
 from collections import defaultdict
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 Sorter = Callable[["MessageExt"], Iterable[str | None]]
-"""The groups that a message belongs to; None is the group of the unknown."""
+"""The groups of a message; None is the group of unknown values."""
 
 _VARIABLE: Final = re.compile(
     r"'[^']*'|\"[^\"]*\"|\b[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b|\d+(?:[.:]\d+)*"
 )
-"""What differs between failures of one kind: quoted texts, ids, numbers."""
+"""The parts that differ between failures of one kind: quoted texts, ids, numbers."""
 _MOST_NAMES: Final = 12
 
 
@@ -47,10 +47,10 @@ _AGES: Final = (
 def grouped(
     messages: Iterable["MessageExt"], by: str, zone: tzinfo | None, now_ms: int
 ) -> Iterator[DeadLetterGroupRow]:
-    """One row for each group, the largest first; the unknown ones have None for a value.
+    """One row for each group, the largest first; unknown values are None.
 
-    A message with several keys is in the group of each. Hours are those of ``zone``, ages count to
-    ``now_ms``. Raises UsageProblem for what can not be grouped by.
+    A message with several keys is in the group of each key. Hours are in ``zone``, ages relative to
+    ``now_ms``. Raises UsageProblem for an unknown property.
     """
     sorter = _sorter(by, zone, now_ms)
     seen: dict[str | None, _Seen] = {}
@@ -116,7 +116,7 @@ def _age(age_ms: int) -> str:
 
 
 def shape_of(message: "MessageExt") -> str:
-    """The reason without what differs from case to case; without a reason, the body's form."""
+    """The reason without the parts that differ between cases; without a reason, the body's form."""
     reason = reason_text(message)
     if reason is not None:
         return _VARIABLE.sub("*", reason)
@@ -142,7 +142,7 @@ def _is_text(body: bytes) -> bool:
 
 
 def _form(value: Any) -> str:
-    """The members of an object, or the kind of any other value."""
+    """The member names of an object, or the type of any other value."""
     if isinstance(value, dict):
         names = sorted(value)
         more = ", ..." if len(names) > _MOST_NAMES else ""

@@ -10,28 +10,28 @@ class DlqRow(NamedTuple):
 
     group: Annotated[str, "the consumer group"]
     depth: Annotated[int, "dead letters that are still in the store"]
-    unhandled: Annotated[int, "those that nobody has redriven or acknowledged"]
-    oldest_timestamp: Annotated[int | None, "when the oldest of them died"]
-    newest_timestamp: Annotated[int | None, "when the newest of them died"]
-    bytes: Annotated[int, "what their records take of the log"]
+    unhandled: Annotated[int, "those that were neither redriven nor acknowledged"]
+    oldest_timestamp: Annotated[int | None, "when the oldest one became a dead letter"]
+    newest_timestamp: Annotated[int | None, "when the newest one became a dead letter"]
+    bytes: Annotated[int, "bytes of their records in the log"]
 
 
 class DeadLetterRow(NamedTuple):
     """One dead letter."""
 
-    queue_offset: Annotated[int, "its place among the group's dead letters"]
+    queue_offset: Annotated[int, "its offset in the dead letter queue"]
     msg_id: Annotated[str, "the unique id, else the offset id"]
-    keys: Annotated[list[str], "the keys by which it can be found"]
-    origin_topic: Annotated[str | None, "the topic that it was first read from"]
-    reconsume_times: Annotated[int, "how often it was given back"]
+    keys: Annotated[list[str], "the keys"]
+    origin_topic: Annotated[str | None, "the original topic"]
+    reconsume_times: Annotated[int, "how often it was sent back"]
     dead_timestamp: Annotated[int, "when it was stored as a dead letter"]
     age_ms: Annotated[int, "time since then"]
-    reason: Annotated[str | None, "why it failed last; null where nobody kept it"]
+    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
     handled: Annotated[bool, "whether it was redriven or acknowledged"]
-    store_size: Annotated[int, Wide("the record's bytes")]
+    store_size: Annotated[int, Wide("bytes of the record")]
     tags: Annotated[str | None, Wide("the tag")]
-    origin_msg_id: Annotated[str | None, Wide("id of the message that was read first")]
-    redrives: Annotated[int, Wide("how often it had been redriven before it died this time")]
+    origin_msg_id: Annotated[str | None, Wide("id of the original message")]
+    redrives: Annotated[int, Wide("how often it was redriven before it failed this time")]
     preview: Annotated[str | None, Wide("the first characters of the body; null if not UTF-8")]
 
 
@@ -39,64 +39,66 @@ class DeadLetter(NamedTuple):
     """One dead letter in full."""
 
     group: Annotated[str, "the consumer group that gave it up"]
-    queue_id: Annotated[int, "its queue of the group's dead letters"]
-    queue_offset: Annotated[int, "its place there"]
+    queue_id: Annotated[int, "its dead letter queue"]
+    queue_offset: Annotated[int, "its queue offset"]
     msg_id: Annotated[str, "the unique id, else the offset id"]
     offset_msg_id: Annotated[str, "store host and log position"]
-    keys: Annotated[list[str], "the keys by which it can be found"]
+    keys: Annotated[list[str], "the keys"]
     tags: Annotated[str | None, "the tag"]
-    reconsume_times: Annotated[int, "how often it was given back"]
+    reconsume_times: Annotated[int, "how often it was sent back"]
     dead_timestamp: Annotated[int, "when it was stored as a dead letter"]
     age_ms: Annotated[int, "time since then"]
     handled: Annotated[bool, "whether it was redriven or acknowledged"]
-    redrives: Annotated[int, "how often it had been redriven before it died this time"]
-    origin: Annotated[dict[str, Any], "topic, queue, offset and id of what was read first"]
-    reason: Annotated[dict[str, Any] | None, "why it failed last; null where nobody kept it"]
-    born_timestamp: Annotated[int, "when the producer made it"]
+    redrives: Annotated[int, "how often it was redriven before it failed this time"]
+    origin: Annotated[dict[str, Any], "topic, queue, offset and id of the original message"]
+    reason: Annotated[
+        dict[str, Any] | None, "reason of the last failure; null if it was not recorded"
+    ]
+    born_timestamp: Annotated[int, "when the producer created it"]
     born_host: Annotated[str, "the producer's address"]
-    store_size: Annotated[int, "the record's bytes"]
+    store_size: Annotated[int, "bytes of the record"]
     body_size: Annotated[int | None, "bytes of the body after decompression"]
     body: Annotated[str | None, "the body after decompression; null if it is not UTF-8"]
     body_base64: Annotated[str | None, OmitNull("the body, only if it is not UTF-8")]
     properties: Annotated[dict[str, str], "every property as stored"]
-    life: Annotated[list[dict[str, Any]] | None, OmitNull("what is known of it, oldest first")]
+    life: Annotated[list[dict[str, Any]] | None, OmitNull("its history, oldest first")]
 
 
 class DeadLetterGroupRow(NamedTuple):
-    """Dead letters that have something in common."""
+    """Dead letters with a common property."""
 
-    value: Annotated[str | None, "what they have in common; null where it is unknown"]
+    value: Annotated[str | None, "the common value; null if unknown"]
     count: Annotated[int, "how many there are"]  # type: ignore[assignment]
-    share: Annotated[float, "of all that were looked at, from 0 to 1"]
-    first_timestamp: Annotated[int, "when the first of them died"]
-    last_timestamp: Annotated[int, "when the last of them died"]
-    topics: Annotated[list[str], "where they were read from"]
-    example: Annotated[str, "id of the newest"]
+    share: Annotated[float, "share of all that were read, from 0 to 1"]
+    first_timestamp: Annotated[int, "when the first one became a dead letter"]
+    last_timestamp: Annotated[int, "when the last one became a dead letter"]
+    topics: Annotated[list[str], "their original topics"]
+    example: Annotated[str, "id of the newest one"]
 
 
 class RedriveRow(NamedTuple):
-    """One dead letter that is to be sent again, or was: its receipt."""
+    """One dead letter of a redrive plan."""
 
-    queue_offset: Annotated[int, "its place among the group's dead letters"]
+    queue_offset: Annotated[int, "its offset in the dead letter queue"]
     msg_id: Annotated[str, "its unique id, else the offset id"]
-    origin_topic: Annotated[str | None, "the topic that it was first read from"]
+    origin_topic: Annotated[str | None, "the original topic"]
     target: Annotated[str | None, "the topic that it is sent to"]
-    redrives: Annotated[int, "how often it was redriven before"]
-    body_size: Annotated[int | None, "bytes of the body that is sent; null before a --pipe ran"]
-    note: Annotated[str | None, "what is changed or was done before, or why it is left alone"]
+    redrives: Annotated[int, "how often it was redriven already"]
+    body_size: Annotated[int | None, "bytes of the body to send; null before --pipe ran"]
+    note: Annotated[str | None, "changes and earlier runs, or the reason why it is skipped"]
 
 
 class RedriveReceipt(NamedTuple):
-    """What became of one dead letter that was to be sent again."""
+    """The receipt of one dead letter of a redrive."""
 
-    queue_offset: Annotated[int, "its place among the group's dead letters"]
+    queue_offset: Annotated[int, "its offset in the dead letter queue"]
     msg_id: Annotated[str, "its unique id, else the offset id"]
     target: Annotated[str | None, "the topic that it was sent to"]
-    new_msg_id: Annotated[str | None, "the id that it has there"]
-    new_queue_id: Annotated[int | None, "the queue"]
-    new_queue_offset: Annotated[int | None, "its place in the queue"]
+    new_msg_id: Annotated[str | None, "its id there"]
+    new_queue_id: Annotated[int | None, "its queue there"]
+    new_queue_offset: Annotated[int | None, "its queue offset there"]
     redriven_timestamp: Annotated[int | None, "when it was stored there"]
-    note: Annotated[str | None, "why it was left alone, or found done by an earlier attempt"]
+    note: Annotated[str | None, "why it was skipped, or that an earlier attempt sent it"]
     run: Annotated[str, "the run, for --resume"]
     applied: Annotated[bool, "whether it was sent"]
 
@@ -104,9 +106,9 @@ class RedriveReceipt(NamedTuple):
 class AckRow(NamedTuple):
     """One dead letter whose mark changes."""
 
-    queue_offset: Annotated[int, "its place among the group's dead letters"]
-    msg_id: Annotated[str | None, "its unique id, else the offset id; null if it is gone"]
-    dead_timestamp: Annotated[int | None, "when it died"]
-    reason: Annotated[str | None, "why it failed last; null where nobody kept it"]
-    handled: Annotated[bool, "the mark that it gets"]
-    applied: Annotated[bool | None, OmitNull("whether it was written; null in a plan")]
+    queue_offset: Annotated[int, "its offset in the dead letter queue"]
+    msg_id: Annotated[str | None, "its unique id, else the offset id; null if the message is gone"]
+    dead_timestamp: Annotated[int | None, "when it became a dead letter"]
+    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
+    handled: Annotated[bool, "the new mark"]
+    applied: Annotated[bool | None, OmitNull("whether the mark was written; null in a plan")]

@@ -16,47 +16,47 @@ from .rows import ChangedGroupRow, CreatedGroupRow, DeletedGroupRow
 if TYPE_CHECKING:
     from storage.configs.subscription_groups import SubscriptionGroupConfig
 
-_Names = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="Which groups")]
+_Names = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="The consumer groups")]
 _MoreNames = Annotated[
     list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+    typer.Option("--group", "-g", metavar="GROUP", help="A group, as an option; repeatable"),
 ]
 _RetryMaxTimes = Annotated[
     int | None,
-    typer.Option("--retry-max-times", metavar="N", help="Attempts after the first (16)"),
+    typer.Option("--retry-max-times", metavar="N", help="Retries before a dead letter (16)"),
 ]
 _RetryQueueNums = Annotated[
     int | None,
-    typer.Option("--retry-queue-nums", metavar="N", help="Queues of its retry topic (1)"),
+    typer.Option("--retry-queue-nums", metavar="N", help="Queues of the retry topic (1)"),
 ]
 _ConsumeEnable = Annotated[
     bool | None,
-    typer.Option("--consume-enable/--no-consume-enable", help="Whether it may consume"),
+    typer.Option("--consume-enable/--no-consume-enable", help="Whether the group may consume"),
 ]
 _ConsumeFromMin = Annotated[
     bool | None,
     typer.Option(
-        "--consume-from-min/--no-consume-from-min", help="Kept, but RocketMQ never looks at it"
+        "--consume-from-min/--no-consume-from-min", help="Stored, but RocketMQ ignores it"
     ),
 ]
 _Broadcast = Annotated[
     bool | None,
-    typer.Option("--broadcast/--no-broadcast", help="Whether its members may broadcast"),
+    typer.Option("--broadcast/--no-broadcast", help="Whether members may use broadcasting"),
 ]
 _BrokerId = Annotated[
-    int | None, typer.Option("--broker-id", metavar="N", help="Broker that is read (0, the master)")
+    int | None, typer.Option("--broker-id", metavar="N", help="Broker to read from (0, the master)")
 ]
 _WhichBroker = Annotated[
     int | None,
     typer.Option(
-        "--which-broker-when-consume-slowly", metavar="N", help="Broker for old messages (1)"
+        "--which-broker-when-consume-slowly", metavar="N", help="Broker for slow consumers (1)"
     ),
 ]
 _Notify = Annotated[
     bool | None,
     typer.Option(
         "--notify-consumer-ids-changed/--no-notify-consumer-ids-changed",
-        help="Whether members are told at once of each other",
+        help="Whether members are notified of changes at once",
     ),
 ]
 _MAX_INT = (1 << 31) - 1
@@ -76,13 +76,13 @@ def create(
     which_broker_when_consume_slowly: _WhichBroker = None,
     notify_consumer_ids_changed: _Notify = None,
 ) -> None:
-    """Create consumer groups; what is not named is as for a group that is created by use.
+    """Create consumer groups. Settings that are not given get RocketMQ's defaults.
 
-    A group that is there with the same settings is left alone; one with others is refused, and
-    then none is created.
+    An existing group with the same settings is left unchanged. If one exists with other settings,
+    the command fails and creates none.
 
-    Ordinary:                  rmqctl group create billing
-    Three attempts, not 16:    rmqctl group create billing --retry-max-times 3
+    With defaults:             rmqctl group create billing
+    Three retries, not 16:     rmqctl group create billing --retry-max-times 3
     """
     cli = context_of(ctx)
     names = _names(new_groups, new_group)
@@ -119,12 +119,12 @@ def alter(
     which_broker_when_consume_slowly: _WhichBroker = None,
     notify_consumer_ids_changed: _Notify = None,
 ) -> None:
-    """Change the settings of consumer groups; what is not named stays as it is.
+    """Change the settings of consumer groups. Settings that are not given stay as they are.
 
-    Members that run are bound by them from their next pull or failure on.
+    Running members follow the new settings from their next pull or failure.
 
     Stop all its members:      rmqctl group alter billing --no-consume-enable
-    Give up sooner:            rmqctl group alter billing --retry-max-times 3
+    Fewer retries:             rmqctl group alter billing --retry-max-times 3
     """
     cli = context_of(ctx)
     names = _names(groups, group)
@@ -139,7 +139,7 @@ def alter(
         notify_consumer_ids_changed,
     )
     if not values:
-        raise UsageProblem("nothing to change is named; give --retry-max-times or another setting")
+        raise UsageProblem("no setting to change; give --retry-max-times or another setting")
     from rmqctl.cli.guarded_change import change_settings
 
     from .plans import change_groups, change_rows, group_changes
@@ -159,28 +159,28 @@ def alter(
 @prints(DeletedGroupRow)
 def delete(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="What to delete")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group to delete")],
     confirm: Annotated[
-        str | None, typer.Option("--confirm", metavar="NAME", help="The group's name once more")
+        str | None, typer.Option("--confirm", metavar="NAME", help="The group's name, to confirm")
     ] = None,
     remove_offsets: Annotated[
         bool,
-        typer.Option("--remove-offsets/--keep-offsets", help="Also forget its progress"),
+        typer.Option("--remove-offsets/--keep-offsets", help="Also delete its progress"),
     ] = False,
     remove_topics: Annotated[
         bool,
         typer.Option(
-            "--remove-topics/--keep-topics", help="Also delete its retries and dead letters"
+            "--remove-topics/--keep-topics", help="Also delete its retry and dead letter topics"
         ),
     ] = False,
 ) -> None:
-    """Delete a consumer group: its settings, and what else is asked for.
+    """Delete the settings of a consumer group, and on request its progress and topics.
 
-    A group with live members is refused: they would make it again. With --remove-offsets and
-    --remove-topics it does what mqadmin's deleteSubGroup -r true does in a cluster.
+    Refused for a group with live members, as they would create it again. --remove-offsets and
+    --remove-topics together do what mqadmin's deleteSubGroup -r true does in a cluster.
 
-    What would happen:         rmqctl group delete billing -n --remove-offsets
-    Its progress too:          rmqctl group delete billing --remove-offsets --confirm billing
+    Preview:                   rmqctl group delete billing -n --remove-offsets
+    With its progress:         rmqctl group delete billing --remove-offsets --confirm billing
     """
     from rmqctl.cli.guarded_change import change_settings
 
@@ -239,7 +239,7 @@ def _create(cli: Cli, configs: "Sequence[SubscriptionGroupConfig]") -> Iterator[
 def _refuse_others(
     config: "SubscriptionGroupConfig",
 ) -> "Callable[[SubscriptionGroupConfig | None], None]":
-    """A check that a group has no settings, or these: before the plan, and under the gate."""
+    """A check that a group has no settings, or these: before the plan, and under the write lock."""
 
     def check(known: "SubscriptionGroupConfig | None") -> None:
         if known is not None and known != config:
@@ -261,7 +261,7 @@ def _values(
     which_broker: int | None,
     notify: bool | None,
 ) -> dict[str, Any]:
-    """What was given, by the names of SubscriptionGroupConfig."""
+    """The given settings, by the names of SubscriptionGroupConfig."""
     values = {
         "retry_max_times": retry_max_times,
         "retry_queue_nums": retry_queue_nums,

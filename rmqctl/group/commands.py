@@ -1,4 +1,4 @@
-"""``rmqctl group``: consumer groups, what they are allowed, who is in them."""
+"""``rmqctl group``: consumer groups, their settings and members."""
 
 from typing import Annotated
 
@@ -12,16 +12,16 @@ from .rows import GroupClientRow, GroupDescription, GroupRow
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
 _MoreNames = Annotated[
     list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
+    typer.Option("--group", "-g", metavar="GROUP", help="A group, as an option; repeatable"),
 ]
 
 
 @prints(GroupRow)
 def list_groups(ctx: typer.Context) -> None:
-    """List all consumer groups, those of RocketMQ itself too.
+    """List all consumer groups, including those of RocketMQ itself.
 
-    Those that consume now:    rmqctl group list --where 'members > 0'
-    Who has dead letters:      rmqctl group list --where 'dlq > 0' --sort -dlq
+    With live members:         rmqctl group list --where 'members > 0'
+    With dead letters:         rmqctl group list --where 'dlq > 0' --sort -dlq
     """
     cli = context_of(ctx)
     with open_for_progress(cli) as broker:
@@ -34,7 +34,7 @@ def list_groups(ctx: typer.Context) -> None:
 def describe(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None) -> None:
     """Show settings, subscriptions and members of groups, their retries and dead letters.
 
-    One group is an object in JSON, several are an array.
+    In JSON one group is an object, several are an array.
     """
     cli = context_of(ctx)
     names = [*(groups or ()), *(group or ())]
@@ -50,12 +50,12 @@ def describe(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None
 
 @prints(GroupClientRow)
 def clients(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None) -> None:
-    """Show the live members of groups: where they run, and which queues they have.
+    """Show the live members of groups: where they run and which queues they have.
 
-    Each is asked; one that does not answer within 10 s has null for its queues.
+    Every member is queried; one that does not answer within 10 s has null for its queues.
 
-    Who has which queues:      rmqctl group clients readers
-    Everything about them:     rmqctl group clients readers -o json
+    Members and their queues:  rmqctl group clients readers
+    With all fields:           rmqctl group clients readers -o json
     """
     cli = context_of(ctx)
     names = [*(groups or ()), *(group or ())]

@@ -50,7 +50,7 @@ def group_rows(broker: "EmbeddedBroker") -> Iterator[GroupRow]:
 def group_descriptions(
     broker: "EmbeddedBroker", groups: Collection[str] | None
 ) -> Iterator[GroupDescription]:
-    """Some groups in full, None: all. NotFound for one that nobody has heard of."""
+    """Some groups in full, None: all. NotFound for an unknown group."""
     settings = broker.groups()
     facts = _Facts(broker)
     for group in _chosen(facts, groups):
@@ -78,7 +78,7 @@ def group_descriptions(
 def client_rows(
     broker: "EmbeddedBroker", groups: Collection[str] | None
 ) -> Iterator[GroupClientRow]:
-    """The live members of some groups, None: of all. Each is asked what it does."""
+    """The live members of some groups, None: of all. Every member is queried."""
     facts = _Facts(broker)
     for group in _chosen(facts, groups):
         for client in broker.consumer_connection(group):
@@ -110,7 +110,7 @@ def _client_row(
 
 
 def _running_info(broker: "EmbeddedBroker", group: str, client_id: str) -> Mapping[str, Any] | None:
-    """What a client says of itself; None if it does not answer, or may not be asked."""
+    """The running info of a client; None if it does not answer or cannot be queried."""
     try:
         return broker.members.calls.consumer_running_info(group, client_id)
     except _UNANSWERED:
@@ -146,7 +146,7 @@ def _kind(group: str) -> str:
 
 
 class _Facts:
-    """What several rows need, read once."""
+    """Facts that several rows need, read once."""
 
     def __init__(self, broker: "EmbeddedBroker") -> None:
         self._broker = broker
@@ -160,7 +160,7 @@ class _Facts:
             self._queues[topic].append(queue_id)
 
     def groups(self) -> list[str]:
-        """All groups that anything tells of, by name."""
+        """All groups with any trace in the store, by name."""
         names = set(self._broker.groups()) | set(self.topics)
         for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
             known = (*self._broker.topics(), *self._queues)
@@ -170,7 +170,7 @@ class _Facts:
         return sorted(names)
 
     def table(self, group: str) -> GroupTable | None:
-        """Who is in a group now."""
+        """The current members of a group."""
         return self._broker.members.group_table(group)
 
     def retry(self, group: str) -> int:

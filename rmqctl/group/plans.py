@@ -1,4 +1,4 @@
-"""What a change of a group's settings means, and doing it."""
+"""Changes of a group's settings: plan, consequences and execution."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _NOTES: Final[Mapping[tuple[str, Any], str]] = {
-    ("consume_enable", False): "its members get no more messages",
+    ("consume_enable", False): "its members get no messages",
     ("consume_broadcast_enable", False): "members that broadcast are refused",
-    ("retry_queue_nums", 0): "what fails is dropped: it comes never again",
-    ("retry_max_times", 0): "what fails once is a dead letter",
+    ("retry_queue_nums", 0): "failed messages are dropped without a retry",
+    ("retry_max_times", 0): "a message that fails once becomes a dead letter",
 }
-_CLIENTS_LIMIT: Final = "consumers that name a limit of their own keep to that; Java's always do"
+_CLIENTS_LIMIT: Final = "consumers with a limit of their own use that; Java's always do"
 
 
 class GroupChange(NamedTuple):
@@ -37,9 +37,9 @@ class GroupChange(NamedTuple):
 def group_changes(
     tables: Tables, groups: Iterable[str], values: Mapping[str, Any]
 ) -> list[GroupChange]:
-    """What becomes of groups that get some values; only real changes.
+    """The plan of changing settings of groups; only real changes.
 
-    NotFound for a group without settings, NoPermissionError for RocketMQ's own.
+    NotFound for a group without settings, NoPermissionError for a group of RocketMQ itself.
     """
     changes = []
     for group in groups:
@@ -48,21 +48,21 @@ def group_changes(
         if old is None:
             raise NotFound(
                 f"group {group} has no settings in {tables.view.root}; "
-                "'rmqctl group create' makes some"
+                "'rmqctl group create' creates them"
             )
         changes.append(GroupChange(old, old._replace(**values)))
     return [change for change in changes if change.old != change.new]
 
 
 def refuse_system_group(group: str) -> None:
-    """Refuse an illegal name, and the groups that every broker makes at its start."""
+    """Refuse an illegal name, and the groups that every broker creates at start."""
     check_group(group)
     if group in system_groups():
-        raise NoPermissionError(f"group {group} belongs to the system and can not be changed")
+        raise NoPermissionError(f"group {group} belongs to the system and cannot be changed")
 
 
 def change_rows(tables: Tables, changes: Iterable[GroupChange]) -> Iterator[ChangedGroupRow]:
-    """A row for each setting that changes, with what that means."""
+    """A row for each changed setting, with its consequence."""
     for old, new in changes:
         for name, before, after in zip(SubscriptionGroupConfig._fields, old, new, strict=True):
             if before != after:
@@ -75,10 +75,12 @@ def _note(view: StoreView, group: str, name: str, before: Any, after: Any) -> st
     if name == "retry_max_times":
         note = note or _CLIENTS_LIMIT
         waits = retries_note(view, group) if after < before else ""
-        return f"{note}; {waits}, and the next failure counts with the new limit" if waits else note
+        return (
+            f"{note}; {waits}, and the new limit applies to their next failure" if waits else note
+        )
     if name == "retry_queue_nums" and not after:
         waits = retries_note(view, group)
-        return f"{note}; {waits}, and what fails then is dropped" if waits else note
+        return f"{note}; {waits}, and a retry that fails again is dropped" if waits else note
     if name == "consume_enable" and not after:
         return f"{note}{unread_of_group(view, group)}"
     return note
@@ -89,9 +91,9 @@ def change_groups(
     changes: Iterable[GroupChange],
     note: Callable[[str], Mapping[str, Any]],
 ) -> Iterator[ChangedGroupRow]:
-    """Do all of it and read it back; ``note`` makes the journal's entry of a group.
+    """Write all changes and read them back; ``note`` builds the journal entry of a group.
 
-    CliError (6) for a group that somebody has changed since it was looked at; none is changed then.
+    CliError (6) if a group was changed since the plan was made; then none is changed.
     """
     from broker.tables.shared_table import Update
 

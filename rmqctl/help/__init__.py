@@ -1,1 +1,1 @@
-"""What the program tells about itself: words, examples, manual pages, its surroundings."""
+"""Help of the program: terms, example commands, manual pages, checks of the environment."""

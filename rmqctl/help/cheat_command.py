@@ -1,4 +1,4 @@
-"""``rmqctl cheat``: lines to copy."""
+"""``rmqctl cheat``: example commands."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def cheat(
     ctx: typer.Context,
     sheet: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help="A sheet (default: list them)")
+        str | None, typer.Argument(metavar="[TOPIC]", help="The sheet (default: list all)")
     ] = None,
 ) -> None:
-    """Show lines to copy, sheet by sheet.
+    """Show example commands, sheet by sheet.
 
     All sheets:                rmqctl cheat
-    Moving a group:            rmqctl cheat reset
-    Every line that redrives:  rmqctl cheat -o tsv --where 'command ~ redrive'
+    Moving progress:           rmqctl cheat reset
+    Commands with redrive:     rmqctl cheat -o tsv --where 'command ~ redrive'
     """
     from .cheats import SHEETS
 
@@ -36,7 +36,7 @@ def cheat(
     if sheet is not None and sheet not in SHEETS:
         near = get_close_matches(sheet, SHEETS, 1, 0.5)
         hint = f", did you mean {near[0]!r}?" if near else ""
-        raise NotFound(f"there is no sheet {sheet!r}{hint} (there are {', '.join(SHEETS)})")
+        raise NotFound(f"there is no sheet {sheet!r}{hint} (sheets: {', '.join(SHEETS)})")
     chosen = SHEETS if sheet is None else {sheet: SHEETS[sheet]}
     if cli.setting("output") is not None or cli.view.where or cli.view.columns:
         cli.rows(CheatRow, _rows(chosen))

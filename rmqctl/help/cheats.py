@@ -1,11 +1,11 @@
-"""The sheets of ``rmqctl cheat``: what to do, and the line that does it; a test parses each."""
+"""The sheets of ``rmqctl cheat``: tasks and the commands for them; a test parses each command."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
 class Sheet(NamedTuple):
-    """A sheet: what it is about, and its lines with what they are for."""
+    """A sheet: its subject, and its tasks with their commands."""
 
     about: str
     lines: Mapping[str, str]
@@ -19,70 +19,70 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "with a tag, two keys and a property": (
                 "echo hello | rmqctl produce greetings --tag new -k a -k b -H color=red"
             ),
-            "a file, a line a message": "rmqctl produce access /var/log/access.log",
+            "a file, one message per line": "rmqctl produce access /var/log/access.log",
             "a file as one message": "rmqctl produce pictures -D '' cat.png",
-            "key and body in each line": "rmqctl produce greetings -K , < pairs.csv",
+            "lines with key and body": "rmqctl produce greetings -K , < pairs.csv",
             "CSV with named columns": "rmqctl produce orders --input csv < orders.csv",
-            "to be delivered in ten seconds": "echo later | rmqctl produce greetings --delay 10s",
-            "acknowledged when the device has it": "rmqctl produce orders --sync < orders.txt",
-            "a hundred made up ones, ten a second": (
+            "delivery after ten seconds": "echo later | rmqctl produce greetings --delay 10s",
+            "acknowledged after a sync of the device": "rmqctl produce orders --sync < orders.txt",
+            "a hundred generated messages, ten a second": (
                 "rmqctl produce load --template 'order %i' -c 100 --rate 10/s"
             ),
-            "how long the store takes for a message": (
+            "latency of the store per message": (
                 "rmqctl produce load --template x -c 100 --batch 1 -v"
             ),
-            "what grows in a file": "tail -F app.log | rmqctl produce logs",
+            "new lines of a growing file": "tail -F app.log | rmqctl produce logs",
         },
     ),
     "consume": Sheet(
-        "reading: from where, until when, in which form",
+        "reading: start, end and format",
         {
-            "everything up to now": "rmqctl consume greetings -e",
-            "what comes, from now on": "rmqctl consume greetings --offset end",
-            "the last ten, and what comes": "rmqctl consume greetings --last 10 -F",
+            "all messages up to now": "rmqctl consume greetings -e",
+            "new messages only": "rmqctl consume greetings --offset end",
+            "the last ten, then new messages": "rmqctl consume greetings --last 10 -F",
             "the last hour": "rmqctl consume greetings --from -1h -e",
-            "a stretch of a day": (
+            "an hour of a day": (
                 "rmqctl consume orders --from 2026-01-31T10:00 --to 2026-01-31T11:00"
             ),
             "one queue, from an offset": "rmqctl consume orders -Q 3 --offset 1000 -c 5",
             "by tag": "rmqctl consume orders --tag 'paid || refunded' -e",
-            "JSON bodies that say something": "rmqctl consume orders --json-path 'sum > 100' -e",
-            "place, time, key and body": r"rmqctl consume orders -e -f '%q:%o %d %k %s\n'",
-            "as JSON, a line a message": "rmqctl consume orders -e -o jsonl",
+            "by a condition on JSON bodies": "rmqctl consume orders --json-path 'sum > 100' -e",
+            "offset, time, key and body": r"rmqctl consume orders -e -f '%q:%o %d %k %s\n'",
+            "as JSON, one message per line": "rmqctl consume orders -e -o jsonl",
             "bodies in hex": "rmqctl consume orders -e --body hex",
         },
     ),
     "groups": Sheet(
         "consuming as a group: members, failures, order",
         {
-            "go on where the group stopped": "rmqctl consume orders -g billing",
-            "exactly three, and remember them": "rmqctl consume orders -g billing -c 3",
-            "a program does the work": "rmqctl consume orders -g billing --exec ./bill.sh",
-            "a shell line does": "rmqctl consume orders -g billing --exec 'sh -c \"wc -c\"'",
-            "three attempts, then a dead letter": (
+            "continue where the group stopped": "rmqctl consume orders -g billing",
+            "exactly three, and commit": "rmqctl consume orders -g billing -c 3",
+            "a program per message": "rmqctl consume orders -g billing --exec ./bill.sh",
+            "a shell command": "rmqctl consume orders -g billing --exec 'sh -c \"wc -c\"'",
+            "three retries, then a dead letter": (
                 "rmqctl consume orders -g billing --exec ./bill.sh --max-reconsume-times 3"
             ),
             "one by one, in order": "rmqctl consume orders -g billing --orderly --exec ./bill.sh",
             "four at once": "rmqctl consume orders -g billing --threads 4 --exec ./bill.sh",
-            "look, but do not commit": "rmqctl consume orders -g billing --no-commit -e",
-            "who is in it, and has which queues": "rmqctl group clients billing",
-            "a new group begins at a time": "rmqctl consume orders -g audit --from -1d",
-            "or at what comes from now on": "rmqctl consume orders -g audit --offset end",
+            "read without committing": "rmqctl consume orders -g billing --no-commit -e",
+            "members and their queues": "rmqctl group clients billing",
+            "a new group, from a time": "rmqctl consume orders -g audit --from -1d",
+            "a new group, from new messages on": "rmqctl consume orders -g audit --offset end",
         },
     ),
     "lag": Sheet(
-        "who is late, since when, and what will be lost",
+        "lag of groups, its age, and messages at risk",
         {
-            "all groups, worst first": "rmqctl lag show --sort -lag",
+            "all groups, largest lag first": "rmqctl lag show --sort -lag",
             "queue by queue": "rmqctl lag show billing --by queue",
             "live": "rmqctl lag watch",
-            "until a group is through": "rmqctl lag watch billing --until-drained",
-            "how old what waits is": "rmqctl lag histogram billing",
-            "unread and about to be deleted": "rmqctl lag risk --within 1d",
-            "a report over the disks of a cluster": (
+            "wait until a group has read all": "rmqctl lag watch billing --until-drained",
+            "ages of unread messages": "rmqctl lag histogram billing",
+            "unread messages that will be deleted": "rmqctl lag risk --within 1d",
+            "a report over the stores of a cluster": (
                 "rmqctl lag report --engine local -S '/disks/*/store'"
             ),
-            "the same as a page with charts": (
+            "the report as a page with charts": (
                 "rmqctl lag report --engine local -S '/disks/*/store' -o html --save lag.html"
             ),
             "for Nagios": "rmqctl lag check billing --warn-lag 1000 --crit-age 10m",
@@ -90,134 +90,132 @@ SHEETS: Final[Mapping[str, Sheet]] = {
         },
     ),
     "reset": Sheet(
-        "moving a group: look, do, take back",
+        "moving progress: inspect, move, undo",
         {
-            "where it stands, with the messages around": (
-                "rmqctl offset inspect billing --around 3,3"
-            ),
-            "back to a time, as mqadmin does": (
+            "progress, with the messages around it": ("rmqctl offset inspect billing --around 3,3"),
+            "move to a time, by mqadmin's rule": (
                 "rmqctl resetOffsetByTime -g billing -t orders -s '2026-01-31 14:00'"
             ),
-            "the first message at or after a time: what would happen": (
+            "preview a move to a time": (
                 "rmqctl offset reset -g billing -t orders --to-datetime '2026-01-31 14:00'"
             ),
-            "do it": "rmqctl offset reset -g billing -t orders --by-duration 1h --execute",
+            "an hour back": "rmqctl offset reset -g billing -t orders --by-duration 1h --execute",
             "skip the backlog": "rmqctl offset reset -g billing -t orders --to-latest --execute",
             "one queue": "rmqctl offset reset -g billing -t orders:3 --to-offset 100 --execute",
-            "as another group stands": (
+            "copy the progress of another group": (
                 "rmqctl offset reset -g billing -t orders --to-group audit --execute"
             ),
             "save a plan": (
                 "rmqctl offset reset -g billing --all-topics --to-latest --export plan.csv"
             ),
-            "carry it out if nothing has moved": (
+            "carry out a plan if nothing has moved": (
                 "rmqctl offset reset --from-file plan.csv --expect plan.csv --execute"
             ),
-            "who moved what": "rmqctl offset history billing",
-            "take the last change back": "rmqctl offset undo --last --execute",
+            "moves of a group": "rmqctl offset history billing",
+            "undo the last change": "rmqctl offset undo --last --execute",
         },
     ),
     "dlq": Sheet(
-        "dead letters and retries: look, mend, send again",
+        "dead letters and retries: inspect, redrive, acknowledge",
         {
-            "which groups have some": "rmqctl dlq list",
-            "what they are": "rmqctl dlq browse billing",
-            "by the reason": "rmqctl dlq groups billing --by reason",
-            "try sending all again": "rmqctl dlq redrive billing --all",
-            "do it, fifty a second": "rmqctl dlq redrive billing --all --rate 50/s --execute",
-            "go on with a run that broke off": "rmqctl dlq redrive billing --resume last --execute",
-            "those older than a month are done with": "rmqctl dlq ack billing --older-than 30d",
-            "keep them as JSON": "rmqctl dlq export billing -o jsonl > dead.jsonl",
-            "what waits for another attempt": "rmqctl retry browse billing",
-            "what is delivered when": "rmqctl retry agenda",
-            "another attempt now": "rmqctl retry now billing --all",
+            "groups with dead letters": "rmqctl dlq list",
+            "dead letters of a group": "rmqctl dlq browse billing",
+            "count by reason": "rmqctl dlq groups billing --by reason",
+            "preview sending all again": "rmqctl dlq redrive billing --all",
+            "send all, fifty a second": "rmqctl dlq redrive billing --all --rate 50/s --execute",
+            "continue an interrupted run": "rmqctl dlq redrive billing --resume last --execute",
+            "mark those older than a month as handled": "rmqctl dlq ack billing --older-than 30d",
+            "export as JSON": "rmqctl dlq export billing -o jsonl > dead.jsonl",
+            "messages that wait for a retry": "rmqctl retry browse billing",
+            "due times of delayed messages and retries": "rmqctl retry agenda",
+            "retry now": "rmqctl retry now billing --all",
         },
     ),
     "find": Sheet(
         "finding messages",
         {
             "by id": "rmqctl message get 7F0000010BDE18B4AAC2000000000000",
-            "by place": "rmqctl message get -t orders -Q 0 -O 17",
+            "by offset": "rmqctl message get -t orders -Q 0 -O 17",
             "by key": "rmqctl message query --key order-4711",
-            "by any text": "rmqctl message search 'order 4711'",
+            "by text": "rmqctl message search 'order 4711'",
             "by a regular expression, count only": (
                 r"rmqctl message search --regex 'sku-\d+' --count-only"
             ),
-            "with what came before and after": "rmqctl message search timeout --around 3",
-            "what became of it": "rmqctl message life 7F0000010BDE18B4AAC2000000000000",
-            "what an id tells": "rmqctl message decode-id 7F0000010BDE18B4AAC2000000000000",
-            "how many by tag": "rmqctl message stats -t orders --by tag",
+            "with the messages before and after": "rmqctl message search timeout --around 3",
+            "history of a message": "rmqctl message life 7F0000010BDE18B4AAC2000000000000",
+            "decode an id": "rmqctl message decode-id 7F0000010BDE18B4AAC2000000000000",
+            "count by tag": "rmqctl message stats -t orders --by tag",
         },
     ),
     "topics": Sheet(
-        "topics and groups: list, make, change, delete",
+        "topics and groups: list, create, change, delete",
         {
             "all topics, fullest first": "rmqctl topic list --sort -messages",
-            "queues with bounds and times": "rmqctl topic queues orders",
-            "make one with four queues": "rmqctl topic create orders --queues 4",
-            "make it read only": "rmqctl topic alter orders --perm 4",
-            "how much it takes": "rmqctl topic usage orders",
-            "delete it": "rmqctl topic delete orders --confirm orders",
+            "queues with offsets and times": "rmqctl topic queues orders",
+            "create a topic with four queues": "rmqctl topic create orders --queues 4",
+            "make a topic read-only": "rmqctl topic alter orders --perm 4",
+            "disk space of a topic": "rmqctl topic usage orders",
+            "delete a topic": "rmqctl topic delete orders --confirm orders",
             "all groups": "rmqctl group list",
-            "five attempts for a group": "rmqctl group alter billing --retry-max-times 5",
+            "five retries for a group": "rmqctl group alter billing --retry-max-times 5",
         },
     ),
     "store": Sheet(
-        "stores: make, look, check, see the bytes",
+        "stores: create, inspect, check, decode",
         {
-            "make one": "rmqctl store init ./store > broker.conf",
-            "what it is": "rmqctl store info",
-            "a dead broker's disk": "rmqctl -S /mnt/disk/store topic queues",
-            "check everything": "rmqctl store fsck",
-            "what a finding means": "rmqctl explain UNIT_MISSING",
-            "queues and index anew": (
+            "create a store": "rmqctl store init ./store > broker.conf",
+            "facts about a store": "rmqctl store info",
+            "the disk of a dead broker": "rmqctl -S /mnt/disk/store topic queues",
+            "check a store": "rmqctl store fsck",
+            "meaning of a finding": "rmqctl explain UNIT_MISSING",
+            "rebuild queues and index": (
                 "rmqctl store rebuild queue --execute; rmqctl store rebuild index --execute"
             ),
-            "the log as it grows": "rmqctl store tail",
+            "follow the log": "rmqctl store tail",
             "one record, decoded": "rmqctl store dump 0 -o yaml",
-            "its bytes, field by field": "rmqctl store dump 0 --as hex",
+            "one record, byte by byte": "rmqctl store dump 0 --as hex",
             "a queue's file": (
                 "rmqctl store dump consumequeue/orders/0/00000000000000000000 --limit 10"
             ),
-            "who has it open, and what waits": "rmqctl broker status",
-            "deliver delayed messages without a client": "rmqctl broker start",
-            "who changed what": "rmqctl audit list",
+            "clients, services and waiting messages": "rmqctl broker status",
+            "run the broker's services": "rmqctl broker start",
+            "all changes": "rmqctl audit list",
         },
     ),
     "pipes": Sheet(
-        "out and in again: copying, saving, other programs",
+        "copying and exporting",
         {
             "copy a topic": (
                 "rmqctl consume orders -e -o jsonl | rmqctl produce copy --input jsonl"
             ),
-            "from one store into another": (
+            "copy a topic to another store": (
                 "rmqctl -S old message export -t orders | rmqctl -S new message import -"
             ),
-            "a day of it as a store, without names": (
+            "a day of a topic as a store, masked": (
                 "rmqctl store carve ../day -t orders --from 2026-01-31 --to 2026-02-01 "
                 "--mask 'json.mail=hash,keys=hash' --execute"
             ),
-            "save a topic": "rmqctl message export -t orders --save orders.jsonl",
-            "into a table": "rmqctl consume orders -e -o csv > orders.csv",
+            "export a topic to a file": "rmqctl message export -t orders --save orders.jsonl",
+            "export a topic as CSV": "rmqctl consume orders -e -o csv > orders.csv",
             "count by hour": "rmqctl message stats -t orders --by hour -o tsv",
             "only some columns, for a script": (
                 "rmqctl lag show -o tsv --columns group,topic,lag --no-headers"
             ),
-            "names of the fields": "rmqctl lag show -o help",
+            "fields of a command": "rmqctl lag show -o help",
         },
     ),
     "settings": Sheet(
         "settings, contexts, completion, help",
         {
-            "what holds, and who says so": "rmqctl config show --origin",
+            "settings and their origins": "rmqctl config show --origin",
             "a name for a store": "rmqctl context add prod --store /data/rocketmq/store",
-            "use it": "rmqctl context use prod",
-            "always JSON": "rmqctl config set output json",
-            "completion in this shell": "source <(rmqctl completion bash)",
-            "an old command of mqadmin's": "rmqctl mqadmin consumerProgress -g billing",
-            "what a word means": "rmqctl explain half message",
-            "is all there that is needed": "rmqctl doctor",
-            "the manual of a command": "rmqctl man offset reset",
+            "use that context": "rmqctl context use prod",
+            "JSON as default output": "rmqctl config set output json",
+            "load completion in bash": "source <(rmqctl completion bash)",
+            "run an mqadmin command": "rmqctl mqadmin consumerProgress -g billing",
+            "explain a term": "rmqctl explain half message",
+            "check the environment": "rmqctl doctor",
+            "manual page of a command": "rmqctl man offset reset",
         },
     ),
 }

@@ -1,4 +1,4 @@
-"""``rmqctl completion SHELL``: the scripts that lie in ``completions/``."""
+"""``rmqctl completion SHELL``: the scripts in ``completions/``."""
 
 from typing import Annotated, Final
 
@@ -10,9 +10,9 @@ from rmqctl.errors import UsageProblem
 _BASH: Final = r"""# bash completion for rmqctl; made by `rmqctl completion bash`.
 # Load it once with:  source <(rmqctl completion bash)
 
-# The words of a line as a command gets them: quotes, backslashes and variables are seen to,
-# nothing is run. Sets __words, __raw (the last one as it was typed) and __open (its open quote).
-# The names begin with __ because they hide what the line may ask for.
+# The words of a line as a command gets them: quotes, backslashes and variables are resolved,
+# nothing is run. Sets __words, __raw (the last word as typed) and __open (its open quote).
+# The names begin with __ so that they do not hide variables that the line uses.
 _rmqctl_words() {
     local __rest=$1 __part __name __word= __quoted=
     local __variable='^\$(([A-Za-z_][A-Za-z0-9_]*)|[{]([A-Za-z_][A-Za-z0-9_]*)[}])'
@@ -43,7 +43,7 @@ _rmqctl_words() {
                 fi
                 ;;
             \$)
-                # A name at the very end is not typed to its end: it is bash that completes it.
+                # A variable name at the very end may be incomplete: bash completes it.
                 if [[ $__rest =~ $__variable && $__rest != "${BASH_REMATCH[0]}" ]]; then
                     __part=${BASH_REMATCH[0]} __name=${BASH_REMATCH[2]}${BASH_REMATCH[3]}
                     __word+=${!__name-}
@@ -96,7 +96,7 @@ _ZSH: Final = r"""#compdef rmqctl
 # zsh completion for rmqctl; made by `rmqctl completion zsh`.
 # Put it as _rmqctl into a folder of $fpath, or load it with:  source <(rmqctl completion zsh)
 
-# A word as a command gets it: quotes, backslashes and variables are seen to, nothing is run.
+# A word as a command gets it: quotes, backslashes and variables are resolved, nothing is run.
 _rmqctl_plain() {
     emulate -L zsh
     local __rest=$1 __open= __part MATCH MBEGIN MEND
@@ -118,7 +118,7 @@ _rmqctl_plain() {
                 REPLY+=${__part[2]}
                 ;;
             (*)
-                # A name at the very end is not typed to its end: it is zsh that completes it.
+                # A variable name at the very end may be incomplete: zsh completes it.
                 if [[ $__rest =~ '^\$(([A-Za-z_][A-Za-z0-9_]*)|[{]([A-Za-z_][A-Za-z0-9_]*)[}])' &&
                     $__rest != $MATCH ]]
                 then

@@ -1,6 +1,6 @@
-"""What ``rmqctl doctor`` looks at: interpreter, system, libraries, terminal, settings.
+"""Checks of ``rmqctl doctor``: interpreter, system, libraries, terminal, settings.
 
-Nothing is changed and nothing is written anywhere. Store and file system: ``doctor_store``.
+Nothing is changed or written. Store and file system: ``doctor_store``.
 """
 
 import os
@@ -26,18 +26,18 @@ ERROR: Final = "error"
 _OLDEST_PYTHON: Final = (3, 11)
 _REQUIRED: Final = ("typer", "rich", "numpy", "isal", "sortedcontainers", "pyyaml")
 _OPTIONAL: Final = {
-    "lz4": "bodies that other clients packed with LZ4 can not be read",
-    "zstandard": "bodies that other clients packed with Zstandard can not be read",
+    "lz4": "bodies compressed with LZ4 by other clients cannot be read",
+    "zstandard": "bodies compressed with Zstandard by other clients cannot be read",
     "pyspark": "lag report has no Spark engine; pip install 'rmqctl[spark]'",
     "pyarrow": "no Parquet files; pip install 'rmqctl[spark]'",
 }
 _OLDEST_JAVA: Final = 17
-_ELSEWHERE: Final = "macOS works with one writing process, Windows through WSL"
+_ELSEWHERE: Final = "macOS works with one writing process, Windows with WSL"
 _OPEN_FILES: Final = 1024
 
 
 def checks(cli: Cli) -> Iterator[CheckRow]:
-    """All checks, the ground first."""
+    """All checks, the basic ones first."""
     from .doctor_store import store_checks
 
     yield python()
@@ -62,24 +62,24 @@ def python() -> CheckRow:
 
 
 def system(name: str, release: str) -> CheckRow:
-    """Whether stores can be shared by processes on this operating system."""
+    """Whether processes can share a store on this operating system."""
     found = f"{name} {release}"
     if name == "Linux":
         wsl = " (Windows Subsystem for Linux)" if "microsoft" in release.lower() else ""
         return CheckRow("system", OK, f"{found}{wsl}; {_ELSEWHERE}", "")
     if name == "Darwin":
-        advice = "let only one process at a time write to a store"
+        advice = "use only one writing process per store at a time"
         return CheckRow("system", WARNING, f"macOS {release}", advice)
     return CheckRow("system", ERROR, found, f"not supported: {_ELSEWHERE}")
 
 
 def program() -> CheckRow:
-    """Whether typing rmqctl runs this program; RocketMQ Studio has one of the same name."""
+    """Whether ``rmqctl`` runs this program; RocketMQ Studio has one of the same name."""
     from .meanings import ROOT
 
     found = shutil.which("rmqctl")
     if found is None:
-        advice = "rmqctl is not on PATH: completion and mqadmin's new forms do not run as printed"
+        advice = "rmqctl is not on PATH: completion and printed commands do not run"
         return CheckRow("program", NOTE, f"{ROOT} (not on PATH)", advice)
     text = Path(found).read_bytes()[:4096]
     if b"rmqctl.__main__" in text or str(ROOT).encode() in text or b"-m rmqctl" in text:
@@ -89,7 +89,7 @@ def program() -> CheckRow:
 
 
 def libraries() -> Iterator[CheckRow]:
-    """What is installed of what is needed, and of what is not."""
+    """The required and the optional libraries."""
     there, missing = _installed(_REQUIRED)
     if missing:
         advice = "install rmqctl again, in an environment of its own"
@@ -114,7 +114,7 @@ def _installed(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def compiled() -> CheckRow:
-    """Whether the loops that readers spend their time in are compiled ones."""
+    """Whether the hot loops of reading are compiled."""
     from storage import native
 
     if native.compiled is not None:
@@ -126,10 +126,10 @@ def compiled() -> CheckRow:
 
 
 def java(home: str | None) -> CheckRow:
-    """Whether there is a Java for Spark, which lag report can do without."""
+    """Whether there is a Java for Spark; lag report also works without it."""
     path = shutil.which("java", path=f"{home}/bin") if home else None
     path = path or shutil.which("java")
-    advice = "only lag report's Spark engine needs one"
+    advice = "only the Spark engine of lag report needs Java"
     if path is None:
         return CheckRow("java", NOTE, "none found", advice)
     try:
@@ -146,14 +146,14 @@ def java(home: str | None) -> CheckRow:
 
 
 def java_version(told: str) -> str | None:
-    """The version that ``java -version`` tells: ``17.0.9``, and ``8`` for ``1.8.0_392``."""
+    """The version that ``java -version`` prints: ``17.0.9``, or ``8`` for ``1.8.0_392``."""
     _, quote, rest = told.partition('"')
     number = rest.partition('"')[0].removeprefix("1.") if quote else ""
     return number if number[:1].isdigit() else None
 
 
 def open_files() -> CheckRow:
-    """How many files a process may have open: each mapped file of a store is one for a moment."""
+    """The limit of open files: each mapped file of a store is open for a moment."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -163,28 +163,30 @@ def open_files() -> CheckRow:
 
 
 def terminal(cli: Cli) -> CheckRow:
-    """What is known of the terminal."""
+    """Type, size and color support of the terminal."""
     if not sys.stdout.isatty():
-        return CheckRow("terminal", OK, "none on standard output: no colour, nothing is cut", "")
+        return CheckRow(
+            "terminal", OK, "none on standard output: no color, nothing is truncated", ""
+        )
     columns, lines = shutil.get_terminal_size()
-    colour = "colour" if cli.colored(sys.stdout) else "no colour"
+    colour = "color" if cli.colored(sys.stdout) else "no color"
     found = f"{cli.environ.get('TERM', 'TERM is not set')}, {columns}x{lines}, {colour}"
     if columns < 80:
-        return CheckRow("terminal", NOTE, found, "tables cut texts; -o plain does not")
+        return CheckRow("terminal", NOTE, found, "tables truncate texts; -o plain does not")
     return CheckRow("terminal", OK, found, "")
 
 
 def encoding() -> CheckRow:
-    """Everything is UTF-8 whatever the locale; a terminal may show it otherwise."""
+    """Output is UTF-8 in every locale; a terminal may decode it differently."""
     told = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
     if "utf" in told.lower():
         return CheckRow("encoding", OK, told, "")
-    advice = "text is written as UTF-8 all the same; export LANG=C.UTF-8 to see it right"
+    advice = "output is UTF-8 anyway; export LANG=C.UTF-8 to display it correctly"
     return CheckRow("encoding", NOTE, told or "no locale is set", advice)
 
 
 def settings(cli: Cli) -> Iterator[CheckRow]:
-    """Which settings files and variables there are, and each value that is set with its source."""
+    """The settings files and variables, and each set value with its origin."""
     from rmqctl.config.settings_files import shown
 
     for place in cli.settings.places():
@@ -195,5 +197,5 @@ def settings(cli: Cli) -> Iterator[CheckRow]:
         yield CheckRow("settings", OK, f"variables: {', '.join(names)}", "")
     for name in KEYS:
         found = cli.settings.get(name)
-        if found is not None and name != "store":  # which has a line of its own
+        if found is not None and name != "store":  # the store has a line of its own
             yield CheckRow("settings", OK, f"{name} = {shown(found.value)} ({found.origin})", "")

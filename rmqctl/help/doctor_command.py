@@ -1,4 +1,4 @@
-"""``rmqctl doctor``: whether everything that is needed is there."""
+"""``rmqctl doctor``: checks of the environment."""
 
 import typer
 
@@ -10,13 +10,13 @@ from .rows import CheckRow
 
 @prints(CheckRow)
 def doctor(ctx: typer.Context) -> int:
-    """Look whether everything that is needed is there: interpreter, libraries, store, terminal.
+    """Check the environment: interpreter, libraries, store, file system, terminal.
 
-    Nothing is changed. Exit code 1 if something is wrong that keeps rmqctl from working. Linux is
-    supported; macOS with one writing process; Windows through WSL.
+    Changes nothing. Exit code 1 if a problem prevents rmqctl from working. Linux is supported,
+    macOS with one writing process, Windows with WSL.
 
-    Of another store:          rmqctl doctor -S /data/store
-    Only what is wrong:        rmqctl doctor --where 'status != ok' -o plain
+    With another store:        rmqctl doctor -S /data/store
+    Problems only:             rmqctl doctor --where 'status != ok' -o plain
     """
     from .doctor import ERROR, checks
 
@@ -30,7 +30,7 @@ def doctor(ctx: typer.Context) -> int:
 
 
 def _tell(cli: Cli, rows: list[CheckRow]) -> None:
-    """A line each, whole, with the advice below it."""
+    """One line per check, not truncated, with the advice below it."""
     from rmqctl.output.values import escape_controls
 
     widest = max(len(row.check) for row in rows)

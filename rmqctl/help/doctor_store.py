@@ -1,6 +1,6 @@
-"""What ``rmqctl doctor`` looks at in the store and under it.
+"""Checks of ``rmqctl doctor``: the store and its file system.
 
-The file system is tried with a file that has no name (O_TMPFILE), so the folder is not changed.
+The file system is tested with an unnamed file (O_TMPFILE), so the folder is not changed.
 """
 
 import errno
@@ -21,20 +21,20 @@ from .doctor import ERROR, NOTE, OK, WARNING
 from .rows import CheckRow
 
 _LEAST_FREE: Final = 256 << 20
-"""Below this a store takes no messages."""
+"""Free bytes below which a store takes no messages."""
 _REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "lustre", "gluster", "afs")
 _F_OFD_SETLK: Final = 37
 _TRIED: Final = 1 << 20
 _MOST_NAMED: Final = 20
-"""Files that are named one by one."""
+"""Number of files that are named one by one."""
 
 
 def store_checks(cli: Cli) -> Iterator[CheckRow]:
-    """The store of the call, who has it, and what its file system can do."""
+    """The store of the call, its writers, and the abilities of its file system."""
     path, _, origin = cli.store
     there = f"{path} ({origin})"
     if not path.exists():
-        yield CheckRow("store", NOTE, f"{there} is not there", "rmqctl store init makes one")
+        yield CheckRow("store", NOTE, f"{there} does not exist", "'rmqctl store init' creates one")
         yield from file_system(_existing_parent(path))
         return
     yield from _store(path, there)
@@ -51,32 +51,32 @@ def _store(path: Path, there: str) -> Iterator[CheckRow]:
     from storage.errors import StoreError
 
     if not os.access(path, os.R_OK | os.X_OK):
-        yield CheckRow("store", ERROR, f"{there} can not be read", "see to its permissions")
+        yield CheckRow("store", ERROR, f"{there} cannot be read", "check its permissions")
         return
     try:
         check_is_store(path)
     except StoreError as error:
-        yield CheckRow("store", ERROR, str(error), "name a store with --store, or make one")
+        yield CheckRow("store", ERROR, str(error), "name a store with --store, or create one")
         return
     if os.access(path, os.W_OK):
         yield CheckRow("store", OK, there, "")
     else:
-        yield CheckRow("store", NOTE, f"{there} is read only", "it can be looked at, not changed")
+        yield CheckRow("store", NOTE, f"{there} is read-only", "it can be read, but not changed")
     yield from _permissions(path)
     holders = find_holders(path)
     who = holders.describe()
     if holders.java_locked:
-        advice = "everything can be looked at; nothing is written until that broker ends"
+        advice = "the store can be read; writing is refused until that broker ends"
         yield CheckRow("writers", NOTE, who, advice)
     elif not who and (path / "abort").exists():
-        advice = "the next writer recovers it; 'rmqctl store fsck' tells whether anything is lost"
+        advice = "the next writer recovers it; 'rmqctl store fsck' shows whether anything is lost"
         yield CheckRow("writers", WARNING, "none, but it was not closed cleanly", advice)
     else:
         yield CheckRow("writers", OK, who or "none", "")
 
 
 def _permissions(path: Path) -> Iterator[CheckRow]:
-    """What of the store its owner, or this user, can not write."""
+    """Files of the store that its owner, or this user, cannot write."""
     from storage.files.ownership import owner
     from storage.files.unwritable import unwritable
 
@@ -95,16 +95,20 @@ def _permissions(path: Path) -> Iterator[CheckRow]:
 
 
 def file_system(path: Path) -> Iterator[CheckRow]:
-    """Kind and room of the file system, and what stores need of it."""
+    """Type and free space of the file system, and the abilities that stores need."""
     kind = kind_of(path)
     if kind.startswith(_REMOTE):
-        advice = "share a store between processes of one machine only, on a local file system"
-        yield CheckRow("file system", WARNING, f"{kind}: over a network, or by a program", advice)
+        advice = "use a local file system, and share a store only between processes of one machine"
+        yield CheckRow(
+            "file system", WARNING, f"{kind}: a network or user-space file system", advice
+        )
     else:
         yield CheckRow("file system", OK, kind, "")
     free = shutil.disk_usage(path).free
     if free < _LEAST_FREE:
-        yield CheckRow("room", WARNING, f"{free >> 20} MiB free", "below 256 MiB nothing is stored")
+        yield CheckRow(
+            "room", WARNING, f"{free >> 20} MiB free", "below 256 MiB no message is stored"
+        )
     else:
         yield CheckRow("room", OK, f"{free >> 20} MiB free", "")
     yield from _abilities(path)
@@ -136,7 +140,7 @@ def _abilities(path: Path) -> Iterator[CheckRow]:
     try:
         yield _tried("locks", "locks of open files work", lambda: _lock(fd), ERROR)
         yield _tried("mapping", "files can be mapped and shared", lambda: _map(fd), ERROR)
-        yield _tried("reserving", "room can be reserved ahead", lambda: _reserve(fd), NOTE)
+        yield _tried("reserving", "space can be preallocated", lambda: _reserve(fd), NOTE)
         yield _sync(fd)
     finally:
         os.close(fd)
@@ -146,7 +150,7 @@ def _tried(check: str, found: str, attempt: Callable[[], None], status: str) -> 
     try:
         attempt()
     except OSError as error:
-        advice = "use another file system" if status == ERROR else "stores work, a little slower"
+        advice = "use another file system" if status == ERROR else "stores work, but slower"
         return CheckRow(check, status, f"{error.strerror}", advice)
     return CheckRow(check, OK, found, "")
 
@@ -161,7 +165,7 @@ def _map(fd: int) -> None:
     with mmap.mmap(fd, _TRIED) as mapped:
         mapped[:5] = b"there"
         if os.pread(fd, 5, 0) != b"there":
-            raise OSError(errno.EIO, "what is written to a mapped file is not read back")
+            raise OSError(errno.EIO, "data written to a mapped file is not read back")
 
 
 def _reserve(fd: int) -> None:
@@ -169,9 +173,9 @@ def _reserve(fd: int) -> None:
 
 
 def _sync(fd: int) -> CheckRow:
-    """How long the device takes to keep 4 KiB: what --sync costs a message, at least."""
+    """Time to sync 4 KiB: the least cost of --sync per message."""
     begun = time.perf_counter()
     os.pwrite(fd, bytes(4096), 0)
     os.fdatasync(fd)
     took = (time.perf_counter() - begun) * 1000
-    return CheckRow("sync", OK, f"the device keeps 4 KiB in {took:.1f} ms", "")
+    return CheckRow("sync", OK, f"a sync of 4 KiB takes {took:.1f} ms", "")

@@ -1,4 +1,4 @@
-"""``rmqctl explain``: what a word, a code, a state, a setting or a field means."""
+"""``rmqctl explain``: the meaning of a term, a code, a state, a setting or a field."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
@@ -22,16 +22,16 @@ def explain(
     ctx: typer.Context,
     term: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TERM|CODE]", help="What to explain (default: list all)"),
+        typer.Argument(metavar="[TERM|CODE]", help="The term to explain (default: list all)"),
     ] = None,
 ) -> None:
-    """Explain a word of RocketMQ, a code, a state, a setting, or a field.
+    """Explain a term of RocketMQ, a code, a state, a setting or a field.
 
-    Upper or lower case, blanks and underscores make no difference.
+    Case, blanks and underscores are ignored.
 
-    A finding of a check:      rmqctl explain UNIT_MISSING
+    A finding of fsck:         rmqctl explain UNIT_MISSING
     An exit code:              rmqctl explain 4
-    A word:                    rmqctl explain half message
+    A term:                    rmqctl explain half message
     All findings:              rmqctl explain --where 'kind = "finding of store fsck"'
     """
     from .terms import all_terms, find, nearest
@@ -45,7 +45,7 @@ def explain(
     if not found:
         near = nearest(question)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise NotFound(f"nothing is known of {question!r}{hint} ('rmqctl explain' lists all)")
+        raise NotFound(f"unknown term {question!r}{hint} ('rmqctl explain' lists all terms)")
     if cli.setting("output") is None:
         _tell(cli, found)
     else:
@@ -57,7 +57,7 @@ def _row(term: "Term") -> TermRow:
 
 
 def _tell(cli: Cli, terms: "Iterable[Term]") -> None:
-    """Paragraphs for people."""
+    """The meanings as paragraphs."""
     from shutil import get_terminal_size
     from textwrap import fill
 

@@ -1,11 +1,11 @@
-"""RocketMQ's words, and ours, in a few sentences each: those that no docstring explains."""
+"""Terms of RocketMQ and of rmqctl that no docstring explains."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
 class Word(NamedTuple):
-    """A word: what it means, what else it is called, which commands have to do with it."""
+    """A term: its meaning, other names, related commands."""
 
     text: str
     also: tuple[str, ...] = ()
@@ -14,39 +14,38 @@ class Word(NamedTuple):
 
 WORDS: Final[Mapping[str, Word]] = {
     "topic": Word(
-        "A name that messages are sent to and read from. It is divided into queues; its "
-        "settings stand in config/topics.json.",
+        "A named stream of messages, divided into queues. Its settings are in config/topics.json.",
         (),
         ("topic list", "topic create"),
     ),
     "queue": Word(
-        "A part of a topic, numbered from 0. Messages of one queue have an order and are "
-        "numbered by their queue offset; a group's members divide the queues among them.",
+        "A part of a topic, numbered from 0. The messages of a queue are ordered and numbered "
+        "by their queue offset. The members of a group divide the queues among them.",
         ("message queue", "queue_id", "partition"),
         ("topic queues",),
     ),
     "queue offset": Word(
-        "The number of a message within its queue, from 0 on. Never used twice, also after the "
-        "message is deleted.",
+        "The number of a message within its queue, from 0. It is not reused after the message "
+        "is deleted.",
         ("offset", "min_offset", "max_offset"),
         ("topic queues", "message get"),
     ),
     "committed offset": Word(
-        "How far a group is in a queue: the queue offset that it reads next. It says read past, "
-        "not done. Java brokers keep it in config/consumerOffset.json.",
+        "The progress of a group in a queue: the queue offset that it reads next. It does not "
+        "prove that earlier messages were processed. Java brokers store it in "
+        "config/consumerOffset.json.",
         ("progress", "consumer offset"),
         ("offset inspect", "offset list"),
     ),
     "commit log": Word(
-        "The one log that holds the messages of all topics in the order in which they came, in "
-        "files of 1 GiB that are named by their first position. All else can be made again from "
-        "it.",
+        "The log with the messages of all topics in the order of storing, in files of 1 GiB "
+        "named by their first position. Queues and index can be rebuilt from it.",
         ("log position",),
         ("store info", "store dump"),
     ),
     "consume queue": Word(
-        "The files of a queue: 20 bytes a message, a unit, with its position in the commit log, "
-        "its length, and a hash of its tag.",
+        "The files of a queue. A message has a unit of 20 bytes: its position in the commit "
+        "log, its length, and a hash of its tag.",
         ("unit", "cq"),
         ("store dump", "store fsck"),
     ),
@@ -56,78 +55,79 @@ WORDS: Final[Mapping[str, Word]] = {
         ("message query", "store dump"),
     ),
     "checkpoint": Word(
-        "A small file that says up to which time log, queues and index are on the device: "
-        "recovery begins there.",
+        "A small file with the times up to which log, queues and index are on the device. "
+        "Recovery starts there.",
         (),
         ("store info",),
     ),
     "abort file": Word(
-        "The file abort is there while a writer has the store open; one that is left over tells "
-        "of a crash, and the next writer recovers.",
+        "The file abort exists while a writer has the store open. One that is left over is "
+        "the sign of a crash; the next writer recovers the store.",
         ("abort",),
         ("store info",),
     ),
     "group": Word(
-        "Consumers that share their progress: of each message one member gets it. Each group "
-        "gets all messages of its topics.",
+        "Consumers that share their progress: one member gets each message. Every group gets "
+        "all messages of its topics.",
         ("consumer group",),
         ("group list", "group clients"),
     ),
     "tag": Word(
-        "One word on a message to filter by; subscriptions are 'a || b' or '*'. The queue holds "
-        "its hash, so others are passed over without reading them.",
+        "A word on a message to filter by; subscriptions are 'a || b' or '*'. The queue has "
+        "its hash, so messages with other tags are skipped without reading them.",
         ("tags", "subscription expression"),
         ("consume", "message query"),
     ),
     "key": Word(
-        "A word on a message to find it by, such as an order's number; several are divided by "
-        "blanks. They are indexed.",
+        "A word on a message to find it by, such as an order number. Several keys are "
+        "separated by blanks. Keys are indexed.",
         ("keys",),
         ("message query",),
     ),
     "unique id": Word(
-        "The id that the producer gives a message (property UNIQ_KEY): 32 hex digits that hold "
+        "The id that the producer gives a message (property UNIQ_KEY): 32 hex digits with "
         "address, process, time and a counter. Retries and dead letters keep it.",
         ("msg_id", "UNIQ_KEY", "message id"),
         ("message get", "message decode-id"),
     ),
     "offset id": Word(
-        "The id that the broker gives a record: its own address and the record's position in "
-        "the commit log, in hex.",
+        "The id that the broker gives a record: the broker's address and the record's position "
+        "in the commit log, in hex.",
         ("offset_msg_id",),
         ("message get", "message decode-id"),
     ),
     "retry topic": Word(
-        "The topic %RETRY% and the group's name: where messages go that a member could not "
-        "consume. They come again after a delay that grows with each attempt.",
+        "The topic %RETRY%GROUP for messages that a member of the group could not consume. They "
+        "are delivered again after a delay that grows with each attempt.",
         ("%RETRY%", "retry", "retries"),
         ("retry browse", "retry agenda"),
     ),
     "dead letter": Word(
-        "A message that failed too often (16 times unless set) goes to the topic %DLQ% and the "
-        "group's name. Nobody reads it from there by itself.",
+        "A message whose retries (16 by default) all failed. It is stored in the topic "
+        "%DLQ%GROUP, which no consumer reads automatically.",
         ("DLQ", "%DLQ%", "dead letter queue", "dead letters"),
         ("dlq list", "dlq browse", "dlq redrive"),
     ),
     "reconsume times": Word(
-        "How often a message has been sent back so far: 0 the first time that it is consumed.",
+        "How often a message was sent back so far: 0 at its first consumption.",
         ("reconsume_times", "attempts"),
         ("retry browse",),
     ),
     "half message": Word(
-        "A message of a transaction that is not ended yet: stored, but not to be consumed. The "
-        "broker asks its producer what became of it (RMQ_SYS_TRANS_HALF_TOPIC).",
+        "A message of a transaction that has not ended yet: stored, but not consumable. The "
+        "broker checks the outcome with its producer (RMQ_SYS_TRANS_HALF_TOPIC).",
         ("transaction", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"),
         ("broker status",),
     ),
     "delayed message": Word(
-        "A message that is delivered later lies in SCHEDULE_TOPIC_XXXX, a queue for each delay "
-        "level, until it is due and somebody runs the broker's services.",
+        "A message for later delivery. It is stored in SCHEDULE_TOPIC_XXXX, which has a queue "
+        "per delay level, until it is due and a process runs the broker's services.",
         ("SCHEDULE_TOPIC_XXXX", "delay"),
         ("produce", "broker start", "retry agenda"),
     ),
     "rebalance": Word(
-        "Dividing a topic's queues among the members of a group, whenever a member comes or goes.",
+        "Dividing the queues of a topic among the members of a group, when a member joins or "
+        "leaves.",
         (),
         ("group clients",),
     ),
@@ -137,24 +137,24 @@ WORDS: Final[Mapping[str, Word]] = {
         ("consume",),
     ),
     "orderly": Word(
-        "Consuming a queue one message at a time, under a lock that only one member has; one "
-        "that fails holds up those behind it.",
+        "Consuming a queue one message at a time, under a lock that one member holds. A "
+        "message that fails blocks those after it.",
         (),
         ("consume",),
     ),
     "lag": Word(
-        "Messages between a group's progress and the end of the queue, deleted ones included. "
-        "In time: the age of the oldest message that is unread, as it was stored.",
+        "The number of messages between a group's progress and the end of the queue, including "
+        "deleted ones. As a time: the age of the oldest unread message.",
         ("backlog", "diff", "accumulation"),
         ("lag show", "lag histogram", "lag watch"),
     ),
     "TBW102": Word(
-        "The topic whose settings a new topic takes that is created by sending to it: 4 queues.",
+        "The topic whose settings apply to a topic that is created by sending to it: 4 queues.",
         ("auto create",),
         ("topic create",),
     ),
     "perm": Word(
-        "What may be done with a topic: 6 read and write, 4 read only, 2 write only.",
+        "The permissions of a topic: 6 read and write, 4 read only, 2 write only.",
         ("permission",),
         ("topic alter",),
     ),
@@ -165,38 +165,38 @@ WORDS: Final[Mapping[str, Word]] = {
         ("topic list",),
     ),
     "message trace": Word(
-        "Records of when a message was sent and consumed, by whom and how long it took, that "
-        "clients write to RMQ_SYS_TRACE_TOPIC if they are told to.",
+        "Records of when a message was sent and consumed, by which client, and how long it "
+        "took. Clients with tracing enabled write them to RMQ_SYS_TRACE_TOPIC.",
         ("trace",),
         ("message trace",),
     ),
     "nearest49": Word(
-        "RocketMQ 4.9's rule for a time: the message stored nearest to it, before or after, and "
-        "the last message for a time behind the end.",
+        "RocketMQ 4.9's rule for a time: the message stored nearest to it, before or after; the "
+        "last message for a time past the end.",
         ("boundary",),
         ("resetOffsetByTime", "offset reset"),
     ),
     "change journal": Word(
-        "Lines in <store>/rmqctl/journal/ that tell of every change of progress and settings, "
-        "with the old values, written before the change.",
+        "Lines in <store>/rmqctl/journal/ for every change of progress and settings, with the "
+        "old values, written before the change.",
         ("journal", "change id", "change_id"),
         ("offset history", "audit list", "offset undo"),
     ),
     "shared page": Word(
-        "A mapped file, <store>/rmqctl/shared, through which the processes that have a store "
-        "open know the ends of its log and queues without asking each other.",
+        "A mapped file, <store>/rmqctl/shared, with which the processes that have a store open "
+        "share the ends of its log and queues.",
         (),
         ("store dump",),
     ),
     "name server": Word(
-        "The process that tells RocketMQ's clients where the brokers are. There is none here: "
-        "the store's folder is the address.",
+        "The process from which RocketMQ's clients get the addresses of brokers. rmqctl has "
+        "none: the folder of the store is the address.",
         ("namesrv", "NAMESRV_ADDR"),
         ("mqadmin",),
     ),
     "consumerOffset.json": Word(
-        "Where Java brokers keep the progress of groups (<store>/config/). rmqctl keeps its own "
-        "truth in <store>/rmqctl/offsets.json and writes this file from it.",
+        "The file in which Java brokers store the progress of groups (<store>/config/). rmqctl "
+        "stores progress in <store>/rmqctl/offsets.json and writes this file from it.",
         ("offsets.json",),
         ("offset inspect", "store dump"),
     ),
@@ -206,12 +206,12 @@ WORDS: Final[Mapping[str, Word]] = {
         ("topic describe", "store dump"),
     ),
     "subscriptionGroup.json": Word(
-        "The settings of groups: attempts, whether they may consume (<store>/config/).",
+        "The settings of groups: retries, whether they may consume (<store>/config/).",
         (),
         ("group describe", "store dump"),
     ),
     "delayOffset.json": Word(
-        "How far each delay level has been delivered (<store>/config/).",
+        "The delivery progress of each delay level (<store>/config/).",
         (),
         ("broker status", "store dump"),
     ),

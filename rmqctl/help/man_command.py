@@ -1,4 +1,4 @@
-"""``rmqctl man``: the manual, page by page."""
+"""``rmqctl man``: the manual pages."""
 
 import shlex
 import shutil
@@ -19,16 +19,16 @@ def man(
     ctx: typer.Context,
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[COMMAND...]", help="Whose page (default: the program's)"),
+        typer.Argument(metavar="[COMMAND...]", help="The command (default: rmqctl itself)"),
     ] = None,
-    roff: Annotated[bool, typer.Option("--roff", help="As source for the man program")] = False,
+    roff: Annotated[bool, typer.Option("--roff", help="Print the roff source")] = False,
 ) -> None:
-    """Show the manual page of a command, on a terminal through PAGER.
+    """Show the manual page of a command, with PAGER on a terminal.
 
     The program:               rmqctl man
     A command:                 rmqctl man offset reset
-    All of a noun:             rmqctl man dlq
-    With the system's own man: rmqctl man lag show --roff | man -l -
+    A noun:                    rmqctl man dlq
+    With the man program:      rmqctl man lag show --roff | man -l -
     """
     from .manual import page_of
     from .manual_forms import as_roff, as_text
@@ -47,7 +47,7 @@ def man(
 
 
 def _known(words: list[str]) -> list[str]:
-    """The words of a command, in whatever form: ``offset reset``, ``rmqctl-offset-reset``."""
+    """The words of a command in any form: ``offset reset``, ``rmqctl-offset-reset``."""
     from rmqctl.cli.tree import TREE, CommandGroup
 
     names = {name: [name] for name in TREE}
@@ -62,12 +62,12 @@ def _known(words: list[str]) -> list[str]:
     if plain not in spelled:
         near = get_close_matches(wanted, names, 1, 0.6)
         hint = f", did you mean {near[0]!r}?" if near else ""
-        raise NotFound(f"there is no page of {wanted!r}{hint}")
+        raise NotFound(f"there is no manual page for {wanted!r}{hint}")
     return spelled[plain]
 
 
 def _page(cli: Cli, text: str) -> None:
-    """Show a long text page by page, if there is a pager."""
+    """Show a long text in a pager, if there is one."""
     pager = shlex.split(cli.environ.get("PAGER", "less -FRX"))
     if not pager or shutil.which(pager[0]) is None:
         cli.out.write(text)

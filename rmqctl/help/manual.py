@@ -1,4 +1,4 @@
-"""Manual pages, made of the command tree: what ``--help`` says, and the fields that are printed."""
+"""Manual pages from the command tree: the texts of ``--help``, and the printed fields."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,13 +20,13 @@ class Text(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines that stay as they are."""
+    """Lines that are not wrapped."""
 
     lines: tuple[str, ...]
 
 
 class Items(NamedTuple):
-    """Names, each with what it is."""
+    """Names with their meanings."""
 
     items: tuple[tuple[str, str], ...]
 
@@ -43,7 +43,7 @@ class Page(NamedTuple):
 
 
 def pages() -> Iterator[Page]:
-    """All pages: the program's, one for each noun, one for each command."""
+    """All pages: one for the program, for each noun and for each command."""
     yield page_of([])
     for name, entry in TREE.items():
         yield page_of([name])
@@ -53,7 +53,7 @@ def pages() -> Iterator[Page]:
 
 
 def page_of(words: list[str]) -> Page:
-    """The page of a command, a noun, or of the program for no words. They must exist."""
+    """The page of a command or a noun, which must exist; of the program without words."""
     if not words:
         return _program()
     entry = TREE[words[0]]
@@ -79,9 +79,12 @@ def _program() -> Page:
     )
     files = Items(
         (
-            ("rmqctl.toml, .rmqctl.yaml", "Settings of a project, in the working folder or above."),
+            (
+                "rmqctl.toml, .rmqctl.yaml",
+                "Settings of a project, in the working folder or above it.",
+            ),
             ("~/.config/rmqctl/config.toml", "Settings of a user."),
-            ("~/.local/share/rmqctl/store", "The store where none is named."),
+            ("~/.local/share/rmqctl/store", "The default store."),
         )
     )
     return Page(
@@ -91,7 +94,7 @@ def _program() -> Page:
             ("Synopsis", (Lines(("rmqctl [OPTIONS] COMMAND ...",)),)),
             ("Description", (Text(" ".join(lazy.ABOUT.split())),)),
             *commands,
-            ("Options of every command", (options,)),
+            ("Global options", (options,)),
             ("Exit status", (codes,)),
             ("Environment", (variables,)),
             ("Files", (files,)),
@@ -130,7 +133,7 @@ def _command(words: list[str], leaf: CommandRef, siblings: Mapping[str, CommandR
     ]
     if arguments:
         sections.append(("Arguments", (Items(arguments),)))
-    everywhere = Text("The options that every command takes are in rmqctl(1).")
+    everywhere = Text("The global options are described in rmqctl(1).")
     sections.append(("Options", (*([Items(options)] if options else []), everywhere)))
     if command.row_types:
         sections.append(("Fields", (Items(_fields(command.row_types[0])),)))
@@ -141,7 +144,7 @@ def _command(words: list[str], leaf: CommandRef, siblings: Mapping[str, CommandR
 
 
 def _parts(text: str) -> tuple[list[str], tuple[str, ...]]:
-    """Paragraphs of a docstring, and its lines that show calls."""
+    """Paragraphs of a docstring, and its example lines."""
     paragraphs, examples = [], []
     for part in text.split("\n\n"):
         lines = part.strip("\n").splitlines()
@@ -164,7 +167,7 @@ def _metavar(parameter: Any) -> str:
 def _parameters(
     command: Any,
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Arguments and own options, each with its help."""
+    """Arguments and the command's own options, with their help."""
     arguments, options = [], []
     for parameter in command.params:
         if is_everywhere(parameter) or getattr(parameter, "hidden", False):

@@ -1,4 +1,4 @@
-"""A manual page as roff, for ``man``, and as text, for everybody."""
+"""A manual page as roff, for ``man``, and as plain text."""
 
 from collections.abc import Iterator
 from textwrap import wrap
@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
 
 
 def as_text(page: Page, width: int) -> str:
-    """The page for a terminal of so many columns."""
+    """The page as text of a given width."""
     lines: list[str] = []
     for title, blocks in page.sections:
         lines.append(title.upper())

@@ -1,7 +1,7 @@
-"""What the source says of its own names: docstrings of members, notes of fields.
+"""Meanings of names, read from the source: docstrings of members, annotations of fields.
 
-The meaning of a code stands where the code is made, once. So that it can be told without importing
-half the program, the files are parsed, not run.
+The meaning of a code is written once, where the code is defined. The files are parsed, not
+imported, as importing half of the program would be slow.
 """
 
 import ast
@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-"""The folder that holds our packages, installed or cloned."""
+"""The folder of the packages, installed or cloned."""
 
 
 class Meaning(NamedTuple):
-    """A name of the source and what stands below it."""
+    """A name of the source and the docstring below it."""
 
     owner: str
-    """The class, nothing for the module's own names."""
+    """The class; empty for the module's own names."""
     name: str
     value: str
-    """As the source writes it; nothing where it is no plain constant."""
+    """The value as in the source; empty if it is not a plain constant."""
     text: str
 
 
 def meanings(module: str, owner: str = "") -> Iterator[Meaning]:
     """The documented names of a class of a module, of all classes for ``*``, of the module for "".
 
-    A member of an enum without a docstring has the first line of its class's.
+    A member of an enum without a docstring gets the first line of its class's docstring.
     """
     tree = _parsed(ROOT.joinpath(*module.split(".")).with_suffix(".py"))
     if not owner:
@@ -71,7 +71,7 @@ def _docstring(following: list[ast.stmt]) -> str:
 
 
 def _whole(text: str) -> str:
-    """The text without its last clause, if that leads on to the next name: ``..., unless:``."""
+    """The text without its last clause, if that refers to the next name: ``..., unless:``."""
     if not text.endswith(":"):
         return text
     return text[: max(text.rfind(","), text.rfind(";"))].rstrip(":") + "."
@@ -90,7 +90,7 @@ def _note(annotation: ast.expr) -> str:
 
 
 def modules_named(*names: str) -> list[Path]:
-    """Modules of the command line that are called so: NAME.py and ANYTHING_NAME.py."""
+    """Modules of the command line with one of these names: NAME.py and ANYTHING_NAME.py."""
     return sorted(
         path
         for path in (ROOT / "rmqctl").rglob("*.py")
@@ -99,7 +99,7 @@ def modules_named(*names: str) -> list[Path]:
 
 
 def printed_rows() -> dict[tuple[str, str], str]:
-    """Which row type a command prints, by its module below ``rmqctl`` and its function."""
+    """The row type that a command prints, by its module below ``rmqctl`` and its function."""
     found = {}
     for path in modules_named("command", "commands"):
         module = ".".join(path.relative_to(ROOT / "rmqctl").with_suffix("").parts)

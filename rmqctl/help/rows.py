@@ -1,4 +1,4 @@
-"""The rows of the commands that tell about the program itself."""
+"""The rows of the commands about the program itself."""
 
 from typing import Annotated, NamedTuple
 
@@ -8,34 +8,34 @@ from rmqctl.output.fields import Wide
 class TermRow(NamedTuple):
     """A meaning of a term."""
 
-    term: Annotated[str, "the word, code or name"]
+    term: Annotated[str, "the term, code or name"]
     kind: Annotated[str, "word, exit code, finding, state, setting, field, command ..."]
-    meaning: Annotated[str, "what it means"]
-    also: Annotated[list[str], "other names of it"]
-    see: Annotated[list[str], "commands that have to do with it"]
+    meaning: Annotated[str, "the meaning"]
+    also: Annotated[list[str], "other names"]
+    see: Annotated[list[str], "related commands"]
 
 
 class CheckRow(NamedTuple):
-    """One thing that doctor has looked at."""
+    """One check of doctor."""
 
-    check: Annotated[str, "what was looked at"]
+    check: Annotated[str, "the check"]
     status: Annotated[str, "ok, note (something optional is missing), warning or error"]
-    found: Annotated[str, "what was found"]
-    advice: Annotated[str, "what could be done about it; empty if nothing has to be"]
+    found: Annotated[str, "the result"]
+    advice: Annotated[str, "what to do about it; empty if nothing"]
 
 
 class OldCommandRow(NamedTuple):
-    """A command of mqadmin and what stands for it."""
+    """An mqadmin command and its counterpart."""
 
     name: Annotated[str, "mqadmin's command"]
-    here: Annotated[str | None, "what it runs, with samples for what must be given"]
-    why_not: Annotated[str | None, "why there is nothing like it"]
-    options: Annotated[list[str], Wide("its options, but for the name server's")]
+    here: Annotated[str | None, "the rmqctl command, with placeholders for required values"]
+    why_not: Annotated[str | None, "why there is no counterpart"]
+    options: Annotated[list[str], Wide("its options, without the name server's")]
 
 
 class CheatRow(NamedTuple):
-    """A line to copy."""
+    """An example command."""
 
-    sheet: Annotated[str, "the sheet it is on"]
-    task: Annotated[str, "what it is for"]
-    command: Annotated[str, "the line"]
+    sheet: Annotated[str, "the sheet"]
+    task: Annotated[str, "the task"]
+    command: Annotated[str, "the command"]

@@ -1,4 +1,4 @@
-"""Everything that ``rmqctl explain`` knows: words, codes, states, settings, fields, commands."""
+"""The terms of ``rmqctl explain``: words, codes, states, settings, fields, commands."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from .meanings import ROOT, meanings, modules_named, printed_rows
 
 
 class Term(NamedTuple):
-    """Something that can be asked for."""
+    """A term that can be explained."""
 
     term: str
     kind: str
@@ -34,21 +34,26 @@ _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
         ("offset orphans",),
     ),
     ("rmqctl.lag.check.rows", "Verdict", "word of lag check", ("lag check",)),
-    ("broker.api.send", "SendStatus", "what became of a message sent", ("produce",)),
-    ("storage.results", "PutMessageStatus", "what became of a put in the store", ()),
-    ("storage.results", "GetMessageStatus", "what a read of a queue found", ()),
-    ("broker.api.pull", "PullStatus", "what a pull brought", ()),
-    ("client.listener.listener", "ConsumeConcurrentlyStatus", "answer of a listener", ()),
-    ("client.listener.listener", "ConsumeOrderlyStatus", "answer of an orderly listener", ()),
+    ("broker.api.send", "SendStatus", "outcome of sending a message", ("produce",)),
+    ("storage.results", "PutMessageStatus", "outcome of storing a message", ()),
+    ("storage.results", "GetMessageStatus", "outcome of reading a queue", ()),
+    ("broker.api.pull", "PullStatus", "outcome of a pull", ()),
+    ("client.listener.listener", "ConsumeConcurrentlyStatus", "result of a listener", ()),
+    ("client.listener.listener", "ConsumeOrderlyStatus", "result of an orderly listener", ()),
     ("broker.api.transactions", "LocalTransactionState", "state of a transaction", ()),
-    ("broker.offset.message_track", "TrackType", "a group and a message", ("message get",)),
-    ("broker.api.members", "MessageModel", "how a group consumes", ("group describe",)),
-    ("broker.api.members", "ConsumeType", "how a group consumes", ("group describe",)),
-    ("broker.api.offsets", "ConsumeFromWhere", "where a new group begins", ("consume",)),
+    (
+        "broker.offset.message_track",
+        "TrackType",
+        "state of a message for a group",
+        ("message get",),
+    ),
+    ("broker.api.members", "MessageModel", "mode of a group", ("group describe",)),
+    ("broker.api.members", "ConsumeType", "mode of a group", ("group describe",)),
+    ("broker.api.offsets", "ConsumeFromWhere", "start of a new group", ("consume",)),
     (
         "storage.read.by_time",
         "Boundary",
-        "which message a time means",
+        "message for a time",
         ("resetOffsetByTime",),
     ),
     ("storage.config", "FlushDiskType", "when a message is acknowledged", ("produce",)),
@@ -69,12 +74,12 @@ _SETTINGS: Final = (
 
 
 def normal(text: str) -> str:
-    """What two spellings of a term have in common: letters and digits, in lower case."""
+    """The key of a term for lookups: its letters and digits, in lower case."""
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
 def all_terms() -> Iterator[Term]:
-    """All terms, the same name once for each of its meanings."""
+    """All terms; a name with several meanings occurs once for each."""
     from .glossary import WORDS
 
     for term, word in WORDS.items():
@@ -111,7 +116,7 @@ def _own_settings() -> Iterator[Term]:
 
 
 def _java_name(text: str) -> tuple[str, ...]:
-    """RocketMQ's own name of a setting, which the docstring has in brackets."""
+    """RocketMQ's name of a setting, which its docstring has in brackets."""
     found = re.search(r"\(([a-z]\w*[A-Z]\w*)\)", text)
     return (found[1],) if found else ()
 
@@ -126,7 +131,7 @@ def _commands() -> Iterator[Term]:
 
 
 def _fields() -> Iterator[Term]:
-    """Fields of rows, one term for all rows that say the same of it."""
+    """Fields of rows; rows that describe a field in the same words share a term."""
     printing = _commands_by_row()
     found: dict[tuple[str, str], list[str]] = {}
     for module in _row_modules():
@@ -156,7 +161,7 @@ def _commands_by_row() -> Mapping[str, list[str]]:
 
 
 def find(question: str) -> list[Term]:
-    """All meanings of a term; its own name, or another one of it."""
+    """All meanings of a term, by its name or another name."""
     wanted = normal(question)
     return [
         term
@@ -166,6 +171,6 @@ def find(question: str) -> list[Term]:
 
 
 def nearest(question: str) -> list[str]:
-    """What may have been meant, at most three terms."""
+    """Up to three similar terms."""
     names = {normal(name): name for term in all_terms() for name in (*term.also, term.term)}
     return [names[name] for name in get_close_matches(normal(question), names, 3, 0.6)]

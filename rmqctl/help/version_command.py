@@ -20,7 +20,7 @@ class VersionRow(NamedTuple):
 
 @prints(VersionRow)
 def version(ctx: typer.Context) -> None:
-    """Show the versions of rmqctl and of what it runs on."""
+    """Show the versions of rmqctl, Python and the operating system."""
     context_of(ctx).one(
         VersionRow(
             rmqctl=__version__,

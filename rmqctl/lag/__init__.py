@@ -1,1 +1,1 @@
-"""``rmqctl lag``: how late groups are."""
+"""``rmqctl lag``: the lag of consumer groups."""

@@ -1,4 +1,4 @@
-"""``rmqctl lag show``: who is late, by how much, and since when."""
+"""``rmqctl lag show``: the lag of groups."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -14,7 +14,7 @@ from .rows import LagQueueRow, LagRow, LagTopicRow
 
 
 class By(StrEnum):
-    """What a row of ``lag show`` is about."""
+    """The subject of a row of ``lag show``."""
 
     QUEUE = "queue"
     TOPIC = "topic"
@@ -25,7 +25,7 @@ _ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
 
 
 def _prints_by(ctx: typer.Context, by: By) -> By:
-    """Have ``--by queue -o help`` explain the rows that are asked for."""
+    """Make ``--by queue -o help`` explain the selected rows."""
     prints_instead(ctx.command, _ROWS[by])
     return by
 
@@ -37,19 +37,22 @@ def show(
     group: MoreGroups = None,
     topic: Topics = None,
     by: Annotated[
-        By, typer.Option("--by", help="What a row is about", is_eager=True, callback=_prints_by)
+        By,
+        typer.Option(
+            "--by", help="One row per group, topic or queue", is_eager=True, callback=_prints_by
+        ),
     ] = By.GROUP,
     include_retry: IncludeRetry = False,
     as_of: AsOf = None,
 ) -> None:
-    """Show how far groups are behind: messages, bytes, age, rates, and one word for how they do.
+    """Show the lag of groups: messages, bytes, age, rates and a status.
 
-    Reads files only: the store may be in use, or belong to a broker that is dead. Retries and dead
-    letters have columns of their own. RocketMQ's own groups are shown where they are named.
+    Reads files only: the store may be in use, or belong to a dead broker. Retries and dead letters
+    have columns of their own. RocketMQ's own groups are shown only if they are named.
 
-    Who is late:               rmqctl lag show --where 'lag > 0' --sort -oldest_unread_age_ms
-    Which queue it is:         rmqctl lag show readers --by queue
-    An hour ago:               rmqctl lag show --as-of -1h
+    Groups with a lag:         rmqctl lag show --where 'lag > 0' --sort -oldest_unread_age_ms
+    By queue:                  rmqctl lag show readers --by queue
+    The lag one hour ago:      rmqctl lag show --as-of -1h
     """
     cli = context_of(ctx)
     moment = moment_of(cli, as_of)

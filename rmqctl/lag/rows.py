@@ -6,37 +6,38 @@ from rmqctl.output.fields import Wide
 
 Group = Annotated[str, "the consumer group"]
 Topic = Annotated[str, "the topic"]
-Retry = Annotated[
-    int | None, "the group's messages that wait for their next attempt, of all topics"
-]
-Dlq = Annotated[int, "the group's dead letters, of all topics"]
+Retry = Annotated[int | None, "messages of the group that wait for a retry, in all topics"]
+Dlq = Annotated[int, "dead letters of the group, in all topics"]
 WorstQueue = Annotated[int | None, Wide("the queue with the largest lag")]
-Skew = Annotated[float | None, Wide("the largest lag over the mean of all queues; 1 is even")]
-UnknownQueues = Annotated[int, Wide("queues that are not in the sums: nothing is known")]
+Skew = Annotated[float | None, Wide("largest lag divided by the mean of all queues; 1 is even")]
+UnknownQueues = Annotated[
+    int, Wide("queues that are not in the sums, as their progress is unknown")
+]
 Queue = Annotated[int, "the queue"]
-MinOffset = Annotated[int, "the first message that is still there"]
-Committed = Annotated[int | None, "the next message that the group will read"]
-MaxOffset = Annotated[int, "where the next message will be"]
-Groups = Annotated[int, "groups that read it"]
-GroupsLag = Annotated[int | None, "messages that groups have not read, summed over the groups"]
-Queues = Annotated[int, "its queues that are read"]
-Lag = Annotated[int | None, "messages that it has not read, deleted ones included"]
-LagBytes = Annotated[int | None, "bytes in the log of those that are still there"]
+MinOffset = Annotated[int, "offset of the first stored message"]
+Committed = Annotated[int | None, "offset that the group reads next"]
+MaxOffset = Annotated[int, "offset of the next message to be stored"]
+Groups = Annotated[int, "groups that read the topic"]
+GroupsLag = Annotated[int | None, "unread messages, summed over the groups"]
+Queues = Annotated[int, "queues that are read"]
+Lag = Annotated[int | None, "unread messages, including deleted ones"]
+LagBytes = Annotated[int | None, "bytes in the log of those that are still stored"]
 Oldest = Annotated[int | None, "when the oldest of those was stored"]
-Age = Annotated[int | None, "how long ago that was"]
+Age = Annotated[int | None, "age of that message"]
 RateIn = Annotated[
-    float | None, "messages stored a second, over the last 5 minutes, or as far back as rate_out"
+    float | None,
+    "messages stored per second, over the last 5 minutes, or over the time of rate_out",
 ]
 RateOut = Annotated[
     float | None,
-    "messages read a second, over the last 5 minutes or what is known of them; null: one look",
+    "messages read per second, over the last 5 minutes or the known part; null: one sample",
 ]
-Drain = Annotated[int | None, "until all is read at these rates; null if unknown or never"]
+Drain = Annotated[int | None, "time until all is read at these rates; null if unknown or never"]
 Status = Annotated[str, "OK, UNKNOWN, WARN, REWIND, STALL or STOP (rmqctl explain STALL)"]
-Lost = Annotated[int | None, Wide("messages that were deleted before it read them")]
+Lost = Annotated[int | None, Wide("messages deleted before the group read them")]
 Risk = Annotated[
     int | None,
-    Wide("from when on its oldest unread message may be deleted; null: not before a new file"),
+    Wide("when its oldest unread message may be deleted; null: not before a new file"),
 ]
 
 
@@ -74,10 +75,12 @@ class LagTopicRow(NamedTuple):
     oldest_unread_timestamp: Oldest
     oldest_unread_age_ms: Age
     rate_in: RateIn
-    rate_out: Annotated[float | None, "messages read a second, summed over the groups"]
-    drain_ms: Annotated[int | None, "until the slowest has read all; null if unknown or never"]
+    rate_out: Annotated[float | None, "messages read per second, summed over the groups"]
+    drain_ms: Annotated[
+        int | None, "time until the slowest group has read all; null if unknown or never"
+    ]
     status: Annotated[str, "the worst of its groups"]
-    retry: Annotated[int | None, "messages of its groups that wait for their next attempt"]
+    retry: Annotated[int | None, "messages of its groups that wait for a retry"]
     dlq: Annotated[int, "dead letters of its groups"]
     worst_queue_id: WorstQueue
     skew: Skew

@@ -1,4 +1,4 @@
-"""Which groups read which topics: by their progress, and by what their live members want."""
+"""Groups and their topics, by progress and by the subscriptions of live members."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -19,10 +19,9 @@ _NO_OFFSETS: Final[Offsets] = {}
 
 
 def readers(broker: "EmbeddedBroker", choice: Choice, *, members: bool = True) -> Readers:
-    """Those that were chosen, sorted by group and topic; with what live ``members`` want, or not.
+    """The selected groups and topics, sorted; with subscriptions of live ``members``, or without.
 
-    RocketMQ's own groups only where they are named. NotFound names the first group or topic that
-    nobody has heard of.
+    RocketMQ's own groups only if they are named. NotFound names the first unknown group or topic.
     """
     found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
     living = _living(broker.view.root) if members else []
@@ -41,7 +40,7 @@ def _living(root: Path) -> "list[ProcessInfo]":
     if not (root / OURS / MEMBERS_FOLDER).is_dir():
         return []
     from storage.coordination.processes import (
-        ProcessEntries,  # no process has ever been a member of most
+        ProcessEntries,  # most stores have never had a member
     )
 
     return ProcessEntries(root).living()
@@ -50,8 +49,8 @@ def _living(root: Path) -> "list[ProcessInfo]":
 def _add_members(
     found: dict[tuple[str, str], Offsets], living: "Iterable[ProcessInfo]"
 ) -> Counter[str]:
-    """Add what live members want; gives how many each group has."""
-    # Nobody is a member of most stores that are looked at: those do without loading this.
+    """Add the subscriptions of live members; returns the number of members per group."""
+    # Most stores have no members: then this is not imported.
     from broker.members.process_info_json import groups_of, members_of
 
     alive: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""One look at the store of a call: how all chosen groups stand at one moment."""
+"""One snapshot of the lag of the selected groups in the store of a call."""
 
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,10 @@ def look(
     rules: "RetentionRules | None" = None,
     now: bool = True,
 ) -> LagSnapshot:
-    """Look at the store; see :func:`analytics.lag.lag_snapshot.look_at`.
+    """Read the store; see :func:`analytics.lag.lag_snapshot.look_at`.
 
-    Not ``now``: it is a store as it was, whose members and rates since are nobody's business.
-    Raises what :func:`rmqctl.lag.selection.readers` raises.
+    Without ``now`` it is a store as of a past time: later members and rates do not count.
+    Raises the errors of :func:`rmqctl.lag.selection.readers`.
     """
     chosen = readers(broker, choice, members=now)
     if not now and history is None:

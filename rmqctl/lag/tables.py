@@ -1,4 +1,4 @@
-"""From a look to the rows of ``lag show``."""
+"""From a lag snapshot to the rows of ``lag show``."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -93,7 +93,7 @@ def queue_rows(seen: LagSnapshot) -> Iterator[LagQueueRow]:
 
 
 def _age(timestamp: int | None, as_of: int) -> int | None:
-    """How old a message is; one that was stored after the look began is 0 ms old."""
+    """Age of a message; 0 for one that was stored after the snapshot began."""
     return None if timestamp is None else max(0, as_of - timestamp)
 
 

@@ -1,4 +1,4 @@
-"""Telling what is not known of the groups that a command shows."""
+"""Warnings about unknown values of the groups that a command shows."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
 
 _TOLD = 5
-"""Groups and topics of which it is told."""
+"""Number of groups and topics that are named."""
 
 
 class Unknown(NamedTuple):
-    """Why something about a group in a topic is not known: of all, and of ages alone."""
+    """Reasons for unknown values of a group in a topic: of any value, and of ages only."""
 
     lag: Sequence[str] = ()
     age: Sequence[str] = ()
@@ -25,7 +25,7 @@ UnknownParts = Mapping[tuple[str, str], Unknown]
 
 
 def unknown_of(seen: "LagSnapshot") -> UnknownParts:
-    """What is not known, by group and topic, and why."""
+    """The reasons for unknown values, by group and topic."""
     return {
         (group_lag.group, group_lag.topic): Unknown(
             unknown_parts(group_lag.queues), unknown_ages(group_lag.queues)
@@ -35,7 +35,7 @@ def unknown_of(seen: "LagSnapshot") -> UnknownParts:
 
 
 def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
-    """Warn of what is in no sum, and why, and of progress that can not be relied on."""
+    """Warn of queues that are not in the sums, with the reason, and of unreliable progress."""
     if seen.doubt is not None:
         cli.warn(seen.doubt)
     sentences = unknown_sentences(seen)
@@ -43,13 +43,13 @@ def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
         cli.warn(sentence)
     if len(sentences) > _TOLD:
         more = len(sentences) - _TOLD
-        cli.warn(f"{more} more groups and topics are known in part; --by queue shows which")
+        cli.warn(f"{more} more groups and topics are partly unknown; --by queue shows which")
 
 
 def unknown_sentences(seen: "LagSnapshot") -> list[str]:
-    """A sentence for each group and topic of which not all is known."""
+    """A sentence for each group and topic that is partly unknown."""
     return [
-        f"group {group} in {topic}: {', '.join(parts.lag)}; that is in no sum"
+        f"group {group} in {topic}: {', '.join(parts.lag)}; not included in the sums"
         for (group, topic), parts in unknown_of(seen).items()
         if parts.lag
     ]

@@ -1,1 +1,1 @@
-"""``rmqctl message``: finding, following and counting messages."""
+"""``rmqctl message``: finding, tracing and counting messages."""

@@ -22,30 +22,30 @@ def get(
         str | None, typer.Argument(metavar="[ID]", help="A unique id or an offset id")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic")
+        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic")
     ] = None,
     queue: Annotated[
-        int | None, typer.Option("--queue", "-Q", metavar="N", help="In this queue")
+        int | None, typer.Option("--queue", "-Q", metavar="N", help="The queue")
     ] = None,
     queue_offset: Annotated[
-        int | None, typer.Option("--offset", "-O", metavar="N", help="At this queue offset")
+        int | None, typer.Option("--offset", "-O", metavar="N", help="The queue offset")
     ] = None,
     save: Annotated[
-        str | None, typer.Option("--save", metavar="FILE", help="Write its body there, to the byte")
+        str | None, typer.Option("--save", metavar="FILE", help="Write the exact body to FILE")
     ] = None,
 ) -> None:
-    """Show one message: by its id, or by topic, queue and offset.
+    """Show one message, by id or by topic, queue and offset.
 
     By unique or offset id:    rmqctl message get 7F000001000ABC...
-    By its place:              rmqctl message get -t orders -Q 0 -O 17
-    Its body into a file:      rmqctl message get -t orders -Q 0 -O 17 --save body.bin
+    By offset:                 rmqctl message get -t orders -Q 0 -O 17
+    Save the body:             rmqctl message get -t orders -Q 0 -O 17 --save body.bin
     """
     cli = context_of(ctx)
     by_place = queue is not None or queue_offset is not None
     if (message_id is None) is not by_place:
-        raise UsageProblem("name either an id, or a place with --topic, --queue and --offset")
+        raise UsageProblem("give either an id, or --topic, --queue and --offset")
     if queue is not None and queue < 0:
-        raise UsageProblem(f"--queue: {queue} is not a queue")
+        raise UsageProblem(f"--queue: {queue} is not a queue number")
     if queue_offset is not None and queue_offset < 0:
         raise UsageProblem(f"--offset: {queue_offset} is not a queue offset")
     with view_of(cli) as view:
@@ -54,7 +54,7 @@ def get(
         if message_id is not None:
             found = with_id(cli, view, message_id, topic)
         elif topic is None or queue is None or queue_offset is None:
-            raise UsageProblem("a place needs all of --topic, --queue and --offset")
+            raise UsageProblem("--topic, --queue and --offset need each other")
         else:
             found = [at_place(view, topic, queue, queue_offset)]
         if save is not None:
@@ -68,17 +68,17 @@ def get(
 
 
 def _save_body(cli: Cli, found: "list[MessageExt]", save: str) -> None:
-    """Write the body of the one message that was found."""
+    """Write the body of the message."""
     from pathlib import Path
 
     from rmqctl.message.exchange.formats import saved_to
 
     for message in found:
-        _row(message)  # a body that cannot be unpacked is an error of its own
+        _row(message)  # raises if the body cannot be unpacked
     places = {(message.topic, message.queue_id, message.queue_offset) for message in found}
     if len({message.body for message in found}) > 1:
         shown = ", ".join(f"-t {topic} -Q {queue} -O {offset}" for topic, queue, offset in places)
-        raise UsageProblem(f"--save: {len(found)} records have this id; name one of {shown}")
+        raise UsageProblem(f"--save: {len(found)} records have this id; give one of {shown}")
     body = found[0].body
     dry = cli.flag("dry_run")
     with saved_to(Path(save), dry_run=dry) as file:

@@ -1,4 +1,4 @@
-"""Finding single messages: by id, and by place."""
+"""Finding single messages: by id, and by offset."""
 
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def with_id(
     cli: "Cli", view: "StoreView", message_id: str, topic: str | None
 ) -> "list[MessageExt]":
-    """All messages with an id, in log order: retries keep their unique id.
+    """All messages with an id, in log order, as retries keep their unique id.
 
-    The index answers for what it covers, the rest of the log is searched. NotFound if there is
-    none, UsageProblem for what can not be an id, CliError (4) for a message that is damaged.
+    Uses the index for the part of the log that it covers, and searches the rest. NotFound if there
+    is none, UsageProblem for an invalid id, CliError (4) for a damaged message.
     """
     if topic is not None:
         check_topic_exists(view, topic)
@@ -34,7 +34,7 @@ def with_id(
                 return [named]
         elif named is None and _is_damaged_record(view, position):
             damaged.append(position)
-    # What can not be an id of RocketMQ's may still be one that somebody has given himself.
+    # Another text than RocketMQ's ids may be an id that a user set.
     look = Look.INDEX if position is None else Look.EVERYWHERE
     for spelling in dict.fromkeys((message_id, message_id.upper())):
         hits = with_key(cli, view, spelling, topics, look)
@@ -44,23 +44,23 @@ def with_id(
         damaged += hits.damaged
     if position is None:
         raise UsageProblem(
-            f"{message_id!r} is no message id: those of RocketMQ are 32 or 56 hex digits"
+            f"{message_id!r} is not a message id: RocketMQ's ids are 32 or 56 hex digits"
         )
     if damaged:
         raise CliError(
-            f"the message with the id {message_id} can not be read: the record at log position "
+            f"the message with the id {message_id} cannot be read: the record at log position "
             f"{damaged[0]} is damaged; 'rmqctl store fsck' says how",
             DAMAGED,
         )
     where = view.root if topic is None else f"topic {topic} of {view.root}"
     raise NotFound(
         f"no message has the id {message_id} in {where}; "
-        "'rmqctl message query --key ID --scan' looks without the index"
+        "'rmqctl message query --key ID --scan' searches without the index"
     )
 
 
 def _log_position(message_id: str) -> int | None:
-    """Where an offset id points to; both kinds of ids look alike. None for no id at all."""
+    """The log position in an offset id; both kinds of ids look alike. None for another text."""
     try:
         return parse_offset_msg_id(message_id)[1]
     except ValueError:
@@ -68,7 +68,7 @@ def _log_position(message_id: str) -> int | None:
 
 
 def _is_damaged_record(view: "StoreView", position: int) -> bool:
-    """Whether a record begins there that can not be read."""
+    """Whether an unreadable record begins at a log position."""
     from rmqctl.store.dump.position import piece_at
 
     try:
@@ -80,18 +80,18 @@ def _is_damaged_record(view: "StoreView", position: int) -> bool:
 def at_place(view: "StoreView", topic: str, queue_id: int, offset: int) -> "MessageExt":
     """The message at a queue offset.
 
-    NotFound outside of the queue, CliError (4) if it is damaged.
+    NotFound outside of the queue, CliError (4) for a damaged message.
     """
     check_topic_exists(view, topic)
     low, high = view.queue_bounds(topic, queue_id)
     if not low <= offset < high:
-        has = f"it has {low} to {high - 1}" if low < high else "it is empty"
+        has = f"it has offsets {low} to {high - 1}" if low < high else "it is empty"
         raise NotFound(f"queue {queue_id} of topic {topic} has no offset {offset}: {has}")
     found = view.get_message(topic, queue_id, offset, 1)
     if not found.messages or found.next_begin_offset != offset + 1:
         raise CliError(
-            f"the message at offset {offset} of queue {queue_id} of topic {topic} can not be read; "
-            "'rmqctl store fsck' says why",
+            f"the message at offset {offset} of queue {queue_id} of topic {topic} cannot be read; "
+            "'rmqctl store fsck' shows why",
             DAMAGED,
         )
     return found.messages[0]

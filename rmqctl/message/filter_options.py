@@ -1,4 +1,4 @@
-"""The filter options, and the filter that a call's options make."""
+"""The filter options, and the filter of a call."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -20,39 +20,39 @@ F = TypeVar("F", bound=Callable[..., object])
 Predicate = Callable[["MessageExt"], bool]
 
 FILTERS: Final = (
-    Spec(("--from",), "T", "Stored at or after this time"),
-    Spec(("--to",), "T", "Stored before this time"),
+    Spec(("--from",), "T", "Stored at or after T"),
+    Spec(("--to",), "T", "Stored before T"),
     Spec(("-Q", "--queue"), "LIST", "Only these queues, such as 0,2-4"),
-    Spec(("--tag",), "EXPR", "With one of these tags: 'a || b'"),
+    Spec(("--tag",), "EXPR", "With one of the tags: 'a || b'"),
     Spec(("-k", "--key"), "K", "With this key"),
     Spec(("--id",), "ID", "With this unique or offset id; repeatable", multiple=True),
     Spec(("-H", "--property"), "N[=GLOB]", "With this property; repeatable", multiple=True),
-    Spec(("--body",), "TEXT", "With this text in the body"),
-    Spec(("--regex",), "RE", "With a match of this (RE2) in the body"),
-    Spec(("--json-path",), "EXPR", "With this in a JSON body: order.id, items[*].sku=x7"),
-    Spec(("--min-size",), "SIZE", "With a body of at least this size"),
-    Spec(("--max-size",), "SIZE", "With a body of at most this size"),
-    Spec(("--attempts",), "N..M", "Given back so often: 3, 1.., ..5, 1..3"),
-    Spec(("--born-host",), "HOST", "Sent from here; * stands for anything"),
+    Spec(("--body",), "TEXT", "With TEXT in the body"),
+    Spec(("--regex",), "RE", "With a match of RE (RE2 syntax) in the body"),
+    Spec(("--json-path",), "EXPR", "Matching JSON body: order.id, items[*].sku=x7"),
+    Spec(("--min-size",), "SIZE", "With a body of at least SIZE"),
+    Spec(("--max-size",), "SIZE", "With a body of at most SIZE"),
+    Spec(("--attempts",), "N..M", "Sent back so often: 3, 1.., ..5, 1..3"),
+    Spec(("--born-host",), "HOST", "Sent from HOST; * matches any text"),
 )
 
 
 def filters_messages(function: F) -> F:
-    """Mark a command function: the filter options are added to its own."""
+    """Mark a command function that has the filter options."""
     function.more_options = FILTERS  # type: ignore[attr-defined]
     return function
 
 
 class MessageFilter(NamedTuple):
-    """What the filter options say; times and queues also bound what is read."""
+    """The filter of the options; times and queues also limit what is read."""
 
     from_timestamp: int | None
     to_timestamp: int | None
     queues: tuple[int, ...] | None
     tags: str | None
-    """A subscription expression, which the broker can filter by."""
+    """A subscription expression, for a filter in the broker."""
     predicate: Predicate | None
-    """The rest; None takes everything."""
+    """The predicate of the other options; None accepts every message."""
 
 
 def message_filter(
@@ -63,7 +63,7 @@ def message_filter(
 ) -> MessageFilter:
     """The filter of a call. Raises UsageProblem for a malformed value.
 
-    ``regex_in`` gives the texts in one of which ``--regex`` must match: the body unless given.
+    ``regex_in`` gives the texts that ``--regex`` is matched with; the body by default.
     """
     given = cli.given
     start, end, queues = given.get("from"), given.get("to"), given.get("queue")
@@ -87,22 +87,22 @@ def message_filter(
 
 
 def warn_of_blank(cli: Cli, key: str) -> None:
-    """Warn of a key that no message can have: RocketMQ divides keys at blanks."""
+    """Warn of a key that no message can have, as RocketMQ splits keys at blanks."""
     parts = key.split()
     if len(parts) > 1:
         shown = ", ".join(map(repr, parts))
-        cli.warn(f"--key {key!r} holds a blank, so no message has it; its keys would be {shown}")
+        cli.warn(f"--key {key!r} contains a blank, so no message has it; its keys would be {shown}")
 
 
 def check_time_range(cli: Cli, first: int | None, last: int | None) -> None:
-    """Refuse --from after --to, and say where --from has not come yet: both find nothing."""
+    """Refuse --from after --to, and warn of a --from in the future: both find nothing."""
     if first is None:
         return
     if last is not None:
         from rmqctl.parse.times import check_order
 
         cli.parsed("--from", lambda _: check_order(first, last, ("it", "--to")), "")
-    cli.warn_of_future("--from", first, "no message is as new as that")
+    cli.warn_of_future("--from", first, "no message is that recent")
 
 
 def _all_of(tests: list[Predicate]) -> Predicate | None:
@@ -120,7 +120,7 @@ def _tests(cli: Cli) -> list[Predicate]:
         warn_of_blank(cli, key)
         tests.append(lambda message: key in message.keys)
     if texts := given.get("id", ()):
-        # Any text: unique ids may be somebody's own. RocketMQ's are hex digits, in capitals.
+        # Any text: users may set unique ids. RocketMQ's are upper-case hex digits.
         ids = frozenset(texts) | {text.upper() for text in texts}
         tests.append(lambda message: message.msg_id in ids or message.offset_msg_id in ids)
     tests += [_property_test(text) for text in given.get("property", ())]
@@ -142,12 +142,12 @@ def _size_tests(cli: Cli, least: str | None, most: str | None) -> list[Predicate
     if largest is None:
         return [lambda message: len(message.body) >= smallest] if smallest else []
     if smallest > largest:
-        raise UsageProblem(f"--min-size {least} is more than --max-size {most}: no size is both")
+        raise UsageProblem(f"--min-size {least} is larger than --max-size {most}")
     return [lambda message: smallest <= len(message.body) <= largest]
 
 
 def _tag_test(expression: str) -> list[Predicate]:
-    """The client's comparison of the text; the broker compares hashes only."""
+    """The client's comparison of texts; the broker compares only hashes."""
     from storage.read.tag_filter import TagFilter
 
     try:
@@ -180,7 +180,7 @@ def _regex_test(
 
 
 def _host_test(glob: str) -> Predicate:
-    """With or without the port, with or without the brackets of IPv6."""
+    """The host with and without port, with and without the brackets of IPv6."""
 
     def test(message: "MessageExt") -> bool:
         whole = message.born_host
@@ -199,5 +199,5 @@ def _range(text: str) -> tuple[int, int]:
         return low, low
     high = int(found[3]) if found[3] else 1 << 31
     if low > high:
-        raise ValueError(f"{text!r} holds nothing: {low} is more than {high}")
+        raise ValueError(f"{text!r} is an empty range: {low} is more than {high}")
     return low, high

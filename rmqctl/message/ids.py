@@ -1,4 +1,4 @@
-"""What message ids tell by themselves: no store is asked."""
+"""Decoding of message ids, without a store."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,23 +18,25 @@ _PORTS: Final = 1 << 16
 def decoded_id(
     message_id: str, now_ms: int, zone: "tzinfo | None", kind: str | None = None
 ) -> IdRow:
-    """Take an id apart, as ``kind`` or as what it looks like; UsageProblem for what is none.
+    """Decode an id as ``kind``, else by its digits; UsageProblem for another text.
 
-    Both kinds have the same digits. A broker's has a port in four bytes behind the address, of
-    which the first two are zero; there a client's has its process id.
+    Both kinds have the same number of digits. A broker's id has a port in the four bytes after the
+    address, of which the first two are zero; a client's id has its process id there.
     """
     try:
         host, offset = parse_offset_msg_id(message_id)
     except ValueError:
         raise UsageProblem(
-            f"{message_id!r} is no message id: those of RocketMQ are 32 or 56 hex digits"
+            f"{message_id!r} is not a message id: RocketMQ's ids are 32 or 56 hex digits"
         ) from None
     port = int.from_bytes(host[-4:], "big")
     if kind is None:
         kind = "offset" if 0 < port < _PORTS and offset >= 0 else "unique"
     if kind == "offset":
         if port >= _PORTS or offset < 0:
-            raise UsageProblem(f"{message_id} is no offset id: it names no port and log position")
+            raise UsageProblem(
+                f"{message_id} is not an offset id: it has no valid port and log position"
+            )
         return IdRow(message_id.upper(), kind, unpack_host(host), offset, None, None, None, None)
     parts = decode_unique_id(message_id, now_ms, zone)
     address = unpack_host(parts.ip + bytes(4)).rpartition(":")[0].strip("[]")

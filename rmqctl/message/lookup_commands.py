@@ -1,4 +1,4 @@
-"""``rmqctl message``: by key and tag, what a message went through, what an id tells."""
+"""``rmqctl message query``, ``trace``, ``life`` and ``decode-id``."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
 def query(
     ctx: typer.Context,
     key: Annotated[
-        str | None, typer.Option("--key", "-k", metavar="K", help="With this key, or unique id")
+        str | None, typer.Option("--key", "-k", metavar="K", help="With this key or unique id")
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic (default: all)"),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic (default: all)"),
     ] = None,
     index: Annotated[
-        bool, typer.Option("--index", help="Only what the key index knows: a broker's answer")
+        bool, typer.Option("--index", help="Use only the key index, as a broker does")
     ] = False,
     scan: Annotated[
-        bool, typer.Option("--scan", help="Go through the whole log, whatever the index says")
+        bool, typer.Option("--scan", help="Scan the whole log instead of using the index")
     ] = False,
 ) -> None:
     """Find all messages with a key or a tag, in the order in which they were stored.
 
-    Keys are looked up in the index, and in those parts of the log that it does not cover. There
-    is no cap; hits of other keys with the same hash are left out.
+    Keys are searched in the index, and in the parts of the log that it does not cover. The number
+    of results is not limited; other keys with the same hash are left out.
 
     By key:                  rmqctl message query --key order-4711
-    By key, of an hour:      rmqctl message query --key order-4711 -t orders --from -1h
+    By key, last hour:       rmqctl message query --key order-4711 -t orders --from -1h
     By tag:                  rmqctl message query --tag 'paid || refunded' -t orders
-    With a damaged index:    rmqctl message query --key order-4711 --scan
+    Without the index:       rmqctl message query --key order-4711 --scan
     """
     cli = context_of(ctx)
     if key is None and "tag" not in cli.given:
-        raise UsageProblem("name a --key or a --tag; 'message search' looks at everything")
+        raise UsageProblem("give --key or --tag; 'message search' searches all fields")
     if key is None and (index or scan):
-        raise UsageProblem("--index and --scan are ways to find a --key")
+        raise UsageProblem("--index and --scan need --key")
     if key == "":
-        raise UsageProblem("--key: it is empty")
+        raise UsageProblem("--key is empty")
     if key is not None:
         warn_of_blank(cli, key)
     with view_of(cli) as view:
@@ -108,14 +108,14 @@ def _with_tag(
 
     tags = TagFilter.parse(chosen.tags)
     if tags is None:
-        raise UsageProblem("--tag: every message has the tag *; name one, or a --key")
+        raise UsageProblem("--tag: * matches every message; give a tag, or --key")
     return read_all(cli, view, with_tag(view, topics or all_topics(view), tags))
 
 
 def _wanted(
     cli: Cli, messages: "Iterator[MessageExt]", chosen: "MessageFilter"
 ) -> "Iterator[MessageExt]":
-    """Those that the filter wants; where it asks for a body that cannot be unpacked: left out."""
+    """The messages that the filter selects, without those whose needed body cannot be unpacked."""
     from storage.format.errors import BodyError
 
     start, end, queues = chosen.from_timestamp, chosen.to_timestamp, chosen.queues
@@ -140,15 +140,15 @@ def trace(
     ctx: typer.Context,
     message_id: Annotated[str, typer.Argument(metavar="ID", help="A unique id")],
     trace_topic: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Where traces are (RMQ_SYS_TRACE_TOPIC)")
+        str | None, typer.Option(metavar="TOPIC", help="Topic of the traces (RMQ_SYS_TRACE_TOPIC)")
     ] = None,
 ) -> None:
-    """Show what clients have noted of a message: who sent it, who consumed it, when.
+    """Show the trace of a message: which clients sent and consumed it, and when.
 
-    Only clients that trace leave something: Java's with enableMsgTrace, ours with enable_msg_trace.
+    Only clients with tracing enabled write traces: enableMsgTrace in Java, enable_msg_trace here.
 
-    All of it:                  rmqctl message trace 7F000001000ABC...
-    Who failed to consume it:   rmqctl message trace 7F000001000ABC... --where 'success = false'
+    All records:                rmqctl message trace 7F000001000ABC...
+    Failures only:              rmqctl message trace 7F000001000ABC... --where 'success = false'
     """
     cli = context_of(ctx)
     with view_of(cli) as view:
@@ -160,8 +160,8 @@ def trace(
         rows = trace_rows(cli, view, message_id, topic)
         if not rows:
             raise NotFound(
-                f"nobody has traced {message_id} in topic {topic} of {view.root}; "
-                f"'rmqctl message life {message_id}' tells what the records do"
+                f"topic {topic} of {view.root} has no trace of {message_id}; "
+                f"'rmqctl message life {message_id}' shows its history from the log"
             )
         cli.rows(TraceRow, rows)
 
@@ -169,16 +169,16 @@ def trace(
 @prints(LifeRow)
 def life(
     ctx: typer.Context,
-    message_id: Annotated[str, typer.Argument(metavar="ID|KEY", help="Any id of it, or a key")],
+    message_id: Annotated[str, typer.Argument(metavar="ID|KEY", help="Any id, or a key")],
     scan: Annotated[
-        bool, typer.Option("--scan", help="Go through the whole log, whatever the index says")
+        bool, typer.Option("--scan", help="Scan the whole log instead of using the index")
     ] = False,
 ) -> None:
-    """Show what became of a message: its records in order, and which groups have read past them.
+    """Show the history of a message: its records in order, and the groups that have read past it.
 
-    Stored, delayed, given back (with the time at which it comes again, and why), retried, dead,
-    sent again under another id. READ_PAST says that a group's progress is behind the message,
-    which does not prove that it was processed.
+    The events are: stored, delayed, sent back (with the retry time and the reason), retried, dead,
+    redriven with another id. READ_PAST means that a group's progress is past the message, which
+    does not prove that the message was processed.
 
     By any id:    rmqctl message life 7F000001000ABC...
     By key:       rmqctl message life order-4711
@@ -196,15 +196,15 @@ def life(
 @prints(IdRow)
 def decode_id(
     ctx: typer.Context,
-    message_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Message ids")],
+    message_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids")],
     kind: Annotated[
-        str | None, typer.Option("--as", metavar="KIND", help="Take them as offset or unique ids")
+        str | None, typer.Option("--as", metavar="KIND", help="Decode as offset or unique ids")
     ] = None,
 ) -> None:
-    """Show what message ids tell by themselves; no store is needed.
+    """Decode message ids. No store is needed.
 
-    Offset ids name the broker and the place in its log, unique ids the client, its process and
-    when. Both look alike: which one it is, is told by its digits.
+    An offset id contains the broker's address and a log position, a unique id the client's address,
+    process and time. Both look alike; the digits decide which kind an id is.
 
     rmqctl message decode-id 7F00000100002A9F0000000000001000
     """

@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 class MessageRow(NamedTuple):
-    """One message as it is stored."""
+    """One stored message."""
 
     topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
-    queue_offset: Annotated[int, "its place in the queue"]
+    queue_offset: Annotated[int, "its queue offset"]
     tags: Annotated[str | None, "the tag"]
-    keys: Annotated[list[str], "the keys by which it can be found"]
+    keys: Annotated[list[str], "the keys"]
     body: Annotated[str | None, "the body after decompression; null if it is not UTF-8"]
     body_base64: Annotated[str | None, OmitNull("the body, only if it is not UTF-8")]
     msg_id: Annotated[str, "the unique id, else the offset id"]
     store_timestamp: Annotated[int, "when it was stored"]
-    born_timestamp: Annotated[int, "when the producer made it"]
-    reconsume_times: Annotated[int, "how often it was given back"]
+    born_timestamp: Annotated[int, "when the producer created it"]
+    reconsume_times: Annotated[int, "how often it was sent back"]
     properties: Annotated[dict[str, str], Wide("every property as stored")]
     offset_msg_id: Annotated[str, Wide("store host and log position")]
-    commitlog_offset: Annotated[int, Wide("its first byte in the commit log")]
-    store_size: Annotated[int, Wide("the record's bytes")]
+    commitlog_offset: Annotated[int, Wide("position of its first byte in the commit log")]
+    store_size: Annotated[int, Wide("bytes of the record")]
     body_size: Annotated[int, Wide("bytes of the body after decompression")]
     body_crc: Annotated[int, Wide("CRC-32 of the stored body")]
-    flag: Annotated[int, Wide("the user's own number")]
+    flag: Annotated[int, Wide("the producer's flag")]
     sys_flag: Annotated[int, Wide("RocketMQ's flags: compression, transaction, IPv6")]
     born_host: Annotated[str, Wide("the producer's address")]
     store_host: Annotated[str, Wide("the broker's address")]
@@ -70,7 +70,7 @@ def message_row(message: "MessageExt", body_form: str = "text") -> MessageRow:
 
 
 def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[MessageRow]:
-    """The rows of messages; those whose bodies can not be inflated are named and left out."""
+    """The rows of messages; messages whose bodies cannot be unpacked are named and left out."""
     from storage.format.errors import BodyError
 
     for message in messages:
@@ -81,7 +81,7 @@ def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[Mess
 
 
 def body_texts(body: bytes, form: str) -> tuple[str | None, str | None]:
-    """What stands in ``body`` and in ``body_base64``."""
+    """The values of ``body`` and ``body_base64``."""
     match form:
         case "none":
             return None, None
@@ -98,7 +98,7 @@ def body_texts(body: bytes, form: str) -> tuple[str | None, str | None]:
 
 
 def json_body(body: bytes) -> str:
-    """The body as one line of JSON: itself if it is JSON, else as a JSON text."""
+    """The body as one line of JSON: itself if it is JSON, else as a JSON string."""
     import json
 
     try:

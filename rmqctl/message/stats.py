@@ -1,7 +1,7 @@
-"""Counting messages by what they have in common, over the whole log or a part of it.
+"""Counting messages by common properties, over the whole log or a part of it.
 
-Each process counts its pieces; tables of at most some hundred thousand values are merged. What has
-more different values than that (keys) has the rest counted together.
+Each process counts its pieces; the tables are merged. A table has at most some hundred thousand
+values; further values (of keys) are counted together.
 """
 
 import marshal
@@ -36,7 +36,7 @@ def _host_of(address: bytes) -> str:
 
 
 KEY: Final = "key"
-"""The one property of which a message may have many."""
+"""The only property with several values per message."""
 VALUES: Final[Mapping[str, Callable[["MessageExt"], Any]]] = {
     "topic": attrgetter("topic"),
     "queue": lambda message: f"{message.topic}:{message.queue_id}",
@@ -63,16 +63,16 @@ class Counter:
         self.total: _Cell = [0, 0, 0, 0, 0]
         self._compressed = self._with_keys = self._retried = 0
         self.sizes: dict[int, int] = {}
-        """Messages by the size of their body, to 1/8."""
+        """Messages by the size of their bodies, with a precision of 1/8."""
         self.least: int | None = None
         self.most: int | None = None
 
     def fresh(self) -> "Counter":
-        """One that counts the same and has counted nothing yet."""
+        """A new counter of the same properties."""
         return Counter(self._names, self._zone)
 
     def add(self, message: "MessageExt") -> None:
-        """Count one message. Asked for once a message: what is known is not asked for twice."""
+        """Count one message. Called once per message, so values are not computed twice."""
         time, size, body = message.store_timestamp, message.store_size, len(message.stored_body)
         keys = message.keys
         group = (
@@ -102,7 +102,7 @@ class Counter:
             self.most = body
 
     def _ungroup(self) -> None:
-        """Bring what messages with all values in common have into the tables of each value."""
+        """Add the counts of messages with equal values to the table of each property."""
         for group, cell in self._groups.items():
             _add(self.total, *cell)
             for table, value in zip(self._singles, group, strict=True):
@@ -110,13 +110,13 @@ class Counter:
         self._groups.clear()
 
     def packed(self) -> bytes:
-        """Everything as bytes, for :meth:`merge` in another process of the same call."""
+        """All counts as bytes, for :meth:`merge` in another process of the call."""
         self._ungroup()
         facts = (self.tables, self.total, self._facts, self.sizes, self.least, self.most)
         return marshal.dumps(facts)
 
     def merge(self, packed: bytes) -> None:
-        """Add what another one has counted."""
+        """Add the counts of another counter."""
         tables, total, facts, sizes, least, most = marshal.loads(packed)
         if total[0]:
             _add(self.total, *total)
@@ -144,14 +144,14 @@ class Counter:
             yield StatsRow(value, cell[0], self._share(cell), *cell[1:])
 
     def time_rows(self, name: str) -> Iterator[TimeStatsRow]:
-        """The table of spans of time, in order; spans without messages are left out."""
+        """The table of time spans, in order, without empty spans."""
         self._ungroup()
         for start, cell in sorted(self.tables[name].items()):
             rate = round(cell[0] * 1000 / SPANS[name], 3)
             yield TimeStatsRow(start, cell[0], self._share(cell), cell[1], cell[2], rate)
 
     def summary(self, damaged: int) -> MessageStats:
-        """All messages in one row."""
+        """One row for all messages."""
         self._ungroup()
         count, size, body, first, last = self.total
         hours = (last - first) / _HOUR_MS if count else 0
@@ -176,14 +176,14 @@ class Counter:
 
     @property
     def _facts(self) -> tuple[int, int, int]:
-        """How many are compressed, have keys, were retried."""
+        """Numbers of compressed messages, messages with keys, and retries."""
         return self._compressed, self._with_keys, self._retried
 
     def _share(self, cell: _Cell) -> float:
         return round(cell[0] / self.total[0], 4)
 
     def _percentile(self, part: float) -> int | None:
-        """The largest size of the bucket in which it lies, but no more than there is."""
+        """The largest size in the bucket, limited to the largest size seen."""
         wanted = part * self.total[0]
         passed = 0
         for bucket in sorted(self.sizes):
@@ -235,7 +235,7 @@ def _add(cell: _Cell, count: int, size: int, body: int, first: int, last: int) -
 
 @lru_cache(4096)
 def _bucket(size: int) -> int:
-    """A number that rises with the size: eight to each power of two, one each below 16."""
+    """The bucket of a size: eight per power of two, one per size below 16."""
     if size < 16:
         return size
     shift = size.bit_length() - 4
@@ -250,7 +250,7 @@ def _largest_in(bucket: int) -> int:
 
 
 def _starts_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
-    """A function that gives the beginning of the span in which a time lies, in a zone."""
+    """A function that returns the start of the span of a time, in a zone."""
     from rmqctl.parse.times import near_datetime
 
     span = SPANS[name]
@@ -259,7 +259,7 @@ def _starts_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
     def start(time: int) -> int:
         if name == "minute":
             return time - time % span
-        quarter = time // 900_000  # the clocks of no zone are changed within one
+        quarter = time // 900_000  # no zone changes its offset within a quarter of an hour
         offset = known.get(quarter)
         if offset is None:
             shift = near_datetime(time, zone).utcoffset()

@@ -1,4 +1,4 @@
-"""``rmqctl message stats``: what the messages of a store are like."""
+"""``rmqctl message stats``: counts and sizes of messages."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +21,7 @@ _BY = "topic, queue, tag, key, host, attempts, minute, hour or day"
 
 
 def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
-    """Have ``--by tag -o help`` explain the rows that are asked for."""
+    """Make ``--by tag -o help`` explain the selected rows."""
     if by is not None:
         from .stats import SPANS
 
@@ -35,7 +35,7 @@ def stats(
     ctx: typer.Context,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
     ] = None,
     by: Annotated[
         str | None,
@@ -44,17 +44,17 @@ def stats(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one per processor)")
     ] = None,
 ) -> None:
-    """Count messages: sizes, times, and the most frequent topics, tags, keys and hosts.
+    """Count messages: their sizes, times, and most frequent topics, tags, keys and hosts.
 
-    Without -t: all topics but those that the broker keeps for itself. With --by a row for each
-    topic, tag, key, host or span of time.
+    Without -t: all topics except the broker's internal ones. --by prints a row for each topic,
+    tag, key, host or time span.
 
-    All together:             rmqctl message stats
+    All messages:             rmqctl message stats
     By tag, in one topic:     rmqctl message stats -t orders --by tag
-    How many an hour:         rmqctl message stats -t orders --by hour --from -1d
+    By hour, last day:        rmqctl message stats -t orders --by hour --from -1d
     The most frequent keys:   rmqctl message stats -t orders --by key --limit 20
     """
     from .stats import KEY, SPANS, VALUES, Counter

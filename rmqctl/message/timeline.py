@@ -1,8 +1,8 @@
-"""The life line of a message: its records in the order of the log, and who has read past them.
+"""The history of a message: its records in log order, and the groups that have read past it.
 
-All copies of a message keep its unique id: the half message, the one that waits for its time, each
-retry, the dead letter. Retries name what was consumed first (ORIGIN_MESSAGE_ID), and what was
-redriven has an id of its own, which the receipts of the run tell.
+All copies of a message keep its unique id: the half message, the delayed copy, each retry, the dead
+letter. Retries name the original message (ORIGIN_MESSAGE_ID). A redriven message has an id of its
+own, which the receipts of the run contain.
 """
 
 from collections.abc import Iterator
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _MOST_RECORDS: Final = 1000
-"""Many more than the attempts of one message leave."""
+"""Many more records than the attempts of one message leave."""
 _INNER_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TRANS_HALF_TOPIC})
-"""Nobody's progress there means that somebody has read the message."""
+"""Topics in which progress does not mean that a group has read the message."""
 
 
 def life_rows(cli: "Cli", view: "StoreView", name: str, look: Look) -> Iterator[LifeRow]:
-    """Everything that the store knows of the message with an id, or of those with a key.
+    """All events of the message with an id, or of the messages with a key.
 
-    NotFound if there is none, UsageProblem for a key that is on too many.
+    NotFound if there is none, UsageProblem for a key of too many messages.
     """
     records = _Records(cli, view, look)
     records.follow(name)
@@ -58,7 +58,7 @@ def life_rows(cli: "Cli", view: "StoreView", name: str, look: Look) -> Iterator[
 
 
 class _Records:
-    """The records of a message, found from one to the next."""
+    """The records of a message; each one leads to others."""
 
     def __init__(self, cli: "Cli", view: "StoreView", look: Look) -> None:
         self._cli = cli
@@ -73,7 +73,7 @@ class _Records:
                     self._redriven.setdefault(receipt["msg_id"], []).append(receipt["new_msg_id"])
 
     def follow(self, name: str) -> None:
-        """Take all records with an id or key, and those that they lead to."""
+        """Add all records with an id or key, and those that they lead to."""
         names = [name, name.upper()]
         while names:
             name = names.pop()
@@ -90,7 +90,7 @@ class _Records:
             if len(hits) > _MOST_RECORDS:
                 raise UsageProblem(
                     f"{len(hits):,} records have the key {name}; 'rmqctl message query --key' "
-                    "lists them, and each of their ids has a life of its own"
+                    "lists them; 'rmqctl message life ID' shows the history of one"
                 )
             for message in [*([record] if record else []), *read_all(self._cli, self._view, hits)]:
                 if self.found.setdefault(message.commitlog_offset, message) is message:
@@ -133,7 +133,7 @@ def _row(view: "StoreView", record: "MessageExt") -> LifeRow:
 
 
 def _event(record: "MessageExt") -> tuple[str, str | None, None]:
-    """What the record's being there means, and for which group."""
+    """The event that a record stands for, and its group."""
     topic = record.topic
     if topic == TRANS_HALF_TOPIC:
         return "HALF", None, None

@@ -1,4 +1,4 @@
-"""What clients have noted of a message in a trace topic."""
+"""The trace of a message in a trace topic."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def trace_rows(cli: "Cli", view: "StoreView", msg_id: str, trace_topic: str) -> list[TraceRow]:
-    """All lines of a message's trace, oldest first; no cap, unlike queryMsgTraceById's 64."""
+    """All records of a message's trace, oldest first; without the limit of 64 of
+    queryMsgTraceById."""
     return sorted(_rows(cli, view, msg_id, trace_topic), key=lambda row: row.at_timestamp)
 
 
@@ -25,7 +26,7 @@ def _rows(cli: "Cli", view: "StoreView", msg_id: str, trace_topic: str) -> Itera
         try:
             yield from map(_row, views_of(msg_id, message))
         except BodyError as error:
-            cli.left_out(f"the trace message {message.offset_msg_id} can not be read: {error}")
+            cli.left_out(f"the trace message {message.offset_msg_id} cannot be read: {error}")
 
 
 def _row(view: TraceView) -> TraceRow:

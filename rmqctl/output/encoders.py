@@ -1,6 +1,6 @@
-"""One encoder for each output format: rows go in by the batch, text comes out.
+"""One encoder for each output format: batches of rows to text.
 
-All but the tables stream: what a batch gives is complete, whatever comes after it.
+All but the tables stream: the text of a batch is complete, whatever follows.
 """
 
 import re
@@ -31,24 +31,24 @@ class Encoder(Protocol):
     """Turns the rows of one result into text."""
 
     def head(self) -> str:
-        """What stands before the first row."""
+        """The text before the first row."""
         ...
 
     def rows(self, rows: Sequence[Row]) -> str:
-        """The text of some rows; may be empty when they are kept for :meth:`pause`."""
+        """The text of a batch; may be empty if the rows are kept for :meth:`pause`."""
         ...
 
     def pause(self) -> str:
-        """What is due when nothing more comes for now."""
+        """The text of kept rows, when no further row comes for now."""
         ...
 
     def tail(self) -> str:
-        """What stands after the last row."""
+        """The text after the last row."""
         ...
 
 
 class _Streaming:
-    """An encoder whose rows are complete as they are."""
+    """An encoder that encodes each row independently."""
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
@@ -70,14 +70,14 @@ class _Streaming:
 
 
 class _JsonLines(_Streaming):
-    """One compact object a line."""
+    """One compact object per line."""
 
     def rows(self, rows: Sequence[Row]) -> str:
         return "".join([as_json(self.members(row)) + "\n" for row in rows])
 
 
 class _JsonArray(_Streaming):
-    """An array with one object a line."""
+    """An array with one object per line."""
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         super().__init__(fields, view)
@@ -112,19 +112,19 @@ class _Yaml(_Streaming):
 
 
 def as_yaml(value: Any) -> str:
-    """The value as YAML, keys in their order, text as UTF-8."""
+    """The value as YAML, keys in order, text as UTF-8."""
     import yaml
 
     def dumped(*, allow_unicode: bool) -> str:
         return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=allow_unicode, width=2**31))
 
     text = dumped(allow_unicode=True)
-    # YAML escapes control characters by itself, but nothing that turns text round.
+    # YAML escapes control characters by itself, but not bidirectional overrides.
     return text if safe_json(text) == text else dumped(allow_unicode=False)
 
 
 class _Csv(_Streaming):
-    """RFC 4180, its CRLF line ends too."""
+    """RFC 4180, including CRLF line ends."""
 
     def head(self) -> str:
         return self._line([f.name for f in self.fields]) if self.view.headers else ""
@@ -139,7 +139,7 @@ class _Csv(_Streaming):
             '"' + cell.replace('"', '""') + '"' if _NEEDS_QUOTES.search(cell) else cell
             for cell in cells
         ]
-        # A single empty cell would be an empty line, which readers skip.
+        # A single empty cell would be an empty line, which parsers skip.
         return '""\r\n' if quoted == [""] else ",".join(quoted) + "\r\n"
 
 
@@ -195,7 +195,7 @@ class _Markdown(_Streaming):
 
 
 def _cell_writer(view: View) -> Callable[[Any], str]:
-    """Values are exact where programs read them; a terminal must not be commanded by them."""
+    """Values are exact for programs; on a terminal, control characters are escaped."""
     if not view.terminal:
         return exact
     return lambda value: escape_controls(exact(value))

@@ -1,4 +1,4 @@
-"""What the columns of a row type are: read off a NamedTuple's annotations."""
+"""The columns of a row type, from the annotations of its NamedTuple."""
 
 import types
 from enum import StrEnum
@@ -12,13 +12,13 @@ class Wide(NamedTuple):
 
 
 class OmitNull(NamedTuple):
-    """Annotation of a field that tables leave out where it is null; programs read every field."""
+    """Annotation of a field that tables leave out if it is null; other formats have every field."""
 
     help: str
 
 
 class Kind(StrEnum):
-    """What a column holds, as ``-o help`` names it."""
+    """The kind of a column, as named by ``-o help``."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -55,7 +55,7 @@ class Field(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """The unit of the number, or nothing."""
+        """The unit of the number, or an empty text."""
         return _UNITS.get(self.kind, "")
 
     @property
@@ -65,7 +65,7 @@ class Field(NamedTuple):
 
     @property
     def numeric(self) -> bool:
-        """Whether a table aligns it to the right."""
+        """Whether tables align it to the right."""
         return self.kind in _NUMERIC
 
 

@@ -1,4 +1,4 @@
-"""The last line of a terminal: a bar stands there, and whoever prints something wipes it first."""
+"""The last line of a terminal: it shows a progress bar, which is cleared before other output."""
 
 import sys
 import threading
@@ -9,27 +9,27 @@ _WIPE: Final = "\r\x1b[K"
 
 
 class LastLine:
-    """Shares a terminal among a bar and all that is printed beside it. Safe for threads.
+    """Shares a terminal between a progress bar and other output. Thread-safe.
 
-    Text that does not end its line is left alone: no bar stands behind it, or in its place.
+    After text without a line end no bar is drawn, so the text is not overwritten.
     """
 
     def __init__(self, out: TextIO | None = None) -> None:
-        """A terminal that ``out`` writes to; None is standard error, whatever that is by then."""
+        """A terminal that ``out`` writes to; None is the current standard error."""
         self._out = out
         self._lock = threading.RLock()  # guards the fields below, and the terminal
         self._has_bar = False
         self._has_text = False
 
     def show(self, bar: str) -> None:
-        """Have a bar stand there, in place of the one that does."""
+        """Draw a bar, replacing the present one."""
         with self._lock:
             if not self._has_text:
                 self._write(_WIPE + bar)
                 self._has_bar = True
 
     def clear(self) -> None:
-        """Wipe the bar, if there is one."""
+        """Clear the bar, if there is one."""
         with self._lock:
             if self._has_bar:
                 self._write(_WIPE)
@@ -38,21 +38,21 @@ class LastLine:
     def print(self, text: str) -> None:
         """Print a sentence on a line of its own.
 
-        It may hold a name or a value that a user or a store chose, so no control character of it
-        reaches the terminal.
+        It may contain a name or a value of a user or a store, so its control characters are
+        escaped.
         """
         shown = _shown(text)
         self.beside(lambda: self._write(shown + "\n"), ends_line=True)
 
     def ask(self, question: str) -> None:
-        """Print a question, behind which the answer is typed."""
+        """Print a question; the answer is typed after it."""
         shown = _shown(question)
         self.beside(lambda: self._write(shown), ends_line=False)
 
     def beside(self, write: Callable[[], object], *, ends_line: bool) -> None:
-        """Have ``write`` put something on the terminal, with no bar in its way.
+        """Call ``write`` to print to the terminal, with the bar cleared.
 
-        ``ends_line``: whether what it puts there ends with a line's end.
+        ``ends_line``: whether the output ends with a line end.
         """
         with self._lock:
             self.clear()
@@ -61,7 +61,7 @@ class LastLine:
 
     def _write(self, text: str) -> None:
         out = self._out or sys.stderr
-        if out is not None:  # which the caller of this process closed
+        if out is not None:  # None if the parent process closed it
             out.write(text)
             out.flush()
 
@@ -69,7 +69,9 @@ class LastLine:
 def _shown(text: str) -> str:
     if text.isprintable():
         return text
-    from rmqctl.output.values import for_terminal  # which a short command does not need otherwise
+    from rmqctl.output.values import (
+        for_terminal,
+    )  # lazy: a short command does not need it otherwise
 
     return for_terminal(text)
 

@@ -1,4 +1,4 @@
-"""The renderer: filters, sorts, cuts and prints the rows of a command, in any format."""
+"""The renderer: filters, sorts, limits and prints the rows of a command, in any format."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -23,14 +23,14 @@ from rmqctl.output.view import Format, View
 Row = Sequence[Any]
 
 _BATCH: Final = 1000
-"""Rows that are turned into text in one go."""
+"""Rows per batch."""
 
 
 class RowStream:
     """Prints rows of one type as they come.
 
-    Streams unless ``--sort`` or a table needs all of them. Call :meth:`flush` when nothing more
-    comes for now and :meth:`finish` at the end.
+    Streams, unless ``--sort`` or a table needs all rows. Call :meth:`flush` when no further row
+    comes for now, and :meth:`finish` at the end.
     """
 
     def __init__(self, row_type: type, view: View, out: Out) -> None:
@@ -45,16 +45,16 @@ class RowStream:
         self._sorted: list[Row] = []
         self._left = view.limit
         self.count = 0
-        """How many rows were printed."""
+        """Number of printed rows."""
         self._begun = False
 
     @property
     def full(self) -> bool:
-        """Whether ``--limit`` is reached: further rows will not be printed."""
+        """Whether ``--limit`` is reached; further rows are not printed."""
         return self._left is not None and self._left <= 0 and not self._order
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Print some rows; the rest of an iterable is not read once the limit is reached."""
+        """Print rows; stops reading the iterable once the limit is reached."""
         if self._order:
             self._sorted.extend(row for row in rows if self._keep is None or self._keep(row))
             return
@@ -83,18 +83,18 @@ class RowStream:
         self._out.write(self._encoder.rows(rows))
 
     def _begin(self) -> None:
-        """Print the head with the first row, so that a command that fails before prints nothing."""
+        """Print the head with the first row, so a command that fails before prints nothing."""
         if not self._begun:
             self._begun = True
             self._out.write(self._encoder.head())
 
     def flush(self) -> None:
-        """Have the reader see everything so far."""
+        """Make all output so far visible to the reader."""
         self._out.write(self._encoder.pause())
         self._out.flush()
 
     def finish(self) -> None:
-        """Print what is left; the stream is used up."""
+        """Print the rest and end the stream."""
         rows = self._sorted
         for index, descending in reversed(self._order):
             # None sorts last in either direction.
@@ -109,7 +109,7 @@ class RowStream:
 
 
 def render_rows(row_type: type, rows: Iterable[Row], view: View, out: Out) -> int:
-    """Print all rows of a list command; gives how many were printed."""
+    """Print all rows of a list command; returns the number of printed rows."""
     stream = RowStream(row_type, view, out)
     stream.write(rows)
     stream.finish()
@@ -117,7 +117,7 @@ def render_rows(row_type: type, rows: Iterable[Row], view: View, out: Out) -> in
 
 
 def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
-    """Print a single thing: an object in JSON and YAML, a field a line for people."""
+    """Print a single object: an object in JSON and YAML, one field per line in tables."""
     fields = fields_of(row_type)
     keep = _predicate(fields, view)
     if view.limit == 0 or (keep is not None and not keep(row)):
@@ -145,7 +145,7 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
 
 
 def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:
-    """One line a field; members of objects have a line of their own."""
+    """One line per field; members of objects have lines of their own."""
     pairs: list[tuple[Field, Any]] = []
     for field, value in shown:
         if field.kind is Kind.OBJECT and value is not None and not _is_list(value):
@@ -198,7 +198,7 @@ class FieldRow(NamedTuple):
 
 
 def render_help(row_type: type, view: View, out: Out) -> None:
-    """Print the fields of a row type: what ``-o help`` answers."""
+    """Print the fields of a row type, for ``-o help``."""
     rows = [
         FieldRow(
             field.name,
@@ -208,13 +208,13 @@ def render_help(row_type: type, view: View, out: Out) -> None:
         )
         for field in fields_of(row_type)
     ]
-    # Wide: sentences go on in the next line of the terminal instead of being cut.
+    # Wide: long sentences wrap on the terminal instead of being truncated.
     shape = View(Format.WIDE, headers=view.headers, terminal=view.terminal, color=view.color)
     render_rows(FieldRow, rows, shape, out)
 
 
 def check_view(row_types: Iterable[type], view: View) -> None:
-    """Raise UsageProblem for columns, sort keys or a condition that none of the types has."""
+    """Raise UsageProblem for columns, sort keys or conditions with a field that no type has."""
     fields = list({f.name: f for kind in row_types for f in fields_of(kind)}.values())
     chosen_fields(fields, view)
     _sort_keys(fields, view.sort)
@@ -222,16 +222,16 @@ def check_view(row_types: Iterable[type], view: View) -> None:
 
 
 def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
-    """The columns to print: those of ``--columns``, else those that the format shows."""
+    """The columns to print: those of ``--columns``, else those of the format."""
     if view.columns:
         return [_field_named(name, fields, "--columns") for name in view.columns]
     return [field for field in fields if view.format.shows_wide_fields or not field.wide]
 
 
 def is_wanted(row_type: type, view: View, name: str) -> bool:
-    """Whether anything asks for a field: what is dear to find out may stay None otherwise.
+    """Whether a field is used; otherwise an expensive field may stay None.
 
-    For fields that a command looks up; a ``--where`` that has the name as a value asks for it too.
+    For fields that a command looks up; a ``--where`` with the name as a value counts as a use, too.
     """
     fields = fields_of(row_type)
     if any(field.name == name for field in chosen_fields(fields, view)):
@@ -254,7 +254,7 @@ def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
 def _predicate(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
     if view.where is None:
         return None
-    from rmqctl.output.where import Where  # the language of --where, for those who use it
+    from rmqctl.output.where import Where  # lazy: needed for --where only
 
     try:
         test = Where(view.where, fields, view.now_ms, view.zone).parse()

@@ -1,4 +1,4 @@
-"""Files that users have us write: there as a whole, or as they were."""
+"""Output files of users: replaced as a whole, or not at all."""
 
 import os
 import stat
@@ -12,11 +12,11 @@ from storage.files.creating import replacing
 
 @contextmanager
 def saved_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that is there, on the device, once the block is left without an error; not before.
+    """A file that appears, on the device, once the block ends without an error.
 
-    Behind a symbolic link the file that it leads to is replaced; a file that was there keeps its
-    mode. Devices and pipes are written as they are: whoever reads them sees all as it comes.
-    Raises OSError; of ``path`` nothing has changed then.
+    The target of a symbolic link is replaced; an existing file keeps its mode. Devices and pipes
+    are written directly, so a reader sees the data as it comes. Raises OSError; ``path`` is
+    unchanged then.
     """
     try:
         mode: int | None = path.stat().st_mode

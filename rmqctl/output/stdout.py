@@ -1,4 +1,4 @@
-"""Standard output, as text and as bytes, buffered, with errors that name it."""
+"""Standard output for text and bytes, buffered; its errors name it."""
 
 import io
 import os
@@ -11,47 +11,47 @@ _BUFFER_BYTES: Final = 1 << 16
 
 
 class Out(Protocol):
-    """Where text goes to."""
+    """A sink for text."""
 
     def write(self, text: str, /) -> Any:
         """Add text."""
         ...
 
     def flush(self) -> Any:
-        """Have the reader see everything so far."""
+        """Make all output so far visible to the reader."""
         ...
 
 
 class Stdout:
-    """Text and bytes to one stream, in the order in which they were written.
+    """Writes text and bytes to one stream, in order.
 
-    A closed pipe stays a BrokenPipeError, which is silent; any other failure becomes a
-    :class:`CliError` that says that it was the output and not the store.
+    A closed pipe stays a BrokenPipeError, which is silent. Any other failure becomes a
+    :class:`CliError` that names the output, not the store.
     """
 
     def __init__(self, stream: TextIO) -> None:
         stream.flush()
         buffer: Any = stream.buffer
-        if isinstance(buffer, io.RawIOBase):  # python -u: a raw write may be a part of the data
-            # Our buffer goes before the stream does, and must not close it.
+        if isinstance(buffer, io.RawIOBase):  # python -u: a raw write may write a part of the data
+            # This buffer is released before the stream and must not close it.
             own = io.FileIO(buffer.fileno(), "wb", closefd=False)
             buffer = io.BufferedWriter(own, _BUFFER_BYTES)
         self._buffer = buffer
         self._on_terminal = stream.isatty()
 
     def write(self, text: str, /) -> None:
-        """Add text as UTF-8; bytes that came in as surrogates go out as they were."""
+        """Add text as UTF-8; surrogate escapes become the original bytes."""
         self.write_bytes(text.encode("utf-8", "surrogateescape"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Add bytes; on a terminal they are seen at once."""
+        """Add bytes; on a terminal they are flushed at once."""
         if self._on_terminal and data:
             LAST_LINE.beside(lambda: self._show(data), ends_line=data.endswith(b"\n"))
         else:
             self._write(data)
 
     def flush(self) -> None:
-        """Have the reader see everything so far."""
+        """Make all output so far visible to the reader."""
         try:
             self._buffer.flush()
         except BrokenPipeError:

@@ -11,18 +11,18 @@ from rmqctl.output.view import Format, View
 _GAP: Final = 2
 """Blanks between two columns."""
 _LEAST: Final = 8
-"""Cells that a text keeps when there is no room."""
+"""Least width of a text column."""
 
 
 class TableEdge(Enum):
-    """How long a column holds its width where there is no room."""
+    """Priority of a column for keeping its width."""
 
     NONE = auto()
-    """A text: it is cut."""
+    """A text: it is truncated first."""
     LONG = auto()
-    """An id, which is of no use in part: it is cut when nothing else is left to be."""
+    """An id, which is useless in part: it is truncated last."""
     FIRM = auto()
-    """A number or a time: a part of it would be another one."""
+    """A number or a time: never truncated, as a part would be another value."""
 
 
 def _grip(field: Field) -> TableEdge:
@@ -32,7 +32,7 @@ def _grip(field: Field) -> TableEdge:
 
 
 class Table:
-    """Collects rows and prints them in columns; a pause prints what has come so far."""
+    """Collects rows and prints them in columns; a pause prints the rows so far."""
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
@@ -41,7 +41,7 @@ class Table:
         self._printed = False
 
     def head(self) -> str:
-        """Nothing yet: widths are known when the rows are."""
+        """Empty, as widths depend on the rows."""
         return ""
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> str:
@@ -55,11 +55,11 @@ class Table:
         return ""
 
     def pause(self) -> str:
-        """The rows so far; the header only the first time."""
+        """The rows so far; the header the first time only."""
         return self._text() if self._rows else ""
 
     def tail(self) -> str:
-        """The rest, and the header if no row has come at all."""
+        """The rest, and the header if there was no row."""
         return self._text() if self._rows or not self._printed else ""
 
     def _text(self) -> str:
@@ -76,13 +76,13 @@ class Table:
         if len(shown) < len(self.fields):
             rows = [[row[i] for i in shown] for row in rows]
         if self.view.terminal:
-            # A heading over nothing tells a person nothing.
+            # A header without rows is useless on a terminal.
             return _rich_table(titles, numeric, grip, rows, headers, self.view) if rows else ""
         return aligned([titles, *rows] if headers else rows, numeric)
 
 
 def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
-    """Columns two blanks apart, numbers to the right, no blanks at the line's end."""
+    """Columns two blanks apart, numbers to the right, no trailing blanks."""
     widths = [max(map(cells_of, column)) for column in zip(*lines, strict=True)]
     text = ""
     for line in lines:
@@ -95,7 +95,7 @@ def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
 
 
 def cells_of(text: str) -> int:
-    """Cells that the text takes on a terminal."""
+    """Width of the text on a terminal."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -153,8 +153,8 @@ def _rich_table(
 def _laid_out(
     titles: Sequence[str], grip: Sequence[TableEdge], rows: Sequence[Sequence[str]], view: View
 ) -> tuple[Sequence[str], Sequence[int]]:
-    """Headings and widths for the terminal. Headings are broken before numbers run over its edge or
-    ids are cut, and before texts are cut if that saves half of what would be cut away."""
+    """Headings and widths for the terminal. Headings are wrapped before numbers exceed its width or
+    ids are truncated, and before texts are truncated if that saves half of the truncation."""
     from shutil import get_terminal_size
 
     whole = [max(map(cells_of, column)) for column in zip(titles, *rows, strict=True)]
@@ -177,12 +177,12 @@ def _laid_out(
 
 
 def _excess(widths: Sequence[int], room: int) -> int:
-    """By how much columns are wider than the terminal."""
+    """The excess of the columns over the width of the terminal."""
     return sum(widths) + _GAP * (len(widths) - 1) - room
 
 
 def _broken(title: str, width: int) -> str:
-    """A heading on several lines, broken at its underscores, hardly wider than what is below."""
+    """A heading on several lines, wrapped at underscores to about the width of the values."""
     parts = title.replace("_", "_ ").split()
     width = max(width, *map(len, parts))
     lines = [""]
@@ -194,7 +194,7 @@ def _broken(title: str, width: int) -> str:
 
 
 def _fitted(widths: Sequence[int], grip: Sequence[TableEdge], room: int) -> list[int]:
-    """Widths that fit the terminal: texts give way, the widest first, then ids."""
+    """Widths that fit the terminal: texts are truncated, the widest first, then ids."""
     fitted = list(widths)
     too_wide = _excess(fitted, room)
     for who in (TableEdge.NONE, TableEdge.LONG):

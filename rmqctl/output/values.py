@@ -1,4 +1,4 @@
-"""How one value is printed: for people, for a tab-separated line, for JSON."""
+"""Formatting of one value: for tables, for tab-separated lines, for JSON."""
 
 import re
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from rmqctl.output.fields import Kind
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import format_time
 
-# Beside control characters: those that turn text round, or end a line for some.
+# Besides control characters: bidirectional overrides, and line ends of some readers.
 _TURNS: Final = "\u2028\u2029\u202a-\u202e\u2066-\u2069"
-# Patterns are text here: most of what is printed is printable and needs none of them compiled.
+# Patterns are text here: most values are printable and need no compiled pattern.
 _CONTROLS: Final = f"[\x00-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]"
 _NOT_IN_JSON: Final = f"[\x7f-\x9f{_TURNS}\ud800-\udfff]"
 _NOT_IN_BODIES: Final = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]"
@@ -25,8 +25,8 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 def as_json(value: Any, indent: int | None = None) -> str:
     """JSON, compact or over several lines; text is not ``\\u``-escaped.
 
-    But for what a terminal takes for commands, some readers for the end of a line, and what can
-    not be written as UTF-8.
+    Except for control characters of terminals, line ends of some readers, and characters that
+    UTF-8 cannot encode.
     """
     import json
 
@@ -37,15 +37,15 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def safe_json(text: str) -> str:
-    """JSON with the characters escaped that :func:`as_json` escapes; it means the same."""
+    """The same JSON, with the characters escaped that :func:`as_json` escapes."""
     if text.isascii() and "\x7f" not in text:
         return text
     return re.sub(_NOT_IN_JSON, lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def plain(value: Any) -> Any:
-    """The value made of dict, list, str, int, float, bool and None; rows become objects."""
-    if type(value) in _PLAIN:  # most are: this is asked of every field of every row
+    """The value as dict, list, str, int, float, bool and None; rows become objects."""
+    if type(value) in _PLAIN:  # the common case; called for every field of every row
         return value
     if hasattr(value, "_fields"):
         return {name: plain(member) for name, member in zip(value._fields, value, strict=True)}
@@ -78,7 +78,7 @@ def exact(value: Any) -> str:
 def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
     """The value for table, wide and md: formatted times, durations and sizes; null is ``-``.
 
-    Numbers with a fraction are rounded to what is worth reading.
+    Fractions are rounded for reading.
     """
     if value is None:
         return "-"
@@ -96,14 +96,14 @@ def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str
 
 
 def _rounded(value: float) -> str:
-    """Two places behind the point, fewer for large numbers, more for small ones."""
+    """Two decimals, fewer for large numbers, more for small ones."""
     if abs(value) >= 1000:
         return f"{value:.0f}"
     return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.2g}"
 
 
 def for_lines(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
-    """The value for plain: exact but for times, which are RFC 3339; null is ``-``."""
+    """The value for plain: exact except for times, which are RFC 3339; null is ``-``."""
     if value is None:
         return "-"
     if not raw and kind is Kind.TIMESTAMP and isinstance(value, int):
@@ -119,26 +119,26 @@ def escape_tabs(text: str) -> str:
 
 
 def escape_controls(text: str) -> str:
-    r"""Control characters as ``\n`` or ``\x1b``: a message must not command the terminal."""
-    if text.isprintable():  # as most are; none of those below is
+    r"""Control characters as ``\n`` or ``\x1b``, so that a message cannot control the terminal."""
+    if text.isprintable():  # the common case; no character below is printable
         return text
     return re.sub(_CONTROLS, lambda found: _escape(found.group()), text)
 
 
 def for_terminal(text: str) -> str:
-    """Text as it may go to a terminal: lines and tabs stay, other control characters do not."""
+    """Text for a terminal: lines and tabs stay, other control characters are escaped."""
     if text.isprintable():
         return text
     return re.sub(_NOT_IN_BODIES, lambda found: _escape(found.group()), text)
 
 
 def bytes_for_terminal(data: bytes) -> bytes:
-    """The same for bytes, of which those that are not UTF-8 are escaped, too."""
+    """The same for bytes; bytes that are not UTF-8 are escaped, too."""
     return for_terminal(data.decode("utf-8", "surrogateescape")).encode()
 
 
 def escape_markdown(text: str) -> str:
-    """What would end a cell of a table, or be taken for HTML or emphasis, with a backslash."""
+    """Escape characters that would end a table cell, or start HTML or emphasis."""
     return re.sub(_MARKDOWN, lambda found: "\\" + found.group(), text)
 
 
@@ -146,4 +146,4 @@ def _escape(character: str) -> str:
     code = ord(character)
     if 0xFF < code < 0xD800:
         return f"\\u{code:04x}"
-    return _ESCAPES.get(character) or f"\\x{code & 0xFF:02x}"  # a byte that is no UTF-8, too
+    return _ESCAPES.get(character) or f"\\x{code & 0xFF:02x}"  # also a byte that is not UTF-8

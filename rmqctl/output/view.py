@@ -1,4 +1,4 @@
-"""How rows are to be shown: the format and the shaping options of one command call."""
+"""The view of a call: the format and the options that shape rows."""
 
 from datetime import tzinfo
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
     @property
     def for_programs(self) -> bool:
-        """Whether only results are printed, never a plan before them, and all fields of a row."""
+        """Whether it prints only results, never a plan before them, with all fields of a row."""
         return self in _FOR_PROGRAMS
 
     @property
@@ -35,7 +35,7 @@ _WIDE = _FOR_PROGRAMS | {Format.WIDE}
 
 
 class View(NamedTuple):
-    """What the options say about printing rows."""
+    """The options for printing rows."""
 
     format: Format
     columns: tuple[str, ...] = ()
@@ -46,12 +46,12 @@ class View(NamedTuple):
     zone: tzinfo | None = None
     raw: bool = False
     terminal: bool = False
-    """Whether stdout is a terminal: only then tables are cut to its width."""
+    """Whether stdout is a terminal: only then tables are fitted to its width."""
     color: bool = False
     now_ms: int = 0
-    """What relative times in ``where`` count from."""
+    """The time to which relative times in ``where`` refer."""
 
     @property
     def picks(self) -> bool:
-        """Whether rows are chosen after they were made: ``limit`` counts those only."""
+        """Whether rows are filtered after the command built them: ``limit`` counts those only."""
         return bool(self.where or self.sort)

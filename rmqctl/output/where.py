@@ -1,11 +1,11 @@
-"""``--where EXPR``: which rows are printed.
+"""``--where EXPR``: the condition for printing a row.
 
 ::
 
     lag > 1000 and group ~ '^orders'      = == != < <= > >=   ~ (contains a match)   !~
     lag_bytes > 10M or age_ms >= 2h       and or not, also && || !, and parentheses
     store_timestamp > -1h                 values in the field's own unit; quotes are optional
-    keys = order-7, properties.color=red  an array holds it; a member of an object
+    keys = order-7, properties.color=red  an array contains it; a member of an object
     committed_offset = null               unknown; any other comparison with null is false
 """
 
@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
 )
 _DEEPEST: Final = 100
 _SHOWN: Final = 200
-"""Characters of a long expression that an error shows."""
+"""Characters of a long expression in an error."""
 _COMPARISONS: Final = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "~", "!~"})
 
 
@@ -55,10 +55,10 @@ class Where:
         self._depth = 0
 
     def parse(self) -> Predicate:
-        """The predicate over rows given as mappings; ValueError says what is wrong and where."""
+        """The predicate over rows as mappings; ValueError says what is wrong and where."""
         predicate = self._either()
         if self._at < len(self._tokens):
-            raise self._problem(f"{self._tokens[self._at].text!r} is not expected")
+            raise self._problem(f"unexpected {self._tokens[self._at].text!r}")
         return predicate
 
     def _tokenize(self) -> list[_Token]:
@@ -68,7 +68,7 @@ class Where:
         while position < len(text):
             found = _TOKEN.match(text, position)
             if not found:
-                raise self._problem(f"can not read {text[position:]!r}")
+                raise self._problem(f"cannot read {text[position:]!r}")
             kind = str(found.lastgroup)
             tokens.append(_Token(found[kind], "text" if kind in _QUOTES else kind, position))
             position = found.end()
@@ -88,7 +88,7 @@ class Where:
 
     def _next(self, expected: str) -> _Token:
         if self._at >= len(self._tokens):
-            raise self._problem(f"it ends where {expected} should stand")
+            raise self._problem(f"expected {expected} at the end")
         self._at += 1
         return self._tokens[self._at - 1]
 
@@ -115,7 +115,7 @@ class Where:
             if self._accept("("):
                 inner = self._either()
                 if not self._accept(")"):
-                    raise self._problem("a ) is missing")
+                    raise self._problem("missing )")
                 return inner
             return self._comparison()
         finally:
@@ -130,7 +130,7 @@ class Where:
         self._at += 1
         right = self._next("a value")
         if right.kind == "op":
-            raise self._problem(f"a value should stand where {right.text!r} stands")
+            raise self._problem(f"expected a value instead of {right.text!r}")
         matching = following.text in {"~", "!~"}
         value = right.text if matching else self._value(right, field)
         return self._compare(read, following.text, value)
@@ -153,7 +153,7 @@ class Where:
         return inner, lambda row: (row[field.name] or {}).get(member)
 
     def _value(self, token: _Token, field: Field) -> Any:
-        """The right side in the unit of the field on the left."""
+        """The right side in the unit of the field on the left side."""
         text = token.text
         if token.kind == "word" and text == "null":
             return None

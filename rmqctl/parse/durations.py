@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-# Patterns are text here: compiled with their first use, which most commands have none of.
+# Patterns are text here, compiled on first use: most commands use none.
 
 UNITS_MS: Final = {
     "ms": 1,
@@ -38,7 +38,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(milliseconds: int) -> str:
-    """The duration with its two largest units, such as ``3d4h``, ``5m3s``, ``12.3s`` or ``7ms``."""
+    """The duration in its two largest units, such as ``3d4h``, ``5m3s``, ``12.3s`` or ``7ms``."""
     if milliseconds < 0:
         return "-" + format_duration(-milliseconds)
     if milliseconds < 1000:
@@ -66,7 +66,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """The size with three digits at most and a binary unit: ``512``, ``64K``, ``1.5M``."""
+    """The size with at most three digits and a binary unit: ``512``, ``64K``, ``1.5M``."""
     if size < 0:
         return "-" + format_size(-size)
     if size < 1000:
@@ -89,7 +89,7 @@ def parse_rate(text: str) -> float:
 
 
 def _whole(text: str, number: float) -> int:
-    """The number as the files can hold it: in 63 bits."""
+    """The number, if it fits into 63 bits, the limit of the file format."""
     if number >= _TOO_LARGE:
         raise ValueError(f"{text!r} is too large")
     return round(number)

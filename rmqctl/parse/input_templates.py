@@ -1,4 +1,4 @@
-"""Reading records with a template: the other direction of :mod:`rmqctl.parse.templates`."""
+"""Reading records with a template, the reverse of :mod:`rmqctl.parse.templates`."""
 
 import base64
 import binascii
@@ -10,12 +10,12 @@ from .templates import Field, parse_template
 
 _NUMBERS: Final = frozenset("qoPSTBri")
 _TAKEN: Final = frozenset("tqkgsh")
-"""What a producer sets; the other fields are read and left aside, so that what one prints the
-other reads. Times, offsets and ids are the new message's own."""
+"""Fields that a producer sets. Other fields are read and ignored, so that printed messages can
+be read again. Times, offsets and ids of the new message are its own."""
 
 
 class ParsedRecord(NamedTuple):
-    """The parts of one record that its template names; None where it does not."""
+    """The parts of one record; None for a field that the template does not have."""
 
     body: bytes
     topic: str | None = None
@@ -26,9 +26,9 @@ class ParsedRecord(NamedTuple):
 
 
 class InputTemplate:
-    """A template compiled for reading: literals separate the fields, each as short as it can be.
+    """A template compiled for reading: literals separate the fields, each as short as possible.
 
-    ``delimiter`` ends a record in the input; a template that ends with it need not repeat it.
+    ``delimiter`` ends a record of the input; a template may end with it or not.
     """
 
     def __init__(self, text: str, delimiter: bytes = b"\n") -> None:
@@ -44,24 +44,24 @@ class InputTemplate:
                 continue
             if isinstance(before, Field):
                 raise ValueError(
-                    f"template {text!r} can not be read: nothing separates %{before.code} "
+                    f"template {text!r} is ambiguous: no text separates %{before.code} "
                     f"and %{piece.code}"
                 )
             pattern.append(_pattern(piece))
             self._fields.append(piece)
         codes = [field.code for field in self._fields if field.code in _TAKEN]
         if "s" not in codes:
-            raise ValueError(f"template {text!r} can not be read: it has no body (%s)")
+            raise ValueError(f"template {text!r} is invalid: it has no body (%s)")
         twice = {code for code in codes if codes.count(code) > 1}
         if twice:
-            raise ValueError(f"template {text!r} can not be read: %{min(twice)} stands in it twice")
+            raise ValueError(f"template {text!r} is invalid: it has %{min(twice)} twice")
         self._pattern = re.compile(b"".join(pattern), re.DOTALL)
 
     def parse(self, record: bytes) -> ParsedRecord:
-        """The record's parts; ValueError names what does not fit the template."""
+        """The parts of a record; ValueError if it does not match the template."""
         found = self._pattern.fullmatch(record)
         if not found:
-            raise ValueError(f"does not fit the template {self.text!r}")
+            raise ValueError(f"does not match the template {self.text!r}")
         parts: dict[str, Any] = {}
         for field, raw in zip(self._fields, found.groups(), strict=True):
             if field.code in _TAKEN:
@@ -73,7 +73,7 @@ _TEXT: Final = rb'"(?:[^"\\]|\\.)*"'
 
 
 def _pattern(field: Field) -> bytes:
-    """What the field's bytes look like; a text is as short as the next literal allows."""
+    """The pattern of a field; a text is as short as the next literal allows."""
     match field.modifier:
         case "hex":
             return rb"([0-9A-Fa-f]*)"
@@ -97,11 +97,11 @@ _NAMES: Final = {
 
 
 def _value(field: Field, raw: bytes) -> object:
-    """One field's value from its bytes, its modifier undone."""
+    """The value of a field from its bytes, with the modifier reversed."""
     decoded = _undo(field, raw)
     if field.code == "s":
         if decoded is None:
-            raise ValueError("%s{json} is null, which is no body")
+            raise ValueError("%s{json} is null, which is not a body")
         return decoded if isinstance(decoded, bytes) else str(decoded).encode()
     if field.code == "h":
         return _properties(field, decoded)
@@ -133,7 +133,7 @@ def _undo(field: Field, raw: bytes) -> Any:
             case _:
                 return raw
     except (ValueError, binascii.Error) as error:
-        raise ValueError(f"%{field.code}{{{field.modifier}}} can not be read: {error}") from None
+        raise ValueError(f"%{field.code}{{{field.modifier}}} cannot be read: {error}") from None
 
 
 def _properties(field: Field, decoded: Any) -> dict[str, str]:

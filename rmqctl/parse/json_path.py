@@ -2,7 +2,7 @@
 
 ::
 
-    order.id            the member is there and not null      $.order.id is the same
+    order.id            the member exists and is not null     $.order.id is the same
     items[0].sku = x7   == != < <= > >=, ~ a regular expression
     items[*].price > 9  any item; .* any member
 """
@@ -22,7 +22,7 @@ Step = str | int
 
 
 def parse_json_path(text: str) -> Callable[[bytes], bool]:
-    """Whether a body has what the expression says; ValueError for a malformed one."""
+    """A predicate on bodies for an expression; ValueError for a malformed one."""
     rest = text.strip().removeprefix("$")
     steps: list[Step] = []
     position = 0
@@ -56,7 +56,7 @@ def _present(value: Any) -> bool:
 
 
 def _members(value: Any, steps: Sequence[Step]) -> Iterator[Any]:
-    """What lies at the end of the path; more than one where a step is ``*``."""
+    """The values at the path; several if a step is ``*``."""
     if not steps:
         yield value
         return
@@ -107,5 +107,5 @@ def _as_text(value: Any) -> str:
 
     try:
         return json.dumps(value, ensure_ascii=False)
-    except RecursionError:  # read at the reader's limit of depth, which is the writer's, too
+    except RecursionError:  # the reader's limit of depth is the writer's, too
         return ""

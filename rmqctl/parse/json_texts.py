@@ -7,8 +7,8 @@ from storage.format.strict_json import each_once
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON text says. ValueError if it is none, or nested too deep for Python's reader: more
-    than some 900 levels, which depends on who calls it."""
+    """The value of a JSON text. ValueError if it is malformed, or nested too deep for Python's
+    reader: more than some 900 levels, depending on the caller's stack."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -16,8 +16,8 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def parse_given(text: str | bytes) -> Any:
-    """What a JSON text with named fields says. Refuses a name that an object has twice, too: which
-    of the two values is meant, no reader knows. ValueError."""
+    """The value of a JSON text with named fields. ValueError also for an object with a duplicate
+    name, as its value is ambiguous."""
     try:
         return json.loads(text, object_pairs_hook=each_once)
     except RecursionError:
@@ -25,7 +25,7 @@ def parse_given(text: str | bytes) -> Any:
 
 
 def write_json(value: Any) -> str:
-    """The shortest JSON text of a value. ValueError if it has a number that JSON does not know, or
+    """The shortest JSON text of a value. ValueError for a number that JSON cannot express, or if it
     is nested too deep."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 MAX_QUEUE_ID: Final = 65_535
-"""Guards against a typing error such as ``0-4000000000``; RocketMQ's tools go to 16 bits."""
+"""Guards against a typing error such as ``0-4000000000``; RocketMQ's tools allow 16 bits."""
 
 
 def parse_queues(text: str) -> tuple[int, ...]:
@@ -26,12 +26,12 @@ def parse_queues(text: str) -> tuple[int, ...]:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Names of ``a,b``; blanks around them do not count, empty ones are left out."""
+    """Names of ``a,b``, without blanks around them and without empty names."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def parse_parts(text: str) -> tuple[str, ...]:
-    """Parts of a store that can be checked and mended by themselves: ``log,queue``."""
+    """Parts of a store that can be checked and repaired separately: ``log,queue``."""
     known = ("log", "queue", "index", "offset", "config")
     names = parse_names(text)
     for name in names:
@@ -51,7 +51,7 @@ def parse_property(text: str) -> tuple[str, str]:
 
 
 def parse_properties(texts: Iterable[str]) -> dict[str, str]:
-    """Several of them. ValueError, too, for a name that comes twice with two values."""
+    """Several properties. ValueError also for a name that is given twice with different values."""
     found: dict[str, str] = {}
     for name, value in map(parse_property, texts):
         if found.setdefault(name, value) != value:
@@ -60,9 +60,9 @@ def parse_properties(texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_delimiter(text: str) -> bytes:
-    r"""The bytes of a delimiter: escapes ``\n \t \r \0 \\ \xNN``; anything else is itself.
+    r"""The bytes of a delimiter, with escapes ``\n \t \r \0 \\ \xNN``.
 
-    The empty text stands for no delimiter: a whole file is one record.
+    The empty text means no delimiter: a whole file is one record.
     """
     return unescape(text)
 

@@ -1,4 +1,4 @@
-"""Which known name a name in a file is likely to mean; for sentences that refuse or warn of it."""
+"""Suggestions of a known name for an unknown one, for errors and warnings."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ _NEAR: Final = 0.6
 
 
 def plain_name(name: str) -> str:
-    """A name without its case and its signs: queue-id, queueId and queue_id are one."""
+    """A name without case and punctuation: queue-id, queueId and queue_id are equal."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
@@ -19,9 +19,9 @@ def nearest_name(
     *,
     cutoff: float = _NEAR,
 ) -> str | None:
-    """The known name that is most like a name; None if none is like it.
+    """The most similar known name; None if no name is similar.
 
-    ``others`` are names of other tools, and what they are called here.
+    ``others`` maps names of other tools to the names here.
     """
     others = others or {}
     plain = plain_name(name)
@@ -34,6 +34,6 @@ def nearest_name(
 
 
 def did_you_mean(name: str, known: Iterable[str], others: Mapping[str, str] | None = None) -> str:
-    """The end of a sentence about an unknown name, or nothing."""
+    """The end of a sentence about an unknown name, or an empty text."""
     near = nearest_name(name, known, others)
     return f"; did you mean {near!r}?" if near else ""

@@ -1,30 +1,30 @@
-r"""Regular expressions that a user gives: RE2, whose time grows with the text and never explodes.
+r"""Regular expressions of users: RE2, whose time is linear in the text.
 
-Python's own engine goes back: ``(x+x+)+y`` takes it longer than the universe has, beside 30 x, and
-``(?:(?:a?){100000}){100000}`` all memory. A store's bodies are anyone's texts, and a search runs in
-worker processes and threads where nothing can stop it. RE2 knows no back references and no looking
-around; it says so.
+Python's own engine backtracks: ``(x+x+)+y`` takes exponential time on 30 x, and
+``(?:(?:a?){100000}){100000}`` all memory. Bodies in a store are arbitrary texts, and a search runs
+in worker processes and threads where nothing can interrupt it. RE2 has no back references and no
+lookaround; its error says so.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
 _MOST_BYTES: Final = 16 << 20
-"""Memory that one expression may take."""
+"""Most memory of one expression."""
 LONGEST: Final = 10_000
-"""Characters of an expression."""
+"""Most bytes of an expression."""
 
 
 def search_bytes(pattern: str) -> Callable[[bytes], bool]:
-    """A function that says whether a text has a match. Each byte of the text is a character.
+    """A function that returns whether a text has a match. Each byte of the text is a character.
 
-    ValueError for what is no regular expression.
+    ValueError for an invalid regular expression.
     """
     return _search(pattern.encode("utf-8", "surrogateescape"), pattern, latin1=True)
 
 
 def search_text(pattern: str) -> Callable[[str], bool]:
-    """A function that says whether a text has a match. ValueError as above."""
+    """A function that returns whether a text has a match. ValueError as above."""
     search = _search(pattern.encode("utf-8", "surrogateescape"), pattern, latin1=False)
     return lambda text: search(text.encode("utf-8", "surrogateescape"))
 
@@ -62,5 +62,5 @@ def _reason(error: Exception) -> str:
     reason = error.args[0] if error.args else ""
     text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     if text.startswith(("invalid perl operator: (?", "invalid escape sequence: ")):
-        text += " (RE2 syntax: no back references and no looking around)"
+        text += " (RE2 syntax: no back references, no lookaround)"
     return text

@@ -1,10 +1,10 @@
 """Positions in a queue: the language of ``--offset``.
 
 ========== ============================================================================
-``start``  the first message that is still stored
+``start``  the first stored message
 ``end``    after the last message as of now
 ``stored`` the group's progress
-``n``      queue offset n, to go on from there; ``n:`` is the same
+``n``      from queue offset n on; ``n:`` is the same
 ``:m``     from the start up to before m; ``n:m`` from n up to before m
 ``:end``   from the start (or ``n:end`` from n) to the end as of now
 ``+n``     n after the start; ``-n`` n before the end
@@ -22,12 +22,12 @@ from .times import parse_time
 
 
 class Bound(StrEnum):
-    """What the number of a :class:`Point` counts."""
+    """The meaning of the number of a :class:`Point`."""
 
     START = "START"
-    """``value`` messages after the first one that is stored."""
+    """``value`` messages after the first stored one."""
     END = "END"
-    """``value`` messages before the end as of now."""
+    """``value`` messages before the current end."""
     STORED = "STORED"
     """The group's progress; ``value`` is 0."""
     OFFSET = "OFFSET"
@@ -44,7 +44,7 @@ class Point(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A range: ``begin`` is included, ``end`` is not; None leaves that side to the command."""
+    """A range: ``begin`` is inclusive, ``end`` is exclusive; None leaves it to the command."""
 
     begin: Point | None
     end: Point | None
@@ -55,7 +55,7 @@ END = Point(Bound.END)
 
 
 def parse_position(text: str, now_ms: int, zone: tzinfo | None = None) -> Position:
-    """The range that ``text`` means; times are read as :func:`parse_time` does."""
+    """The range of ``text``; times are parsed by :func:`parse_time`."""
     stripped = text.strip()
     named = {
         "start": Position(START, None),
@@ -95,7 +95,7 @@ def _time(text: str, now_ms: int, zone: tzinfo | None) -> Point:
 
 
 def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
-    """Read ``t``, ``t:``, ``:t`` or ``t1:t2``; times hold colons too, so every one is tried."""
+    """Parse ``t``, ``t:``, ``:t`` or ``t1:t2``; times contain colons, too, so each one is tried."""
     if text == "":
         raise ValueError("'@' needs a time, such as @-1h or @2026-01-31T10:00")
     try:
@@ -124,7 +124,7 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
             raise ValueError(f"'@{text}' is not a position: it ends before it begins")
         return position
     if readings:
-        raise ValueError(f"'@{text}' can be read in several ways; give --from and --to instead")
+        raise ValueError(f"'@{text}' is ambiguous; give --from and --to instead")
     raise ValueError(
-        f"'@{text}' is not a time or two times with a colon between (such as @-1h:-5m)"
+        f"'@{text}' is neither a time nor two times with a colon in between (such as @-1h:-5m)"
     )

@@ -1,4 +1,4 @@
-r"""The template language of ``-f``: what ``consume -f`` prints, ``produce -f`` reads.
+r"""The template language of ``-f``, for the output of ``consume`` and the input of ``produce``.
 
 ======== ====================== ======== ===========================================
 ``%t``   topic                  ``%T``   store time, ms      ``%B`` born time, ms
@@ -11,8 +11,8 @@ r"""The template language of ``-f``: what ``consume -f`` prints, ``produce -f`` 
 ``%%``   a percent sign         ``\n \t \r \0 \\ \xNN``
 ======== ====================== ======== ===========================================
 
-A field may be followed by ``{hex}``, ``{base64}`` or ``{json}``: ``%s{base64}``. Nothing is added
-at the end: write ``%s\n`` for lines.
+A field may be followed by ``{hex}``, ``{base64}`` or ``{json}``: ``%s{base64}``. No line end is
+added: write ``%s\n`` for lines.
 """
 
 import base64
@@ -36,7 +36,7 @@ _PIECE: Final = re.compile(
 
 
 class Field(NamedTuple):
-    """One ``%x`` of a template; ``modifier`` is that of :data:`MODIFIERS` or a strftime format."""
+    """One ``%x`` of a template; ``modifier`` is one of :data:`MODIFIERS` or a strftime format."""
 
     code: str
     modifier: str
@@ -56,7 +56,9 @@ def parse_template(text: str) -> list[Field | bytes]:
         whole, code, modifier = found.group(), found["field"], found["modifier"]
         if code is None:
             if whole == "%":
-                raise ValueError(f"template {text!r} ends with a single % (write %% for the sign)")
+                raise ValueError(
+                    f"template {text!r} ends with a single % (write %% for a percent sign)"
+                )
             literal(unescape(whole))
         elif code == "%":
             literal(b"%" + (b"" if modifier is None else ("{" + modifier + "}").encode()))
@@ -81,7 +83,7 @@ class OutputTemplate:
         zone: tzinfo | None = None,
         shield: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """Compile ``text``; ``shield`` is applied to what comes from messages."""
+        """Compile ``text``; ``shield`` is applied to values of messages."""
         self._pieces: list[bytes | Callable[[MessageExt], bytes]] = []
         self._shield = shield
         self._count = 0
@@ -92,7 +94,7 @@ class OutputTemplate:
                 self._pieces.append(self._shielded(_writer(piece, zone, self)))
 
     def format(self, message: "MessageExt") -> bytes:
-        """The message as the template says, in UTF-8 but for the body, which keeps its bytes."""
+        """The message by the template, as UTF-8; the body keeps its bytes."""
         self._count += 1
         return b"".join([p if isinstance(p, bytes) else p(message) for p in self._pieces])
 
@@ -102,7 +104,7 @@ class OutputTemplate:
 
     @property
     def count(self) -> int:
-        """How many messages were formatted: what ``%i`` prints."""
+        """Number of formatted messages, which ``%i`` prints."""
         return self._count
 
 

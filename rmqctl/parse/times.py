@@ -1,21 +1,20 @@
-"""Instants: every way to write one, and how they are printed.
+"""Instants: parsing and formatting.
 
-All are integer milliseconds since 1970-01-01 UTC. What has no zone is read in the zone that
-was asked for, the machine's own by default. Every option and every file that takes a time reads it
-with :func:`parse_time`:
+All are integer milliseconds since 1970-01-01 UTC. A time without a zone is read in the zone of the
+call, by default the local one. Every option and file with a time is parsed by :func:`parse_time`:
 
 =========================== ====================================================================
 ``0``                       1970-01-01: before every message
 a whole number              seconds, milliseconds, microseconds or nanoseconds since 1970: the one
                             unit in which the number lies between 1990 and 2200
 ``20260131100000``          yyyyMMddHHmmss, as in RocketMQ's consumeTimestamp
-``2026-01-31``              a day, with a time of day behind ``T`` or a blank, with a zone
+``2026-01-31``              a day; a time of day after ``T`` or a blank, and a zone, may follow
 ``2026-01-31#10:00:00:000`` mqadmin's form
-``now``, ``-15m``, ``PT15M`` relative to now; ``+15m`` lies after it
+``now``, ``-15m``, ``PT15M`` relative to now; ``+15m`` is in the future
 =========================== ====================================================================
 
-A time before 1990 or after 2200 is refused with what it would be: it is a number in another unit,
-or a slip of the hand, and would silently mean the beginning or the end of a queue.
+A time before 1990 or after 2200 is refused, and the error shows how it was read: it is a number in
+another unit or a typing error, and would silently mean the start or the end of a queue.
 """
 
 import re
@@ -24,7 +23,7 @@ from typing import Final
 
 from .durations import parse_duration
 
-# Text, compiled with its first use, which most commands have none of.
+# Text, compiled on first use: most commands use none.
 _ISO: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?"
 _MQADMIN: Final = r"(\d{4}-\d\d-\d\d)#(\d\d:\d\d:\d\d):(\d{3})"
 _COMPACT: Final = r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)"
@@ -32,29 +31,29 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_S: Final = 631_152_000
 """1990-01-01 UTC."""
 _LATEST_S: Final = 7_289_654_400
-"""2201-01-01 UTC, which is refused."""
+"""2201-01-01 UTC, the first time that is refused."""
 _UNITS: Final = (
     ("seconds", 1),
     ("milliseconds", 1000),
     ("microseconds", 1_000_000),
     ("nanoseconds", 1_000_000_000),
 )
-"""Units of an epoch, with how many a second has. A number lies in the span in one unit at most."""
+"""Units of an epoch, with their number per second. A number is in the span in at most one unit."""
 _MOST_DIGITS: Final = 40
 _FORMS: Final = "now, 1767225600, 1767225600000, 2026-01-31, 2026-01-31T10:00, -15m or PT15M"
 
 EARLIEST: Final = -62_135_424_000_000
-"""The third day of the year 1, in ms: no calendar of Python's has the days before in every zone."""
+"""The third day of the year 1, in ms: Python cannot express earlier days in every zone."""
 LATEST: Final = 253_402_041_600_000
-"""The same in front of the end of the year 9999."""
+"""The same before the end of the year 9999."""
 
 
 def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
     """Milliseconds of an instant; relative ones count back from ``now_ms``.
 
-    ``zone`` is that of a time that names none; None is the machine's own. ``-15m`` and
-    ``PT15M`` lie before now, ``+15m`` after it. ValueError for what is no time, and for one before
-    1990 or after 2200, but for 0.
+    ``zone`` is the zone of a time without one; None is the local zone. ``-15m`` and ``PT15M`` are
+    before now, ``+15m`` is after it. ValueError for malformed text, and for a time before 1990 or
+    after 2200 other than 0.
     """
     stripped = text.strip()
     if stripped == "now":
@@ -64,19 +63,19 @@ def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
     moment = _moment(text, stripped, now_ms, zone)
     if moment and not _is_plausible(moment):
         raise ValueError(
-            f"{text!r} would be {_year_or_time(moment)}: a time lies between 1990 and 2200 "
+            f"{text!r} would be {_year_or_time(moment)}: a time must lie between 1990 and 2200 "
             "(0 is before every message)"
         )
     return moment
 
 
 def parse_epoch(number: int) -> int:
-    """Milliseconds of a number in whatever unit; ValueError if it is no time in any."""
+    """Milliseconds of a number in any unit; ValueError if it is a time in none."""
     return _number(str(number), str(number), None)
 
 
 def check_order(first: int | None, last: int | None, names: tuple[str, str]) -> None:
-    """Raise ValueError where a range of times ends before it begins; None leaves a side open."""
+    """Raise ValueError if a time range ends before it begins; None is an open end."""
     if first is not None and last is not None and first > last:
         raise ValueError(
             f"{names[0]} is {format_time(first, UTC, iso=True)} and {names[1]} is "
@@ -103,13 +102,13 @@ def _number(text: str, digits: str, zone: tzinfo | None) -> int:
         if _is_plausible(moment):
             return moment
     raise ValueError(
-        f"{text!r} would be {_readings(number)}: a time lies between 1990 and 2200, in seconds, "
-        "milliseconds, microseconds or nanoseconds (0 is before every message)"
+        f"{text!r} would be {_readings(number)}: a time must lie between 1990 and 2200, in "
+        "seconds, milliseconds, microseconds or nanoseconds (0 is before every message)"
     )
 
 
 def _readings(number: int) -> str:
-    """What a number would be in the units that come nearest: the last too late, the first too
+    """The times of a number in the nearest units: the last one too late, the first one too
     early."""
     late = [unit for unit in _UNITS if number >= _LATEST_S * unit[1]][-1:]
     early = [unit for unit in _UNITS if number < _EARLIEST_S * unit[1]][:1]
@@ -124,7 +123,7 @@ def _is_plausible(moment: int) -> bool:
 
 
 def _year_or_time(moment: int) -> str:
-    """An instant for a sentence, also where no calendar has it."""
+    """An instant for a sentence, even if Python's calendar does not have it."""
     text = format_time(moment, UTC, iso=True)
     if text.lstrip("-").isdigit():
         return "before the year 1" if moment < 0 else "after the year 9999"
@@ -151,7 +150,7 @@ def _moment(text: str, stripped: str, now_ms: int, zone: tzinfo | None) -> int:
 
 
 def to_milliseconds(moment: datetime, zone: tzinfo | None = None) -> int:
-    """Milliseconds of a date-time; ``zone`` (None: local) is that of one without a zone."""
+    """Milliseconds of a date-time; ``zone`` (None: local) applies if it has none."""
     if moment.tzinfo is None:
         moment = moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
     since = moment - _EPOCH
@@ -167,15 +166,15 @@ def to_datetime(timestamp: int, zone: tzinfo | None = None) -> datetime:
 
 
 def near_datetime(timestamp: int, zone: tzinfo | None) -> datetime:
-    """The date and time of a stored time, which may be damaged: then of the first or last day that
-    every zone has."""
+    """The date-time of a stored time. A damaged time becomes the first or last day that every zone
+    has."""
     return to_datetime(min(max(timestamp, EARLIEST), LATEST), zone)
 
 
 def format_time(timestamp: int, zone: tzinfo | None = None, *, iso: bool = False) -> str:
     """``2026-01-31 10:00:00.123``, or with ``iso`` ``2026-01-31T10:00:00.123+01:00``.
 
-    A timestamp that no calendar has is printed as its number.
+    A timestamp outside of Python's calendar is printed as a number.
     """
     try:
         moment = to_datetime(timestamp, zone)

@@ -1,4 +1,4 @@
-"""YAML that a user has written: tables of settings, lists of topics."""
+"""YAML files of users: tables of settings, lists of topics."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import yaml
 
 
 class _EachOnce(yaml.SafeLoader):
-    """PyYAML's reader for plain values; a key that a table has twice is an error."""
+    """PyYAML's loader for plain values; a duplicate key of a table is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         if isinstance(node, yaml.MappingNode):
@@ -16,14 +16,14 @@ class _EachOnce(yaml.SafeLoader):
                     name = (key.tag, key.value)
                     if name in seen:
                         raise yaml.constructor.ConstructorError(
-                            None, None, f"it says {key.value[:100]!r} twice", key.start_mark
+                            None, None, f"it has the key {key.value[:100]!r} twice", key.start_mark
                         )
                     seen.add(name)
         return super().construct_mapping(node, deep)
 
 
 def parse_yaml(text: str) -> Any:
-    """What a YAML text says. ValueError if it is none, is nested too deep, or has a key twice."""
+    """The value of a YAML text. ValueError if it is malformed, too deep, or has a duplicate key."""
     try:
         return yaml.load(text, _EachOnce)
     except yaml.YAMLError as error:

@@ -1,1 +1,1 @@
-"""``rmqctl produce``: from bytes on standard input to messages in a store."""
+"""``rmqctl produce``: sends messages to a store."""

@@ -23,42 +23,44 @@ _INPUTS = ("text", "jsonl", "csv", "hex")
 @prints(SentRow)
 def produce(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to send")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The target topic")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE...|-]", help="What to send (default: standard input)"),
+        typer.Argument(metavar="[FILE...|-]", help="Files to send (default: standard input)"),
     ] = None,
     queue: Annotated[
-        int | None, typer.Option("--queue", "-Q", metavar="N", help="Only to this queue")
+        int | None, typer.Option("--queue", "-Q", metavar="N", help="Send to this queue")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", "-k", metavar="K", help="A key to find it by; repeatable"),
+        typer.Option("--key", "-k", metavar="K", help="Key of the messages; repeatable"),
     ] = None,
-    tag: Annotated[str | None, typer.Option(metavar="TAG", help="The tag to filter by")] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the messages")] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option("--property", "-H", metavar="N=V", help="A property; repeatable"),
     ] = None,
     delay_level: Annotated[
-        int | None, typer.Option(metavar="N", help="Deliver later: level 1 (1s) to 18 (2h)")
+        int | None, typer.Option(metavar="N", help="Delay level 1 (1s) to 18 (2h)")
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(metavar="DUR", help="Deliver later, such as 10s or 5m")
+        str | None, typer.Option(metavar="DUR", help="Delay the delivery, such as 10s or 5m")
     ] = None,
     delimiter: Annotated[
         str,
         typer.Option(
-            "--delimiter", "-D", metavar="D", help=r"Ends a record; '' takes a file whole"
+            "--delimiter", "-D", metavar="D", help=r"End of a record; '' sends whole files"
         ),
     ] = r"\n",
     key_delimiter: Annotated[
         str | None,
-        typer.Option("--key-delimiter", "-K", metavar="D", help="Records are KEYS, this, BODY"),
+        typer.Option("--key-delimiter", "-K", metavar="D", help="Records are KEYS, D, BODY"),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", "-f", metavar="FORMAT", help=r"Records look like this: '%k\t%s'"),
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help=r"Read records by a template: '%k\t%s'"
+        ),
     ] = None,
     input_format: Annotated[
         str, typer.Option("--input", metavar="KIND", help="text, jsonl, csv or hex")
@@ -68,63 +70,64 @@ def produce(
         typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages"),
     ] = None,
     rate: Annotated[
-        str | None, typer.Option(metavar="N/s", help="Not more than N a second (or /m, /h)")
+        str | None, typer.Option(metavar="N/s", help="Most messages per second (or /m, /h)")
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Make bodies: %i counter, %T ms, %d time, %m id"),
+        typer.Option(metavar="TEXT", help="Generate bodies: %i counter, %T ms, %d time, %m id"),
     ] = None,
     batch: Annotated[
-        int, typer.Option(metavar="N", min=1, help="At most N messages in one batch")
+        int, typer.Option(metavar="N", min=1, help="At most N messages per batch")
     ] = _BATCH,
     sync: Annotated[
         bool | None,
-        typer.Option("--sync/--async-flush", help="Acknowledge when the device has it, or not"),
+        typer.Option("--sync/--async-flush", help="Wait for the sync of the device, or not"),
     ] = None,
     tee: Annotated[
-        bool, typer.Option("--tee", "-T", help="Print the bodies on stdout as well")
+        bool, typer.Option("--tee", "-T", help="Also print the bodies on stdout")
     ] = False,
     ordering_key: Annotated[
         str | None,
-        typer.Option(metavar="K", help="The same K goes to the same queue; %k is the key"),
+        typer.Option(metavar="K", help="Send equal K to the same queue; %k is the key"),
     ] = None,
     allow_empty: Annotated[
         bool,
         typer.Option(
             "--allow-empty",
-            help="Send empty bodies, at which groups of Java consumers are stuck",
+            help="Send empty bodies, which block groups of Java consumers",
         ),
     ] = False,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave out what can not be sent, and go on")
+        bool, typer.Option("--skip-invalid", help="Skip messages that cannot be sent")
     ] = False,
     ignore_unknown: Annotated[
         bool,
-        typer.Option("--ignore-unknown", help="Leave aside fields and columns that are not known"),
+        typer.Option("--ignore-unknown", help="Ignore unknown fields and columns"),
     ] = False,
 ) -> None:
-    r"""Send messages: a line each from standard input, or files, JSON lines, CSV.
+    r"""Send messages from lines of standard input or files, JSON lines or CSV.
 
-    JSON lines and CSV have the fields body or body_base64, keys, tags, flag, properties, as
-    'consume -o jsonl' writes them; its ids, times and offsets are left aside. key, tag, value,
-    payload and headers of other tools are taken, other names are refused. Other columns of CSV are
-    properties.
+    JSON lines and CSV have the fields body or body_base64, keys, tags, flag and properties, as in
+    the output of 'consume -o jsonl'; its ids, times and offsets are ignored. key, tag, value,
+    payload and headers of other tools are accepted, other names are refused. Other columns of CSV
+    become properties.
 
-    A store that nobody named is made on first use. A pipe's lines are stored as they come. One
-    message prints where it went, many a summary on stderr; -o jsonl prints an object a message.
+    The default store is created on first use. Lines of a pipe are stored as they arrive. After one
+    message its offset is printed, after several a summary on stderr; -o jsonl prints one object
+    per message.
 
     Send one message:             echo hello | rmqctl produce greetings
     With a tag and two keys:      echo hello | rmqctl produce greetings --tag new -k a -k b
-    A file, a line a message:     rmqctl produce greetings access.log
-    Key and body apart:           rmqctl produce greetings -K , < pairs.csv
+    One message per line:         rmqctl produce greetings access.log
+    Lines with key and body:      rmqctl produce greetings -K , < pairs.csv
     Copy a topic:                 rmqctl consume a -e -o jsonl | rmqctl produce b --input jsonl
-    A hundred, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
+    Generated, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
     """
     cli = context_of(ctx)
     if cli.flag("dry_run"):
-        raise UsageProblem("produce does what it is told; it has no dry run")
+        raise UsageProblem("produce has no dry run")
     cli.check_not_given(("limit",), "is for rows; --count ends after N messages")
-    cli.check_not_given(("where",), "is for rows; produce sends all that it is given")
+    cli.check_not_given(("where",), "is for rows; produce sends all of its input")
     from rmqctl.cli.opening import open_for_writing
     from rmqctl.parse.durations import parse_rate
     from rmqctl.parse.lists import parse_delimiter
@@ -158,12 +161,12 @@ def produce(
             return
         from rmqctl.cli.services import services_by_the_way
 
-        with services_by_the_way(cli, broker):  # nobody knows how long it takes
+        with services_by_the_way(cli, broker):  # the duration is unknown
             run.run(broker, source, defaults)
 
 
 class _Reading(NamedTuple):
-    """How the options say that records are to be read."""
+    """Options for reading records."""
 
     files: list[str]
     input_format: str
@@ -175,7 +178,7 @@ class _Reading(NamedTuple):
     allow_empty: bool
 
     def check(self) -> None:
-        """Refuse more than one way of reading."""
+        """Refuse more than one format of records."""
         if self.input_format not in _INPUTS:
             known = ", ".join(_INPUTS)
             raise UsageProblem(f"--input: {self.input_format!r} is not one of {known}")
@@ -189,9 +192,9 @@ class _Reading(NamedTuple):
         if len(asked) > 1:
             raise UsageProblem(f"{' and '.join(asked)} exclude each other")
         if self.ignore_unknown and self.input_format not in ("jsonl", "csv"):
-            raise UsageProblem("--ignore-unknown is for --input jsonl and --input csv")
+            raise UsageProblem("--ignore-unknown needs --input jsonl or --input csv")
         if self.template is not None and self.files:
-            raise UsageProblem("--template makes the messages, so no FILE can be given")
+            raise UsageProblem("--template and FILE exclude each other")
 
 
 def _defaults(
@@ -216,25 +219,25 @@ def _defaults(
 
 
 def _tell_split(cli: Cli, keys: list[str] | None, tag: str | None) -> None:
-    """Warn of a key that is several, and of a tag that no subscription can name."""
+    """Warn of a key that is several keys, and of a tag that no subscription can name."""
     for key in keys or ():
         parts = key.split()
         if len(parts) > 1:
             cli.warn(
-                f"--key {key!r} is {len(parts)} keys, as RocketMQ divides keys at blanks: "
+                f"--key {key!r} is {len(parts)} keys, as RocketMQ splits keys at blanks: "
                 f"{', '.join(map(repr, parts))}; none of them is {key!r}"
             )
     if tag is not None and "||" in tag:
         cli.warn(
-            f"--tag {tag!r} is one tag with || in it; a subscription reads || as 'or', so none can "
-            "name this tag"
+            f"--tag {tag!r} is one tag that contains ||; || means 'or' in a subscription, so no "
+            "subscription can name this tag"
         )
 
 
 def _level(cli: Cli, level: int | None, delay: str | None) -> int:
-    """The delay level that is asked for, 0 for none; it must be one of the store's.
+    """The delay level of the options, 0 for none; it must be a level of the store.
 
-    RocketMQ knows no other delays, and takes the last level for all higher ones.
+    RocketMQ has no other delays, and uses the last level for all higher ones.
     """
     if not level and delay is None:
         return 0
@@ -245,18 +248,18 @@ def _level(cli: Cli, level: int | None, delay: str | None) -> int:
     if delay is not None:
         wanted = cli.parsed("--delay", parse_duration, delay)
         if wanted not in delays:
-            raise UsageProblem(f"--delay: {delay} is no level's delay ({', '.join(names)})")
+            raise UsageProblem(f"--delay: {delay} is not the delay of a level ({', '.join(names)})")
         return delays.index(wanted) + 1
     if level is not None and level > len(delays):
         raise UsageProblem(
-            f"--delay-level: {level} is no level: they go from 1 ({names[0]}) "
+            f"--delay-level: {level} is not a level: levels are 1 ({names[0]}) "
             f"to {len(names)} ({names[-1]})"
         )
     return level or 0
 
 
 def _delays(cli: Cli) -> tuple[int, ...]:
-    """The delays of the levels from 1 on, in ms, of the store or of one that will be made."""
+    """The delays of the levels from 1 on, in ms, of the store or of the one to be created."""
     from storage.detect import detect_config
     from storage.errors import StoreNotFoundError
     from storage.format.delay import parse_delay_levels
@@ -268,7 +271,7 @@ def _delays(cli: Cli) -> tuple[int, ...]:
 
 
 def _check(defaults: "Defaults") -> None:
-    """Refuse what can never be sent before a store is opened, let alone made."""
+    """Refuse invalid options before a store is opened or created."""
     from broker.validation import (
         check_delay_level,
         check_properties,
@@ -286,7 +289,7 @@ def _check(defaults: "Defaults") -> None:
     check_properties(shared)
     check_properties_size(encode_properties({**(defaults.properties or {}), **shared}))
     if defaults.queue_id is not None and defaults.queue_id < 0:
-        raise UsageProblem(f"--queue: {defaults.queue_id} is not a queue")
+        raise UsageProblem(f"--queue: {defaults.queue_id} is not a queue number")
 
 
 def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
@@ -303,7 +306,7 @@ def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
     count = DEFAULT_TOPIC_QUEUE_NUMS if config is None or first_send else config.write_queue_nums
     if queue_id >= count:
         gets = "gets" if first_send else "has"
-        how_many = {0: "no queues to write to", 1: "one, queue 0"}.get(count, f"{count}, from 0 on")
+        how_many = {0: "no write queues", 1: "one, queue 0"}.get(count, f"{count}, numbered from 0")
         raise NotFound(f"topic {defaults.topic} has no queue {queue_id}: it {gets} {how_many}")
 
 
@@ -327,12 +330,12 @@ def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Sourc
         keeps_empty=reading.allow_empty,
     )
     if given.from_terminal:
-        cli.say("reading messages from the terminal, a line each; Ctrl-D ends")
+        cli.say("reading messages from the terminal, one per line; Ctrl-D ends")
     return Source(_telling(cli, given, _portions(cli, given, reading)), given.total_bytes)
 
 
 def _telling(cli: Cli, given: Input, portions: Iterator[Portion]) -> Iterator[Portion]:
-    """The portions; says in the end how many blank lines were left out."""
+    """The portions; prints at the end how many blank lines were left out."""
     try:
         yield from portions
     finally:
@@ -356,7 +359,7 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
     if reading.key_delimiter is not None:
         between = cli.parsed("--key-delimiter", parse_delimiter, reading.key_delimiter)
         if not between:
-            raise UsageProblem("--key-delimiter: it is empty")
+            raise UsageProblem("--key-delimiter is empty")
         return given.parsed(parsers.keyed_parser(between))
     match reading.input_format:
         case "csv":
@@ -371,9 +374,9 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
 
 
 def _longest_record(reading: _Reading) -> int:
-    """Bytes beyond which a record can not become a message.
+    """Most bytes of a record that can become a message.
 
-    JSON may need six for one of the body (backslash, u and four digits), and has the properties.
+    JSON may need six bytes for one of the body (backslash, u and four digits), plus the properties.
     """
     from broker.validation import MAX_MESSAGE_SIZE, MAX_PROPERTIES_LENGTH
 
@@ -383,7 +386,7 @@ def _longest_record(reading: _Reading) -> int:
 
 
 def _flush_change(sync: bool | None) -> dict[str, Any]:
-    """What of the store's settings the call changes for itself."""
+    """Settings of the store that the call overrides for itself."""
     if sync is None:
         return {}
     from storage.config import FlushDiskType

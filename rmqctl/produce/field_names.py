@@ -1,8 +1,8 @@
-"""The names that a message's fields may have in JSON lines, CSV and Parquet, and what others mean.
+"""Names of message fields in JSON lines, CSV and Parquet, and the meaning of other names.
 
-What ``consume -o jsonl`` and ``message export`` write and a new message has of its own (ids, times,
-offsets) is left aside. Names of other tools are taken for what they mean. Any other name is an
-error: left aside without a word, a message would lose its key, or come now instead of later.
+Fields of ``consume -o jsonl`` and ``message export`` that a new message sets itself (ids, times,
+offsets) are ignored. Names of other tools are accepted. Any other name is an error: if it were
+ignored silently, a message would lose its key or its delay.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Final
 from rmqctl.parse.near_names import nearest_name, plain_name
 
 FIELDS: Final = ("body", "body_base64", "keys", "tags", "flag", "properties", "topic", "queue_id")
-"""What is read; topic and queue by ``message import``."""
+"""Fields that are read; topic and queue by ``message import`` only."""
 ALIASES: Final[Mapping[str, str]] = {
     "key": "keys",
     "tag": "tags",
@@ -19,7 +19,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "payload": "body",
     "headers": "properties",
 }
-"""Names that kcat, rpk and others write, and what they are here."""
+"""Names of kcat, rpk and other tools, and the names here."""
 _OPTIONS: Final = {
     "delay_level": "--delay-level",
     "delaylevel": "--delay-level",
@@ -28,19 +28,19 @@ _OPTIONS: Final = {
     "partition": "queue_id",
     "offset": "queue_offset",
 }
-"""What is said of another name; an option where there is no such field."""
+"""Hints for other names: the option to use instead."""
 _NEAR: Final = 0.8
 
 
 def written_by_exports() -> frozenset[str]:
-    """All names that our own exports write."""
+    """All names in exports of rmqctl."""
     from rmqctl.message.rows import MessageRow
 
     return frozenset(MessageRow._fields)
 
 
 def known_fields(fields: Mapping[str, Any], *, ignore_unknown: bool = False) -> dict[str, Any]:
-    """The fields with their own names. ValueError for an unknown name, and for one said twice."""
+    """The fields by their names. ValueError for an unknown or duplicate name."""
     found: dict[str, Any] = {}
     exported = None
     for name, value in fields.items():
@@ -53,7 +53,7 @@ def known_fields(fields: Mapping[str, Any], *, ignore_unknown: bool = False) -> 
                 raise ValueError(f"has {name!r}, {unknown(name)}")
         if field != name:
             if field in fields:
-                raise ValueError(f"has both {name!r} and {field!r}, which mean the same")
+                raise ValueError(f"has both {name!r} and {field!r}, which are the same field")
             if field in found:
                 raise ValueError(f"has {field} twice, as {name!r} too")
             if field == "properties":
@@ -63,17 +63,17 @@ def known_fields(fields: Mapping[str, Any], *, ignore_unknown: bool = False) -> 
 
 
 def unknown(name: str) -> str:
-    """The end of a sentence about a name that is no field's."""
+    """The end of a sentence about an unknown name."""
     near = nearest(name)
     hint = f"; did you mean {near}?" if near else ""
     return (
-        f"which is no field of a message{hint} (fields: {', '.join(FIELDS)}; "
-        "--ignore-unknown leaves others aside)"
+        f"which is not a field of a message{hint} (fields: {', '.join(FIELDS)}; "
+        "--ignore-unknown ignores others)"
     )
 
 
 def nearest(name: str) -> str | None:
-    """The field or option that a name is likely to mean; None if it is like none."""
+    """The field or option that is similar to a name; None for none."""
     plain = plain_name(name)
     if plain in _OPTIONS or name.lower() in _OPTIONS:
         return repr(_OPTIONS.get(plain) or _OPTIONS[name.lower()])
@@ -82,7 +82,7 @@ def nearest(name: str) -> str | None:
 
 
 def column_of(name: str) -> str | None:
-    """The field of a CSV column; None for a property. ValueError for a near miss of a field."""
+    """The field of a CSV column; None for a property. ValueError for a misspelt field."""
     if name in ALIASES:
         return ALIASES[name]
     if name in FIELDS or name in written_by_exports():
@@ -90,9 +90,8 @@ def column_of(name: str) -> str | None:
     near = nearest(name)
     if near is not None:
         raise ValueError(
-            f"the CSV header names {name!r}, which is no field of a message; did you mean {near}? "
-            "(a property of that name goes into the column properties; --ignore-unknown leaves "
-            "it aside)"
+            f"the CSV header has {name!r}, which is not a field of a message; did you mean {near}? "
+            "(put a property of that name into the column properties; --ignore-unknown ignores it)"
         )
     return None
 
@@ -100,11 +99,11 @@ def column_of(name: str) -> str | None:
 def properties_told(names: Iterable[str]) -> str:
     """The sentence about columns that become properties."""
     shown = ", ".join(names)
-    return f"columns that are no field become properties: {shown}"
+    return f"columns that are not fields become properties: {shown}"
 
 
 def _headers(value: Any) -> Any:
-    """Properties of kcat's list of names and values, or of a list of pairs; others as they are."""
+    """Properties of kcat's list of names and values, or of a list of pairs; others unchanged."""
     if not isinstance(value, list):
         return value
     if all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in value):

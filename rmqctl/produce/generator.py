@@ -1,4 +1,4 @@
-"""Bodies made from a template: for tests, demonstrations and load."""
+"""Bodies generated from a template: for tests, demonstrations and load."""
 
 import time
 import uuid
@@ -12,11 +12,11 @@ from rmqctl.parse.times import format_time, to_datetime
 from .sources import Portion
 
 GENERATED: Final = "itTBdm"
-"""The fields that a body can be made of: counter, topic, time in ms, formatted time, a new id."""
+"""Fields of generated bodies: counter, topic, time in ms, formatted time, a new id."""
 
 
 Writer = Callable[[int, int], bytes]
-"""Makes a field's bytes of the counter and of the time in ms."""
+"""Builds the bytes of a field from the counter and the time in ms."""
 
 
 def generated_portions(
@@ -24,7 +24,7 @@ def generated_portions(
 ) -> Iterator[Portion]:
     """``count`` bodies of ``template``, at most ``portion`` at a time.
 
-    ValueError names a field that a new message does not have.
+    ValueError names a field that cannot be generated.
     """
     pieces = parse_template(template)
     writers = [p if isinstance(p, bytes) else _writer(p, topic, zone) for p in pieces]
@@ -46,7 +46,7 @@ def _writer(field: Field, topic: str, zone: tzinfo | None) -> Writer:
     code, modifier = field
     if code not in GENERATED or (modifier and code != "d"):
         known = ", ".join(f"%{known}" for known in GENERATED)
-        raise ValueError(f"%{code} can not be generated (known: {known})")
+        raise ValueError(f"%{code} cannot be generated (known: {known})")
     match code:
         case "i":
             return lambda number, now_ms: b"%d" % number

@@ -1,4 +1,4 @@
-"""What one record of the input says: a body alone, or a body with keys, tags and properties."""
+"""Parsers of one input record: a body alone, or a body with keys, tags and properties."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Outgoing(NamedTuple):
-    """A message to be sent, as far as its record says; None leaves it to the options."""
+    """A message to send, as given by its record; None leaves a field to the options."""
 
     body: bytes
     keys: str | None = None
@@ -25,7 +25,7 @@ class Outgoing(NamedTuple):
     topic: str | None = None
     queue_id: int | None = None
     stored: "MessageExt | None" = None
-    """The whole of a message that was stored before, where that is to be kept."""
+    """All fields of a message that was stored before, for --keep-times."""
 
 
 Parser = Callable[[bytes], Outgoing]
@@ -63,7 +63,7 @@ def template_parser(template: str, delimiter: bytes) -> Parser:
 
 
 def parse_hex(record: bytes) -> Outgoing:
-    """A body in hexadecimal; blanks between bytes are fine."""
+    """A body in hexadecimal; blanks between bytes are allowed."""
     try:
         return Outgoing(bytes.fromhex(record.decode("ascii")))
     except ValueError:
@@ -71,17 +71,17 @@ def parse_hex(record: bytes) -> Outgoing:
 
 
 def parse_json(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
-    """An object as ``consume -o jsonl`` prints it.
+    """An object in the format of ``consume -o jsonl``.
 
-    Body, keys, tags, flag and user properties are taken; ids, times, offsets and what RocketMQ
-    keeps in reserved properties are the new message's own. For other names see known_fields.
+    Body, keys, tags, flag and user properties are used. Ids, times, offsets and RocketMQ's
+    reserved properties of the new message are its own. For other names see known_fields.
     """
     return from_fields(object_of(record, ignore_unknown=ignore_unknown))
 
 
 def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
-    """The members of a JSON object by a message's own names; ValueError for what is none, and for
-    a name that no field has."""
+    """The members of a JSON object by field names; ValueError for another text, and for an unknown
+    name."""
     from rmqctl.parse.json_texts import parse_given
 
     try:
@@ -94,7 +94,7 @@ def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
 
 
 def from_fields(fields: dict[str, Any]) -> Outgoing:
-    """A message of the fields of a JSON object or a CSV line, by section 3's names."""
+    """A message from the fields of a JSON object or a CSV line."""
     keys = fields.get("keys")
     if isinstance(keys, list):
         keys = " ".join(_scalar(key, "a key") for key in keys if key is not None)
@@ -144,7 +144,7 @@ def _user_properties(properties: dict[str, Any]) -> dict[str, str]:
 
 
 def _scalar(value: object, what: str) -> str:
-    """The text of a JSON member: of a number or a truth value its own."""
+    """The text of a JSON member; a number or a boolean as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | int | float):
@@ -173,7 +173,7 @@ def _text(data: bytes, name: str) -> str:
         raise ValueError(f"{name} is not UTF-8") from None
 
 
-_LEFT_ASIDE: Final = "(left aside)"
+_LEFT_ASIDE: Final = "(ignored)"
 
 
 def _column(name: str, *, ignore_unknown: bool) -> str | None:
@@ -187,12 +187,11 @@ def _column(name: str, *, ignore_unknown: bool) -> str | None:
 
 
 class CsvParser:
-    """Reads the lines of a CSV file whose header names the JSON keys.
+    """Reads the lines of a CSV file whose header has the JSON keys.
 
-    Columns that only exports have are none of a message that is sent: where and when another one
-    was stored. A column with a name of another tool is its field, one that is nearly a field's is
-    refused, and any other is a property, of which ``tell`` is told once. ``make`` gets all cells
-    but those as fields.
+    Columns that only exports have, such as offsets and times, are ignored. A column with a name of
+    another tool is the field that it means, a misspelt field is refused, and any other column is a
+    property, reported once with ``tell``. ``make`` gets all other cells as fields.
     """
 
     def __init__(
@@ -206,10 +205,10 @@ class CsvParser:
         columns = [_column(name, ignore_unknown=ignore_unknown) for name in header]
         header = [column or name for name, column in zip(header, columns, strict=True)]
         if "body" not in header and "body_base64" not in header:
-            raise ValueError("the CSV header names neither body nor body_base64")
+            raise ValueError("the CSV header has neither body nor body_base64")
         twice = [name for name, count in Counter(header).items() if name and count > 1]
         if twice:
-            raise ValueError(f"the CSV header names {twice[0]} twice")
+            raise ValueError(f"the CSV header has {twice[0]} twice")
         self._header = header
         self._fields = frozenset(column for column in columns if column)
         self._make = make
@@ -242,7 +241,7 @@ def csv_cells(record: bytes) -> list[str]:
     """The cells of one CSV record, which may span lines."""
     import csv
 
-    # A body may have megabytes; the limit is one for the whole process.
+    # A body may have megabytes; the limit applies to the whole process.
     csv.field_size_limit(max(csv.field_size_limit(), len(record) + 1))
     text = record.decode("utf-8", "surrogateescape").removesuffix("\r")
     try:

@@ -1,4 +1,4 @@
-"""Keeping to a rate: not more than so many messages a second, in small even portions."""
+"""Rate limit: at most a number of messages per second, in small even portions."""
 
 import time
 from collections.abc import Callable
@@ -8,9 +8,9 @@ _PORTIONS_A_SECOND: Final = 20
 
 
 class Pace:
-    """Says how many may go now and waits in between; None is as fast as it goes.
+    """Returns how many messages may be sent now, and waits in between; None is no limit.
 
-    A burst is at most a twentieth of a second's messages, one at least; time lost is not caught
+    A burst is at most a twentieth of a second's messages, and at least one; lost time is not made
     up by a burst.
     """
 
@@ -26,7 +26,7 @@ class Pace:
         self._due = clock()
 
     def portion(self, wanted: int) -> int:
-        """How many of ``wanted`` may go in one step; waits until they may."""
+        """Number of the ``wanted`` messages that may be sent in one step; waits until then."""
         if self._rate is None or wanted == 0:
             return wanted
         now = self._clock()

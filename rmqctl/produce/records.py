@@ -1,4 +1,4 @@
-"""Cutting a stream of bytes into records, as many at a time as have arrived."""
+"""Splitting a stream of bytes into records, as they arrive."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol
@@ -7,7 +7,7 @@ CHUNK_BYTES: Final = 1 << 20
 
 
 class ByteSource(Protocol):
-    """What records are read from: a binary file, pipe or terminal."""
+    """A source of records: a binary file, pipe or terminal."""
 
     def read1(self, size: int = -1, /) -> bytes:
         """Up to ``size`` bytes with at most one read; empty at the end. Blocks for the first."""
@@ -19,15 +19,15 @@ class ByteSource(Protocol):
 
 
 class RecordTooLongError(ValueError):
-    """A record is longer than any message may be; what came before it was given out."""
+    """A record is longer than any message may be; earlier records were yielded."""
 
 
 def read_records(source: ByteSource, delimiter: bytes, longest: int) -> Iterator[list[bytes]]:
-    """Lists of records, each list what one read has completed.
+    """Lists of records; each list has the records that one read completed.
 
-    A pipe's records come as soon as they are written, a file's by the mebibyte. The delimiter is
-    taken off, the last record need not have one, and an empty delimiter makes the whole input one
-    record. Holds at most ``longest`` bytes of an unfinished record, else RecordTooLongError.
+    Records of a pipe come as soon as they are written, those of a file per MiB. The delimiter is
+    removed; the last record may lack it; an empty delimiter makes the whole input one record.
+    Buffers at most ``longest`` bytes of an unfinished record, else RecordTooLongError.
     """
     if not delimiter:
         yield [_read_whole(source, longest)]

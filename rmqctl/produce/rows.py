@@ -1,4 +1,4 @@
-"""What ``produce`` prints about messages that were acknowledged."""
+"""The rows of ``produce``."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 
 class SentRow(NamedTuple):
-    """One message that is stored."""
+    """One stored message."""
 
-    send_status: Annotated[str, "SEND_OK, or what is not sure about a stored message"]
-    topic: Annotated[str, "where it was sent"]
+    send_status: Annotated[str, "SEND_OK, or what is unconfirmed about the stored message"]
+    topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
-    queue_offset: Annotated[int, "its place in the queue"]
-    msg_id: Annotated[str, "the unique id that the producer gave it"]
-    offset_msg_id: Annotated[str, "the id made of the store's address and the log position"]
+    queue_offset: Annotated[int, "its queue offset"]
+    msg_id: Annotated[str, "the unique id, set by the producer"]
+    offset_msg_id: Annotated[str, "the offset id: address of the store and log position"]
 
 
 def sent_rows(result: "ColumnSendResult") -> Iterator[SentRow]:

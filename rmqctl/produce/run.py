@@ -1,4 +1,4 @@
-"""One run of ``produce``: portions go out in batches, acknowledgements are printed and summed."""
+"""One run of ``produce``: sends portions in batches, prints and counts acknowledgements."""
 
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from .rate_limit import Pace
 
 BATCH_BYTES: Final = 1 << 20
-"""Bodies beyond this go in a batch of their own: larger ones fall out of the caches."""
+"""Most bytes of bodies per batch: larger batches do not fit into the processor's caches."""
 _MANY: Final = 1000
-"""When so many records come together, many more are likely to follow."""
+"""If so many records arrive together, many more are likely to follow."""
 
 _BREAKS_OFF: Final = (RocketMQError, OSError)
 
 
 class Limits(NamedTuple):
-    """How the options say that messages are to go."""
+    """Options for sending messages."""
 
     batch: int
     most: int | None
-    """Stop after so many messages."""
+    """Most messages to send."""
     skip_invalid: bool
     tee: bytes | None
-    """The delimiter with which bodies are printed as well; None prints none."""
+    """The delimiter after bodies that are also printed; None prints no bodies."""
     allow_empty: bool = False
-    """Whether messages without a body are sent."""
+    """Whether messages with an empty body are sent."""
 
 
 class ProduceRun:
-    """Sends what a source gives; see :meth:`run`."""
+    """Sends the messages of a source; see :meth:`run`."""
 
     def __init__(self, cli: Cli, pace: "Pace", limits: Limits, *, to: str | None = None) -> None:
-        """``to`` names in the summary where messages went, if that is not one topic."""
+        """``to`` names the target in the summary, if it is not one topic."""
         self._to = to
         self._cli = cli
         self._pace = pace
@@ -58,10 +58,10 @@ class ProduceRun:
         self._timings = Timings() if cli.flag("verbose") or cli.flag("debug") else None
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
-        """Send everything and sum up; PartlyDone (8 or 2) when something could not be sent.
+        """Send all messages and print a summary; PartlyDone (8 or 2) if some could not be sent.
 
-        What breaks it off, a full disk say, tells how many are stored: whoever repeats all of it
-        would have them twice.
+        An error that stops it, such as a full disk, includes the number of stored messages:
+        repeating the whole call would store them twice.
         """
         sender = Sender(broker, defaults, self._acknowledge, allow_empty=self._limits.allow_empty)
         with self._cli.progress("produce", "messages", source.total_bytes) as progress:
@@ -82,11 +82,11 @@ class ProduceRun:
         self._judge(sender)
 
     def _left(self, sender: Sender) -> int | None:
-        """How many may still go; None for all."""
+        """Number of messages that may still be sent; None for no limit."""
         return None if self._limits.most is None else self._limits.most - sender.count
 
     def _send(self, sender: Sender, portion: Portion) -> None:
-        """Send one portion in batches, at the pace that was asked for."""
+        """Send one portion in batches, at the given rate."""
         bodies = portion.bodies
         if bodies is None:
             bodies = [message.body for message in portion.messages]
@@ -124,7 +124,7 @@ class ProduceRun:
         self._invalid.append(error)
 
     def _show(self, bodies: list[bytes]) -> None:
-        """Print what was just acknowledged; whoever reads it sees it at once."""
+        """Print acknowledged messages, and flush the output."""
         tee = self._limits.tee
         if tee is not None:
             self._cli.out.write_bytes(b"".join([body + tee for body in bodies]))
@@ -151,7 +151,7 @@ class ProduceRun:
             self._cli.detail(self._timings.sentence())
 
     def _after_some(self, error: Exception, sender: Sender) -> Exception:
-        """What to raise for an error that came when some may have been stored."""
+        """The exception for an error after which some messages may be stored."""
         if not sender.count or isinstance(error, BrokenPipeError):
             return error
         if self._rows is not None:
@@ -161,8 +161,8 @@ class ProduceRun:
     def _judge(self, sender: Sender) -> None:
         code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
         if self._invalid and self._limits.skip_invalid:
-            left_out = f"left out {len(self._invalid)} that can not be sent"
-            raise PartlyDone(f"{left_out}, the first: {self._invalid[0]}", code)
+            left_out = f"left out {len(self._invalid)} messages that cannot be sent"
+            raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
         if self._invalid:
             before = f"the {sender.count} before it are sent, " if sender.count else ""
             after = "nothing after it" if sender.count else "nothing was sent"
@@ -174,7 +174,7 @@ class ProduceRun:
 
 
 def _batch_size(bodies: list[bytes], at: int, end: int) -> int:
-    """How many of the bodies go together: as many as fit BATCH_BYTES, one at least."""
+    """Number of bodies for one batch: as many as fit into BATCH_BYTES, at least one."""
     if end - at == 1 or sum(map(len, bodies[at:end])) <= BATCH_BYTES:
         return end - at
     size = 0

@@ -1,4 +1,4 @@
-"""Sending what was read: records become columns, and a bad one is found and named."""
+"""Sending records in columns; an invalid record is found and named."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class InvalidRecordError(Exception):
-    """One record can not be sent; ``line`` counts from 1 over the whole input."""
+    """One record cannot be sent; ``line`` counts from 1 over the whole input."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(f"line {line}: {reason}")
@@ -27,7 +27,7 @@ class InvalidRecordError(Exception):
 
 
 class Defaults(NamedTuple):
-    """What the options say about every message; a record's own word goes first."""
+    """Values of the options for every message; values of a record take precedence."""
 
     topic: str
     keys: str | None = None
@@ -50,22 +50,22 @@ class Sender:
         *,
         allow_empty: bool = False,
     ) -> None:
-        """``allow_empty``: messages without a body are sent, as the broker takes them."""
+        """``allow_empty``: messages with an empty body are sent, as the broker accepts them."""
         self._allow_empty = allow_empty
         self._broker = broker
         self._defaults = defaults
         self._acknowledged = acknowledged
         self.count = 0
-        """Messages that are stored."""
+        """Number of stored messages."""
         self.bytes = 0
         """Bytes of their bodies."""
         self.not_flushed = 0
         """Stored messages whose flush was not confirmed (any status but SEND_OK)."""
 
     def send_bodies(self, bodies: Sequence[bytes], first_line: int) -> None:
-        """Send bodies that differ in nothing else. Raises InvalidRecordError.
+        """Send bodies of messages that are otherwise equal. Raises InvalidRecordError.
 
-        What stands before the record that is refused is stored.
+        Messages before the refused record are stored.
         """
         defaults = self._defaults
         shared = self._shared(defaults.tags, defaults.properties)
@@ -75,9 +75,9 @@ class Sender:
         self._send(defaults.topic, bodies, queue_id, shared, None, 0, range(first_line, 1 << 62))
 
     def send(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
-        """Send messages in their order; ``lines`` says where each stood in the input.
+        """Send messages in order; ``lines`` are their line numbers in the input.
 
-        Neighbours that differ in body, keys and queue only go together. Raises
+        Neighbours that differ only in body, keys and queue are sent together. Raises
         InvalidRecordError.
         """
         numbered = zip(messages, lines, strict=True)
@@ -125,7 +125,7 @@ class Sender:
         return shared
 
     def _queue_of(self, topic: str, keys: str | None, queue_id: int | None) -> int | None:
-        """The queue that was asked for, or that of the ordering key; None leaves it to the broker.
+        """The queue of the options, or that of the ordering key; None leaves it to the broker.
 
         An ordering key chooses as RocketMQ's SelectMessageQueueByHash does.
         """
@@ -143,7 +143,7 @@ class Sender:
         queues = config.write_queue_nums if config and known else DEFAULT_TOPIC_QUEUE_NUMS
         key = (keys or "") if defaults.ordering_key == "%k" else defaults.ordering_key
         number = java_hash(key)
-        # Java's remainder has the sign of the number, and then abs is taken.
+        # Java's remainder has the sign of the number; abs is applied to it.
         return abs(number) % max(queues, 1)
 
     def _send(
@@ -161,7 +161,7 @@ class Sender:
         except MessageIllegalError as error:
             if len(bodies) == 1:
                 raise InvalidRecordError(lines[0], str(error)) from error
-            # Nothing of the column is stored: send one by one up to the record that is refused.
+            # No message of the column is stored: send one by one, up to the refused record.
             for i, body in enumerate(bodies):
                 queue = queues[i : i + 1] if isinstance(queues, list) else queues
                 key = keys[i : i + 1] if keys else None
@@ -177,13 +177,13 @@ class Sender:
         flag: int,
     ) -> None:
         if PROPERTY_DELAY_TIME_LEVEL in shared and isinstance(queues, list):
-            # The queue is one of a delayed message's properties, so all of a column share it.
+            # The queue is a property of a delayed message, so all messages of a column share it.
             for number, run in _runs(queues):
                 part = keys[run] if keys else None
                 self._send_column(topic, bodies[run], number, shared, part, flag)
             return
         if not self._allow_empty and not all(bodies):
-            raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it all the same")
+            raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
         result = self._broker.send_column(
             topic, bodies, queues, properties=shared, keys=keys, flag=flag
         )
@@ -195,7 +195,7 @@ class Sender:
 
 
 def is_untold(config: "TopicConfig") -> bool:
-    """Whether only queues on disk tell of a topic: the first send gives it its settings."""
+    """Whether a topic has queues on disk but no settings: the first send creates them."""
     return not config.write_queue_nums and not config.perm & PERM_WRITE
 
 

@@ -1,4 +1,4 @@
-"""Where the messages of ``produce`` come from: files, standard input, or a template."""
+"""Sources of the messages of ``produce``: files, standard input, or a template."""
 
 import io
 import sys
@@ -19,29 +19,29 @@ STDIN: Final = "-"
 
 
 class Portion(NamedTuple):
-    """Records that came together: bodies alone, or messages with what their records say."""
+    """Records that arrived together: bodies alone, or messages with the fields of their records."""
 
     bodies: list[bytes] | None
     messages: "list[Outgoing]"
     lines: Sequence[int]
     invalid: InvalidRecordError | None = None
-    """What follows the portion and can not be sent."""
+    """The invalid record after the portion."""
 
 
 class Source(NamedTuple):
-    """Messages to send; ``total_bytes`` is None where nobody knows how much comes."""
+    """Messages to send; ``total_bytes`` is None if unknown."""
 
     portions: Iterator[Portion]
     total_bytes: int | None
 
 
 class Input:
-    """The files of a call, one after the other; ``-`` is standard input."""
+    """The files of a call, in order; ``-`` is standard input."""
 
     def __init__(
         self, files: Sequence[str], delimiter: bytes, longest: int, *, keeps_empty: bool = False
     ) -> None:
-        """``keeps_empty``: an empty line is a body, and is not left out."""
+        """``keeps_empty``: an empty line is an empty body, and is not left out."""
         self._files = files or [STDIN]
         self._delimiter = delimiter
         self._longest = longest
@@ -57,12 +57,12 @@ class Input:
 
     @property
     def from_terminal(self) -> bool:
-        """Whether somebody has to type the messages."""
+        """Whether the messages are typed on a terminal."""
         return STDIN in self._files and sys.stdin.isatty()
 
     @property
     def total_bytes(self) -> int | None:
-        """Bytes of all files together; None if one of them is a pipe."""
+        """Bytes of all files; None if one of them is a pipe."""
         if any(name == STDIN or not Path(name).is_file() for name in self._files):
             return None
         return sum(Path(name).stat().st_size for name in self._files)
@@ -78,7 +78,7 @@ class Input:
                 yield from self._without_empty(records, first)
 
     def _without_empty(self, records: list[bytes], first: int) -> Iterator[Portion]:
-        """The bodies between empty records: each portion has neighbouring lines."""
+        """The bodies between empty records: each portion has consecutive lines."""
         begin = 0
         for at in [*(at for at, record in enumerate(records) if not record), len(records)]:
             if begin < at:
@@ -87,9 +87,9 @@ class Input:
         self.blank += records.count(b"")
 
     def parsed(self, parse: "Parser", *, strips: bool = False) -> Iterator[Portion]:
-        """Each record is parsed; one that can not be ends its portion.
+        """Parse each record; an invalid record ends its portion.
 
-        ``strips``: a record of white space alone is blank, too, and left out.
+        ``strips``: a record of white space is also blank, and left out.
         """
         for records in self._records():
             yield from self._parse(records, parse, strips=strips)
@@ -177,9 +177,9 @@ def opened(name: str) -> _Opened:
 
 
 def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[list[bytes]]:
-    """Join lines whose quotes are open: a cell may hold newlines. Blank lines are left out.
+    """Join lines with open quotes, as a cell may contain newlines. Blank lines are left out.
 
-    UsageProblem for a record of more than ``longest`` bytes, as a quote that nothing closes makes.
+    UsageProblem for a record of more than ``longest`` bytes, such as after an unclosed quote.
     """
     pending: list[bytes] = []
     quotes = size = 0

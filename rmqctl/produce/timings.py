@@ -1,4 +1,4 @@
-"""How long the store took to acknowledge: what ``produce -v`` says at the end."""
+"""Times of acknowledgements, which ``produce -v`` prints at the end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,21 +14,21 @@ class Timings:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Time a batch; one that fails counts nothing."""
+        """Measure a batch; a batch that fails does not count."""
         begun = self._clock()
         yield
         self._times.append(self._clock() - begun)
 
     def sentence(self) -> str:
-        """Half of them, 99 of 100, and the longest; nothing if there were none."""
+        """The median, the 99th percentile and the maximum; empty without batches."""
         times = sorted(self._times)
         if not times:
             return ""
         middle, most = times[len(times) // 2], times[len(times) * 99 // 100]
         what = "1 batch" if len(times) == 1 else f"{len(times):,} batches"
         return (
-            f"{what} acknowledged: half of them within {_shown(middle)}, 99 % within "
-            f"{_shown(most)}, all within {_shown(times[-1])}"
+            f"{what} acknowledged: median {_shown(middle)}, 99th percentile {_shown(most)}, "
+            f"maximum {_shown(times[-1])}"
         )
 
 

@@ -1,1 +1,1 @@
-"""``rmqctl retry``: messages that a group is to consume again."""
+"""``rmqctl retry``: messages that a group will consume again."""

@@ -1,4 +1,4 @@
-"""``rmqctl retry``: messages that a group is to consume again."""
+"""``rmqctl retry``: messages that a group will consume again."""
 
 from typing import Annotated
 
@@ -20,15 +20,16 @@ def browse(
     ctx: typer.Context,
     group: _Group,
     everything: Annotated[
-        bool, typer.Option("--all", help="Those that were consumed since, too")
+        bool, typer.Option("--all", help="Include messages that were consumed since")
     ] = False,
 ) -> None:
-    """Show the messages that a group is to consume again, those first that are due first.
+    """List the messages that a group will consume again, in the order in which they are due.
 
-    Messages that wait for their time lie in the delay topic, the others in the group's retry topic.
+    Messages that wait for their delay are in the delay topic, the others in the group's retry
+    topic.
 
-    What comes next:           rmqctl retry browse readers --limit 10
-    Those near their end:      rmqctl retry browse readers --attempts 14.. -o wide
+    The next ten:              rmqctl retry browse readers --limit 10
+    Close to dead letters:     rmqctl retry browse readers --attempts 14.. -o wide
     """
     cli = context_of(ctx)
     wanted = message_filter(cli)
@@ -49,9 +50,9 @@ def show(
     group: _Group,
     message_id: Annotated[str, typer.Argument(metavar="ID", help="A unique or offset id")],
 ) -> None:
-    """Show every attempt of a message: when it failed, why, when it came again.
+    """Show every attempt of a message: when and why it failed, and when it was retried.
 
-    All that is known:         rmqctl retry show readers 7F000001000ABC... -o wide
+    With all fields:           rmqctl retry show readers 7F000001000ABC... -o wide
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
@@ -69,19 +70,19 @@ def show(
 def agenda(
     ctx: typer.Context,
     each: Annotated[
-        bool, typer.Option("--each", help="A row for each message; filters choose among them")
+        bool, typer.Option("--each", help="Print a row per message; allows filters")
     ] = False,
 ) -> None:
-    """Show what is delivered when: delayed messages and retries, by level and target.
+    """Show when delayed messages and retries are due, by delay level and target.
 
-    What should have gone:     rmqctl retry agenda --where 'overdue > 0'
-    One group's:               rmqctl retry agenda --where 'group = readers'
+    Overdue messages:          rmqctl retry agenda --where 'overdue > 0'
+    Of one group:              rmqctl retry agenda --where 'group = readers'
     The next messages:         rmqctl retry agenda --each --limit 10
     """
     cli = context_of(ctx)
     wanted = message_filter(cli)
     if not each and any(part is not None for part in wanted):
-        raise UsageProblem("filters choose among messages: add --each")
+        raise UsageProblem("filters select messages: add --each")
     with open_for_reading(cli) as broker:
         from .due_list import STRANDED, agenda_rows, delayed_rows, stranded_sentence
 
@@ -97,13 +98,13 @@ def agenda(
         if lost:
             cli.warn(stranded_sentence(lost))
         if any(row.state == "OVERDUE" for row in rows):
-            cli.say("no process of rmqctl delivers; 'rmqctl broker start' does")
+            cli.say("no rmqctl process delivers messages; 'rmqctl broker start' does")
 
 
 _Ids = Annotated[
     list[str] | None, typer.Argument(metavar="[ID...]", help="Unique or offset ids of retries")
 ]
-_Everything = Annotated[bool, typer.Option("--all", help="All that wait")]
+_Everything = Annotated[bool, typer.Option("--all", help="All waiting retries")]
 
 
 @prints(SentNowRow)
@@ -111,12 +112,12 @@ _Everything = Annotated[bool, typer.Option("--all", help="All that wait")]
 def now(
     ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
 ) -> None:
-    """Have waiting messages consumed again now, without waiting for their time.
+    """Deliver waiting retries to the group now, before they are due.
 
-    The copy that waits is passed over later by rmqctl; a Java broker would deliver it, too.
+    The waiting copy is skipped later by rmqctl; a Java broker would deliver it, too.
 
     One message:               rmqctl retry now readers 7F000001000ABC...
-    The failure is mended:     rmqctl retry now readers --all
+    All, after a fix:          rmqctl retry now readers --all
     """
     _end_waits(ctx, group, ids, dead=False, everything=everything)
 
@@ -126,13 +127,13 @@ def now(
 def dead(
     ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
 ) -> None:
-    """Make waiting messages dead letters now, without trying them again.
+    """Turn waiting retries into dead letters now, without another attempt.
 
-    They keep their last reason. The copy that waits is passed over later by rmqctl; a Java broker
-    would deliver it all the same.
+    They keep their last failure reason. The waiting copy is skipped later by rmqctl; a Java broker
+    would deliver it, too.
 
     One message:               rmqctl retry dead readers 7F000001000ABC...
-    Those of a bad producer:   rmqctl retry dead readers --born-host 10.0.0.7
+    Those of one producer:     rmqctl retry dead readers --born-host 10.0.0.7
     """
     _end_waits(ctx, group, ids, dead=True, everything=everything)
 

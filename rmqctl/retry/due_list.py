@@ -1,4 +1,4 @@
-"""What is delivered when: the delay topic by level and target."""
+"""Due times of the delay topic, by level and target."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 AHEAD: Final = "AHEAD"
 STRANDED: Final = "STRANDED"
-"""The store has no such level any more, so nothing delivers what waits in it."""
+"""The store no longer has the level, so nothing delivers its messages."""
 LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
-"""Overdue for longer than this is no accident: a level that failed is tried again after 10 s."""
+"""Overdue for longer than this is a problem: a level that failed is tried again after 10 s."""
 
 
 def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
-    """One row for each level and target, levels in their order, then by who is due first.
+    """One row for each level and target, by level, then by due time.
 
-    A level whose saved offset lies behind its queue's end has a row though nothing waits: what is
-    in the queue will never be delivered.
+    A level whose saved offset is past the end of its queue has a row even if nothing waits: the
+    messages in the queue will never be delivered.
     """
     running = bool(service(broker, BROKER_SERVICES)["running"])
     for level in levels(broker.view):
@@ -45,7 +45,7 @@ def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
 
 
 def stranded(view: "StoreView", delays: int) -> dict[int, int]:
-    """How many messages wait in levels above the number of ``delays``, by level."""
+    """Number of messages that wait in levels above the number of ``delays``, by level."""
     counts = {
         level.level: sum(1 for _ in waiting(view, level))
         for level in levels(view)
@@ -55,10 +55,10 @@ def stranded(view: "StoreView", delays: int) -> dict[int, int]:
 
 
 def stranded_sentence(counts: dict[int, int]) -> str:
-    """What waits in levels that there are not, and the remedy."""
+    """A warning about messages in levels that do not exist, with the remedy."""
     where = ", ".join(f"{count:,} in level {level}" for level, count in sorted(counts.items()))
     return (
-        f"{sum(counts.values()):,} messages wait in delay levels that messageDelayLevel has not "
+        f"{sum(counts.values()):,} messages wait in delay levels that messageDelayLevel lacks "
         f"({where}): nothing delivers them until 'rmqctl broker config set messageDelayLevel' "
         f"gives it at least {max(counts)} levels again"
     )
@@ -84,7 +84,7 @@ def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: s
 def delayed_rows(
     broker: "EmbeddedBroker", wanted: "MessageFilter", tell: Callable[[str], object]
 ) -> list[DelayedRow]:
-    """Each message that waits and that a filter wants, those first that are due first.
+    """Each waiting message that a filter selects, by due time.
 
     ``tell``: see takes.
     """

@@ -1,4 +1,4 @@
-"""Facts about the messages that a group is to consume again."""
+"""Facts about the messages that a group will consume again."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Retries:
-    """The retries of one group as they are at ``now_ms``. NotFound for an unknown group."""
+    """The retries of one group at ``now_ms``. NotFound for an unknown group."""
 
     def __init__(self, broker: "EmbeddedBroker", group: str, now_ms: int) -> None:
         check_known_group(broker, group)
@@ -35,9 +35,10 @@ class Retries:
     def rows(
         self, wanted: "MessageFilter", tell: Callable[[str], object], *, consumed: bool
     ) -> Iterator[RetryRow]:
-        """Those that wait, by the time when they are due; then those in the retry topic.
+        """Waiting retries by due time, then those in the retry topic.
 
-        With ``consumed`` also those that the group has read past there. ``tell``: see takes.
+        With ``consumed``, also those in the retry topic that the group has read past. ``tell``: see
+        takes.
         """
         held = [one for one in self.waiting() if takes(wanted, one, tell)]
         held.sort(key=lambda one: one.due_timestamp)
@@ -50,7 +51,7 @@ class Retries:
         self.unreadable, self.bodies = scan.unreadable, scan.bodies
 
     def waiting(self) -> Iterator[DelayedMessages]:
-        """Those that wait in the delay topic, level by level; dead letters on their way, too."""
+        """Retries that wait in the delay topic, by level; including dead letters on their way."""
         targets = (self.topic, dlq_topic(self.group))
         for level in levels(self.view):
             for one in waiting(self.view, level):
@@ -58,7 +59,7 @@ class Retries:
                     yield one
 
     def ready(self) -> Iterator["MessageExt"]:
-        """Those that the group has not read past in the retry topic."""
+        """Retries in the retry topic that the group has not read past."""
         yield from QueueScan(self.view, self.topic, None, self._committed).messages()
 
     def _state(self, message: "MessageExt") -> str:
@@ -67,7 +68,7 @@ class Retries:
         return "CONSUMED" if read_past else "READY"
 
     def _given_back(self, message: "MessageExt") -> int | None:
-        """When a delivered message was given back: its record in the delay topic says so."""
+        """When a delivered message was sent back: store time of its record in the delay topic."""
         said = failed_timestamp(message)
         if said is not None:
             return said
@@ -110,10 +111,10 @@ class Retries:
 
 
 def takes(wanted: "MessageFilter", one: DelayedMessages, tell: Callable[[str], object]) -> bool:
-    """Whether a filter wants a message that waits; queues are those of its target.
+    """Whether a filter selects a waiting message; its queue is that of the target.
 
-    ``tell`` gets a sentence where the filter asks for a body that cannot be unpacked: the message
-    is left out.
+    ``tell`` is called with a sentence if the filter needs a body that cannot be unpacked; the
+    message is then left out.
     """
     message = one.message
     if wanted.queues is not None and one.queue_id not in wanted.queues:

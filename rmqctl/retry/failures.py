@@ -1,7 +1,7 @@
-"""What a message tells of its failures, and where it was read first.
+"""Failures recorded in a message, and its origin.
 
-Only rmqctl's clients say why they gave a message back (broker.retry.failure_reason); for those
-of Java's clients the reason is unknown, which is None and never an empty text.
+Only clients of rmqctl record why they sent a message back (broker.retry.failure_reason). For Java
+clients the reason is unknown: None, never an empty text.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Where a message was read first; place and topic are None where nothing tells."""
+    """The origin of a message; topic and offset are None if unknown."""
 
     topic: str | None
     queue_id: int | None
     queue_offset: int | None
     msg_id: str | None
-    """ORIGIN_MESSAGE_ID: the offset id, or the unique id where a consumer sent the retry itself."""
+    """ORIGIN_MESSAGE_ID: the offset id, or the unique id if a consumer sent the retry itself."""
 
 
 def reason_text(message: "MessageExt") -> str | None:
-    """Type and text of the last failure; None if nobody kept it. The type without its module."""
+    """Type and text of the last failure; None if not recorded. The type without its module."""
     kind, text = message.get_property(FAILURE_CLASS), message.get_property(FAILURE_MESSAGE)
     kind = kind and kind.rpartition(".")[2]
     return ": ".join(part for part in (kind, text) if part) or None
 
 
 def reason_parts(message: "MessageExt") -> dict[str, Any] | None:
-    """All that is kept of the last failure; None if that is nothing."""
+    """All recorded facts of the last failure; None if there are none."""
     if not any(message.get_property(name) for name in FAILURE_PROPERTIES):
         return None
     return {
@@ -53,13 +53,13 @@ def reason_parts(message: "MessageExt") -> dict[str, Any] | None:
 
 
 def failed_timestamp(message: "MessageExt") -> int | None:
-    """When the consumer failed, by its own clock; None if it did not say."""
+    """When the consumer failed, by its own clock; None if not recorded."""
     text = message.get_property(FAILURE_TIME) or ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def origin_of(view: "StoreView", message: "MessageExt") -> Origin:
-    """Find the message that was read first, as far as its record is still there."""
+    """Find the original message, as far as its record is still stored."""
     topic = message.get_property(PROPERTY_RETRY_TOPIC)
     origin_id = message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
     first = None if origin_id is None else record_with_id(view, origin_id, topic)
@@ -69,7 +69,7 @@ def origin_of(view: "StoreView", message: "MessageExt") -> Origin:
 
 
 def record_with_id(view: "StoreView", message_id: str, topic: str | None) -> "MessageExt | None":
-    """The record with an offset id, else the oldest of a topic with that unique id."""
+    """The record with an offset id, else the oldest one of a topic with that unique id."""
     try:
         position = parse_offset_msg_id(message_id)[1]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Whether a store has heard of a group at all."""
+"""Whether a store has any trace of a group."""
 
 from typing import TYPE_CHECKING
 

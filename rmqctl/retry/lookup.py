@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def retried_message(
     broker: "EmbeddedBroker", group: str, message_id: str, now_ms: int
 ) -> "MessageExt | None":
-    """The newest record of a message in a group: waiting, to be consumed again, dead.
+    """The newest record of a message in a group: waiting, ready for a retry, or dead.
 
-    ``message_id`` is its unique id, the offset id of one of its records, or the first one's.
+    ``message_id`` is its unique id, the offset id of one of its records, or that of the original.
     NotFound for an unknown group.
     """
     retries = Retries(broker, group, now_ms)

@@ -1,4 +1,4 @@
-"""Going through the queues of a retry or dead letter topic, with the filters of a call."""
+"""Reading the queues of a retry or dead letter topic, with the filters of a call."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -16,11 +16,10 @@ _BATCH: Final = 32
 
 
 class QueueScan:
-    """The messages of one topic that a filter wants, queue by queue, oldest first.
+    """The messages of one topic that a filter selects, queue by queue, oldest first.
 
-    ``begins`` are offsets by queue before which nothing is read. ``unreadable`` counts what was
-    left out because its record is damaged or gone, or because the filter asks for a body that
-    cannot be unpacked.
+    ``begins`` are the start offsets by queue. ``unreadable`` counts messages that were left out as
+    their record is damaged or gone, or as the filter needs a body that cannot be unpacked.
     """
 
     def __init__(
@@ -36,10 +35,10 @@ class QueueScan:
         self._begins = begins or {}
         self.unreadable = 0
         self.bodies: list[str] = []
-        """Some of those whose bodies cannot be unpacked: which they are, and why."""
+        """Some messages whose bodies cannot be unpacked, with the reason."""
 
     def messages(self) -> Iterator["MessageExt"]:
-        """Read them."""
+        """Yield the messages."""
         predicate = self._wanted.predicate if self._wanted else None
         for queue_id in self.queue_ids():
             low, high = self._span(queue_id)
@@ -55,7 +54,7 @@ class QueueScan:
                 yield message
 
     def queue_ids(self) -> list[int]:
-        """The queues that have or had messages, without those that are not wanted."""
+        """The selected queues that have or had messages."""
         wanted = self._wanted.queues if self._wanted else None
         known = [queue_id for topic, queue_id in self._view.queues() if topic == self._topic]
         return known if wanted is None else [queue_id for queue_id in known if queue_id in wanted]

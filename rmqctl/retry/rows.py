@@ -6,94 +6,92 @@ from rmqctl.output.fields import OmitNull, Wide
 
 
 class RetryRow(NamedTuple):
-    """One message that a group is to consume again."""
+    """One message that a group will consume again."""
 
     msg_id: Annotated[str, "the unique id, else the offset id"]
-    keys: Annotated[list[str], "the keys by which it can be found"]
-    origin_topic: Annotated[str | None, "the topic that it was first read from"]
-    origin_queue_id: Annotated[int | None, "its queue there; null if that record is gone"]
-    origin_offset: Annotated[int | None, "its place there; null if that record is gone"]
-    reconsume_times: Annotated[int, "how often it was given back"]
-    failed_timestamp: Annotated[int | None, "when it was given back last"]
-    due_timestamp: Annotated[int | None, "when it is, or was, to be consumed again"]
-    reason: Annotated[str | None, "why it failed last; null where nobody kept it"]
-    store_size: Annotated[int, Wide("the record's bytes")]
+    keys: Annotated[list[str], "the keys"]
+    origin_topic: Annotated[str | None, "the original topic"]
+    origin_queue_id: Annotated[int | None, "its original queue; null if that record is gone"]
+    origin_offset: Annotated[int | None, "its original queue offset; null if that record is gone"]
+    reconsume_times: Annotated[int, "how often it was sent back"]
+    failed_timestamp: Annotated[int | None, "when it was last sent back"]
+    due_timestamp: Annotated[int | None, "when it is, or was, due"]
+    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
+    store_size: Annotated[int, Wide("bytes of the record")]
     tags: Annotated[str | None, Wide("the tag")]
-    delay_level: Annotated[int | None, Wide("the delay that it waits, or waited")]
-    client: Annotated[str | None, Wide("the client that gave it back")]
+    delay_level: Annotated[int | None, Wide("its delay level")]
+    client: Annotated[str | None, Wide("the client that sent it back")]
     state: Annotated[
         str,
-        Wide(
-            "WAITING for its time, OVERDUE, READY in the retry topic, or CONSUMED: read past there"
-        ),
+        Wide("WAITING, OVERDUE, READY (in the retry topic) or CONSUMED (read past there)"),
     ]
 
 
 class AttemptRow(NamedTuple):
-    """One thing that happened to a message."""
+    """One event of a message."""
 
     at_timestamp: Annotated[int, "when"]
     what: Annotated[
         str,
-        "STORED, FAILED (given back, waits), DELIVERED (to be consumed again), DEAD, REDRIVEN",
+        "STORED, FAILED (sent back, waits), DELIVERED (ready for a retry), DEAD, REDRIVEN",
     ]
-    reconsume_times: Annotated[int | None, "how often it had been given back by then"]
-    topic: Annotated[str, "where its record lies"]
-    queue_id: Annotated[int | None, "in this queue"]
-    queue_offset: Annotated[int | None, "at this place"]
-    due_timestamp: Annotated[int | None, "of FAILED: when it is to be consumed again"]
-    reason: Annotated[str | None, "why it failed; null where nobody kept it"]
+    reconsume_times: Annotated[int | None, "how often it was sent back until then"]
+    topic: Annotated[str, "the topic of the record"]
+    queue_id: Annotated[int | None, "the queue of the record"]
+    queue_offset: Annotated[int | None, "the queue offset of the record"]
+    due_timestamp: Annotated[int | None, "of FAILED: when the retry is due"]
+    reason: Annotated[str | None, "failure reason; null if it was not recorded"]
     delay_level: Annotated[int | None, Wide("of FAILED: the delay")]
-    client: Annotated[str | None, Wide("of FAILED and DEAD: the client that gave it back")]
-    msg_id: Annotated[str | None, Wide("its id; one that was redriven may have a new one")]
+    client: Annotated[str | None, Wide("of FAILED and DEAD: the client that sent it back")]
+    msg_id: Annotated[str | None, Wide("its id; a redriven message may have a new one")]
 
 
 class AgendaRow(NamedTuple):
-    """Messages of one delay level that wait for one topic."""
+    """Waiting messages of one delay level with one target topic."""
 
     level: Annotated[int, "the delay level"]
-    topic: Annotated[str | None, "the topic that they go to"]
-    group: Annotated[str | None, "the group whose retries they are; null for delayed messages"]
-    messages: Annotated[int, "how many wait"]
+    topic: Annotated[str | None, "the target topic"]
+    group: Annotated[str | None, "the group of the retries; null for delayed messages"]
+    messages: Annotated[int, "number of waiting messages"]
     next_timestamp: Annotated[int | None, "when the first of them is due"]
     last_timestamp: Annotated[int | None, "when the last of them is due"]
-    overdue: Annotated[int, "how many should have gone already"]
+    overdue: Annotated[int, "number of messages past their due time"]
     state: Annotated[
         str,
-        "of the level: OK; OVERDUE: nobody delivers; STUCK: somebody should, and does not; "
-        "AHEAD: the saved offset lies behind the queue's end",
+        "of the level: OK; OVERDUE: no process delivers; STUCK: a process should deliver, but "
+        "does not; AHEAD: the saved offset is past the end of the queue",
     ]
-    delay_ms: Annotated[int | None, Wide("what the level waits; null beyond the table")]
-    saved_offset: Annotated[int | None, Wide("how far delayOffset.json says the level is")]
+    delay_ms: Annotated[int | None, Wide("delay of the level; null if the level does not exist")]
+    saved_offset: Annotated[int | None, Wide("progress of the level in delayOffset.json")]
     min_offset: Annotated[int, Wide("first offset of the level's queue")]
     max_offset: Annotated[int, Wide("end of the level's queue")]
 
 
 class DelayedRow(NamedTuple):
-    """One message that waits for its time."""
+    """One message that waits for delivery."""
 
-    due_timestamp: Annotated[int, "when it is delivered"]
+    due_timestamp: Annotated[int, "when it is due"]
     msg_id: Annotated[str, "the unique id, else the offset id"]
-    keys: Annotated[list[str], "the keys by which it can be found"]
-    topic: Annotated[str, "the topic that it goes to"]
-    queue_id: Annotated[int, "the queue that it goes to"]
+    keys: Annotated[list[str], "the keys"]
+    topic: Annotated[str, "the target topic"]
+    queue_id: Annotated[int, "the target queue"]
     level: Annotated[int, "the delay level"]
-    reconsume_times: Annotated[int, "how often it was given back; 0 for a delayed message"]
-    store_timestamp: Annotated[int, "since when it waits"]
+    reconsume_times: Annotated[int, "how often it was sent back; 0 for a delayed message"]
+    store_timestamp: Annotated[int, "when it was stored"]
     tags: Annotated[str | None, Wide("the tag")]
-    store_size: Annotated[int, Wide("the record's bytes")]
-    queue_offset: Annotated[int, Wide("its place in the level's queue")]
-    commitlog_offset: Annotated[int, Wide("its first byte in the commit log")]
+    store_size: Annotated[int, Wide("bytes of the record")]
+    queue_offset: Annotated[int, Wide("its offset in the queue of the level")]
+    commitlog_offset: Annotated[int, Wide("position of its first byte in the commit log")]
 
 
 class SentNowRow(NamedTuple):
-    """One waiting message that is to go at once, or went."""
+    """One waiting message that is sent before it is due."""
 
     msg_id: Annotated[str, "the unique id, else the offset id"]
-    reconsume_times: Annotated[int, "how often it was given back"]
-    due_timestamp: Annotated[int | None, "when it would be consumed again by itself"]
-    target: Annotated[str, "the topic that it goes to"]
-    reason: Annotated[str | None, "why it failed last; null where nobody kept it"]
-    note: Annotated[str | None, "why it is left alone"]
-    queue_offset: Annotated[int | None, OmitNull("its place there; null in a plan")]
-    applied: Annotated[bool | None, OmitNull("whether it was done; null in a plan")]
+    reconsume_times: Annotated[int, "how often it was sent back"]
+    due_timestamp: Annotated[int | None, "when it would be due"]
+    target: Annotated[str, "the target topic"]
+    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
+    note: Annotated[str | None, "why it is skipped"]
+    queue_offset: Annotated[int | None, OmitNull("its queue offset there; null in a plan")]
+    applied: Annotated[bool | None, OmitNull("whether it was sent; null in a plan")]

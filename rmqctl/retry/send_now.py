@@ -1,4 +1,4 @@
-"""``retry now`` and ``retry dead``: ending the wait of a group's retries."""
+"""``retry now`` and ``retry dead``: sending waiting retries before they are due."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 
 class RetrySelection(NamedTuple):
-    """Which retries somebody named."""
+    """The selected retries."""
 
     ids: Sequence[str]
     everything: bool
     wanted: "MessageFilter"
 
     def check(self) -> None:
-        """UsageProblem if nothing was named: nothing defaults to all."""
+        """UsageProblem if nothing is selected: there is no default to all."""
         filtered = any(part is not None for part in self.wanted)
         if self.ids and (self.everything or filtered):
-            raise UsageProblem("name retries by id, or choose them by --all and filters")
+            raise UsageProblem("select retries by id, or with --all and filters")
         if not (self.ids or self.everything or filtered):
-            raise UsageProblem("name ids, filters, or --all")
+            raise UsageProblem("ids exclude filters and --all")
 
 
 class _Item(NamedTuple):
     waiting: DelayedMessages | None
-    """None: it does not wait, and is left alone."""
+    """None: it does not wait, and is skipped."""
     row: SentNowRow
 
 
@@ -55,8 +55,8 @@ def end_waits(cli: "Cli", group: str, which: RetrySelection, *, dead: bool) -> N
         items = list(_chosen(retries, which, cli.left_out, dead=dead))
         if not was_created_here(broker.view.root):
             cli.warn(
-                "this store was made by a Java broker: if one opens it, it delivers them at their "
-                "time, too"
+                "this store was created by a Java broker: one that opens it also delivers "
+                "them when they are due"
             )
 
     def apply() -> Iterator[SentNowRow]:
@@ -68,7 +68,8 @@ def end_waits(cli: "Cli", group: str, which: RetrySelection, *, dead: bool) -> N
             gone = [message for message in waits if message.commitlog_offset not in still]
             if gone:
                 raise CliError(
-                    f"{len(gone)} of these went by themselves meanwhile; nothing was sent", CHANGED
+                    f"{len(gone)} of these were delivered in the meantime; nothing was sent",
+                    CHANGED,
                 )
             note = change_note(cli, group=group, what="dead" if dead else "now")
             ids = [message.msg_id for message in waits]
@@ -110,13 +111,13 @@ def _chosen(
             continue
         there = next((message for message in ready if is_named(message, message_id)), None)
         if there is None:
-            raise NotFound(f"group {retries.group} has no retry {message_id!r} that waits")
-        note = "left alone: the group can read it already"
+            raise NotFound(f"group {retries.group} has no waiting retry {message_id!r}")
+        note = "skipped: the group can read it already"
         yield _Item(None, _row(there, None, there.topic, note))
 
 
 def is_named(message: "MessageExt", message_id: str) -> bool:
-    """Whether an id is the message's unique or offset id, or that of the first one."""
+    """Whether an id is the unique or offset id of a message, or the id of the original."""
     ids = (message.msg_id, message.offset_msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID))
     return message_id in ids or message_id.upper() in ids
 

@@ -1,4 +1,4 @@
-"""What has happened to a message in one group, from the records that tell of it."""
+"""The history of a message in one group, from its records."""
 
 from typing import TYPE_CHECKING
 
@@ -24,10 +24,10 @@ from analytics.lag.delayed import copies
 
 
 def life_of(view: "StoreView", group: str, message: "MessageExt") -> list[AttemptRow]:
-    """Everything that is known, oldest first.
+    """All known events, oldest first.
 
-    What has no record is not there: reading, and attempts that a consumer counted by itself
-    (orderly ones). A message without a unique id has only its origin and itself.
+    Events without a record are missing: reading, and attempts that an orderly consumer counts
+    itself. A message without a unique id has only its origin and itself.
     """
     retry, dead = retry_topic(group), dlq_topic(group)
     records = {message.commitlog_offset: message}
@@ -72,7 +72,7 @@ def _event(view: "StoreView", group: str, record: "MessageExt") -> AttemptRow:
 
 
 def _redrives(view: "StoreView", group: str, message: "MessageExt") -> list[AttemptRow]:
-    """What receipts tell of the group's dead letters with this id."""
+    """Redrives of the group's dead letters with this id, from receipts."""
     runs = RedriveRuns(view.root)
     read = [found for name in runs.names() if (found := runs.read(name)) is not None]
     return [

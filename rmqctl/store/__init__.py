@@ -1,1 +1,1 @@
-"""``rmqctl store``: making a store, looking at it, checking and mending it."""
+"""``rmqctl store``: creates, inspects, checks, repairs and copies stores."""

@@ -1,4 +1,4 @@
-"""``rmqctl store init``, ``info`` and ``fsck``: making a store, looking at it, checking it."""
+"""``rmqctl store init``, ``info`` and ``fsck``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,32 +20,34 @@ _OBJECTS = (Format.JSON, Format.YAML)
 def init(
     ctx: typer.Context,
     folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="Where (default: --store)")
+        str | None, typer.Argument(metavar="[DIR]", help="Folder of the store (default: --store)")
     ] = None,
-    small: Annotated[bool, typer.Option("--small", help="16 MiB log files, a small index")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="16 MiB log files and a small index")
+    ] = False,
 ) -> None:
-    """Make an empty store, and print what a Java broker's broker.conf must say to open it.
+    """Create an empty store, and print the lines of broker.conf for a Java broker to open it.
 
-    The folder must be missing or empty. Files take room as they fill.
+    The folder must not exist or be empty. Files take disk space as they fill.
 
-    With files as long as a broker's:  rmqctl store init ./store
-    With short files:                  rmqctl store init ./store --small
+    With RocketMQ's file sizes:        rmqctl store init ./store
+    With small files:                  rmqctl store init ./store --small
     """
     from broker.new_store import create_store
     from storage.config import SMALL_STORE, StoreConfig
 
     cli = context_of(ctx)
     if folder is not None and cli.given.get("store"):
-        raise UsageProblem("DIR and --store both say where the store is to be")
+        raise UsageProblem("DIR and --store exclude each other")
     root = cli.store.path if folder is None else Path(folder).expanduser().absolute()
     config = SMALL_STORE if small else StoreConfig()
     _check_free(root)
     row = init_row(str(root), config)
     if cli.flag("dry_run"):
-        cli.say(f"would make the store {root}")
+        cli.say(f"would create the store {root}")
     else:
         create_store(root, config)
-        cli.say(f"made the store {root}")
+        cli.say(f"created the store {root}")
     if cli.setting("output") is None:
         cli.out.write("".join(f"{line}\n" for line in row.broker_conf))
     else:
@@ -53,7 +55,7 @@ def init(
 
 
 def _check_free(root: Path) -> None:
-    """Refuse a folder that holds something; whether it can be written shows when it is."""
+    """Refuse a folder that is not empty. A folder without write permission fails later."""
     from rmqctl.cli.context import looks_like_a_store
 
     if root.exists() and not root.is_dir():
@@ -62,12 +64,12 @@ def _check_free(root: Path) -> None:
         return
     if looks_like_a_store(root):
         raise Refused(f"{root} is a store already; nothing was changed")
-    raise Refused(f"{root} is not empty; name a folder that is empty or not there yet")
+    raise Refused(f"{root} is not empty; name a folder that is empty or does not exist")
 
 
 @prints(StoreInfoRow)
 def info(ctx: typer.Context) -> None:
-    """Show what the store is and holds, and who has it open. Takes no lock, changes nothing."""
+    """Show facts about the store and the processes that have it open. Read only, takes no lock."""
     from storage.info import store_info
 
     cli = context_of(ctx)
@@ -82,36 +84,40 @@ def info(ctx: typer.Context) -> None:
 def fsck(
     ctx: typer.Context,
     only: Annotated[
-        str | None, typer.Option(metavar="PARTS", help="Some of log,queue,index,offset,config")
+        str | None,
+        typer.Option(metavar="PARTS", help="Check only some of log,queue,index,offset,config"),
     ] = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Queues of this topic; repeatable"),
+        typer.Option(
+            "--topic", "-t", metavar="TOPIC", help="Only queues of this topic; repeatable"
+        ),
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="Skip log files from before this time")
+        str | None, typer.Option("--from", metavar="T", help="Skip log files from before T")
     ] = None,
     jobs: Annotated[
         int,
         typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes that share the log"),
     ] = 1,
-    fast: Annotated[bool, typer.Option("--fast", help="Only files, ends and samples")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the last check was interrupted")
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Check only files, ends and samples")
     ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted check")] = False,
     fail_on: Annotated[
-        str, typer.Option(metavar="SEVERITY", help="Exit code 4 from error or warning on")
+        str,
+        typer.Option(metavar="SEVERITY", help="error or warning: least severity for exit code 4"),
     ] = "error",
 ) -> int:
-    """Check log, queues, index, offsets and settings against one another. Changes nothing.
+    """Check log, queues, index, offsets and settings against each other. Changes nothing.
 
-    Works beside writers. Exit code 4: a message is unreadable or wrong. JSON and YAML hold the
-    outcome with its findings, all other formats a row for each finding.
+    Works beside writers. Exit code 4: a message is unreadable or wrong. JSON and YAML have the
+    result with its findings, other formats a row for each finding.
 
-    Everything:                        rmqctl store fsck
-    As a report for a program:         rmqctl store fsck -o json
-    Only what derived data says:       rmqctl store fsck --only queue,index --fail-on warning
-    A quick look at the newest:        rmqctl store fsck --from -1h --fast
+    The whole store:                   rmqctl store fsck
+    As JSON:                           rmqctl store fsck -o json
+    Only queues and index:             rmqctl store fsck --only queue,index --fail-on warning
+    A quick check of the newest:       rmqctl store fsck --from -1h --fast
     """
     from rmqctl.parse.lists import parse_parts
 
@@ -124,7 +130,7 @@ def fsck(
         raise UsageProblem(f"--fail-on: {fail_on!r} is neither error nor warning")
     begin = None if start is None else cli.time("--from", start)
     if begin is not None:
-        cli.warn_of_future("--from", begin, "no message is as new as that, and none is checked")
+        cli.warn_of_future("--from", begin, "no message is that recent, and none is checked")
     plan = FsckPlan(
         None if only is None else cli.parsed("--only", parse_parts, only),
         topic,

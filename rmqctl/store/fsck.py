@@ -1,4 +1,4 @@
-"""One run of ``store fsck``: where it begins, its progress, and what it says at the end."""
+"""One run of ``store fsck``: its start, its progress, and its summary."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FsckPlan(NamedTuple):
-    """What the options say."""
+    """The options of a check."""
 
     parts: Sequence[str] | None
     topics: Sequence[str] | None
@@ -28,7 +28,7 @@ class FsckPlan(NamedTuple):
 def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
     """Check the store; NotFound for an unknown topic.
 
-    When it is interrupted, the place is kept for ``--resume``.
+    If it is interrupted, its position is stored for ``--resume``.
     """
     from broker.config import BrokerConfig
 
@@ -64,7 +64,7 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
             raise
         except BaseException:  # Ctrl-C, a signal, the time limit
             if reached > first and place.keep(reached):
-                cli.say(f"stopped at log position {reached}; --resume goes on there")
+                cli.say(f"stopped at log position {reached}; --resume continues there")
             raise
     place.forget()
     cli.say(_summary(report))
@@ -72,15 +72,15 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
 
 
 def _start(cli: "Cli", view: "StoreView", plan: FsckPlan, place: FsckPlace) -> int:
-    """The commit log offset to begin at."""
+    """The commit log offset of the start."""
     if plan.from_timestamp is not None:
         return file_at_time(view, plan.from_timestamp)
     if plan.resume:
         kept = place.read()
         if kept is None:
-            cli.say("no check of this store was interrupted; checking all of it")
+            cli.say("no check of this store was interrupted; checking the whole store")
         elif view.log_min_offset() <= kept <= view.log_max_offset():
-            cli.say(f"going on at log position {kept}; what lies before is not checked again")
+            cli.say(f"continuing at log position {kept}; the log before it is not checked again")
             return kept
         else:
             cli.say(f"log position {kept} is gone; checking the whole store")
@@ -90,7 +90,7 @@ def _start(cli: "Cli", view: "StoreView", plan: FsckPlan, place: FsckPlace) -> i
 def file_at_time(view: "StoreView", timestamp: int) -> int:
     """First offset of the newest log file that begins before a store time, else 0.
 
-    A file whose first record can not be read is passed over: an older one will do.
+    A file whose first record cannot be read is skipped; an older one is used.
     """
     size = view.config.mapped_file_size_commit_log
     end = view.log_max_offset()
@@ -111,5 +111,5 @@ def _summary(report: Report) -> str:
     )
     left_out = f" ({report.left_out:,} further findings not listed)" if report.left_out else ""
     counts = f"{report.errors} errors, {report.warnings} warnings"
-    hint = "; 'rmqctl explain CODE' tells what one means" if report.findings else ""
+    hint = "; 'rmqctl explain CODE' explains a finding" if report.findings else ""
     return f"checked {observed}: {counts}{left_out}{hint}"

@@ -1,4 +1,4 @@
-"""Where an interrupted check of a store stopped; kept outside of the store, which is only read."""
+"""The position of an interrupted check; stored outside of the store, which is only read."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ _PLACE: Final = members({"log_offset": whole(0)})
 
 
 class FsckPlace:
-    """The place for one store: a small file in ``$XDG_STATE_HOME/rmqctl/fsck``."""
+    """The position for one store: a small file in ``$XDG_STATE_HOME/rmqctl/fsck``."""
 
     def __init__(self, environ: Mapping[str, str], root: Path) -> None:
         home = environ.get("XDG_STATE_HOME")
@@ -26,7 +26,7 @@ class FsckPlace:
         self._path = folder / "rmqctl" / "fsck" / f"{name}.json"
 
     def read(self) -> int | None:
-        """The commit log offset that was reached; None if nothing was kept."""
+        """The commit log offset that was reached; None if none is stored."""
         try:
             place = loads_strict(read_bounded(self._path))
             check(place, _PLACE)
@@ -36,7 +36,7 @@ class FsckPlace:
         return offset
 
     def keep(self, log_offset: int) -> bool:
-        """Keep an offset; False where the user's folder can not be written."""
+        """Store an offset; False if the user's folder cannot be written."""
         try:
             make_folders(self._path.parent, follow_folder=True)
             with replacing(self._path, follow_folder=True) as file:
@@ -46,6 +46,6 @@ class FsckPlace:
         return True
 
     def forget(self) -> None:
-        """A check came to its end: there is nothing to go on with."""
+        """Delete the position, after a complete check."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Half messages whose transactions have not ended, as a checker would find them."""
+"""Half messages of open transactions, as the transaction check would find them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH = 32
 
 
 def open_halves(broker: EmbeddedBroker) -> Iterator[MessageExt]:
-    """The last half message of each transaction that has not ended, in the order of the queue."""
+    """The last half message of each open transaction, in the order of the queue."""
     view = broker.view
     at, op = TransactionOffsets(broker.progress, lambda: view).query()
     end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)

@@ -10,53 +10,57 @@ if TYPE_CHECKING:
 
 
 class InitRow(NamedTuple):
-    """A store that was just made."""
+    """A store that was created."""
 
     path: Annotated[str, "its folder"]
     commitlog_file_bytes: Annotated[int, "length of a commit log file"]
     consumequeue_file_bytes: Annotated[int, "length of a consume queue file"]
     index_file_bytes: Annotated[int, "length of an index file"]
-    broker_conf: Annotated[list[str], "settings of a Java broker that is to open it"]
+    broker_conf: Annotated[list[str], "lines of broker.conf for a Java broker to open it"]
 
 
 class StoreInfoRow(NamedTuple):
-    """What a store is and holds."""
+    """Facts about a store."""
 
     path: Annotated[str, "its folder"]
-    version: Annotated[str, "who wrote it, as far as can be told: rmqctl, 4.9 or 5.x"]
-    clean_shutdown: Annotated[bool, "whether the last writer closed it; false while one writes"]
+    version: Annotated[str, "writer of the store, as far as known: rmqctl, 4.9 or 5.x"]
+    clean_shutdown: Annotated[
+        bool, "whether the last writer closed it; false while a writer has it open"
+    ]
     commitlog: Annotated[dict[str, Any], "min_offset, max_offset, files and bytes of the log"]
     queues: Annotated[int, "queues that have or had messages"]
-    messages: Annotated[int, "messages that can be read"]
-    index_files: Annotated[int, "files of the index by key"]
+    messages: Annotated[int, "readable messages"]
+    index_files: Annotated[int, "files of the key index"]
     first_timestamp: Annotated[int | None, "when the oldest message was stored"]
     last_timestamp: Annotated[int | None, "when the newest message was stored"]
     checkpoint: Annotated[
-        dict[str, Any] | None, "up to when log, queues and index are on the device"
+        dict[str, Any] | None, "times up to which log, queues and index are on the device"
     ]
-    writers: Annotated[list[int], "processes of rmqctl that have it open for writing"]
-    java_locked: Annotated[bool, "whether a Java broker has it open"]
+    writers: Annotated[list[int], "rmqctl processes that have the store open for writing"]
+    java_locked: Annotated[bool, "whether a Java broker has the store open"]
 
 
 class FindingRow(NamedTuple):
     """One finding of a check."""
 
-    code: Annotated[str, "what was found; a stable name"]
+    code: Annotated[str, "code of the finding, a stable name"]
     severity: Annotated[str, "error, warning or info"]
     file: Annotated[str, "the file, below the store's folder"]
-    position: Annotated[int | None, "the byte in the file"]
-    what: Annotated[str, "what was found, in words"]
-    effect: Annotated[str, "what it means for users"]
-    fix: Annotated[str, "what would mend it; empty if nothing has to be done"]
+    position: Annotated[int | None, "position of the byte in the file"]
+    what: Annotated[str, "the finding, in words"]
+    effect: Annotated[str, "its effect for users"]
+    fix: Annotated[str, "the remedy; empty if none is needed"]
 
 
 class FsckRow(NamedTuple):
-    """The outcome of a check."""
+    """The result of a check."""
 
-    ok: Annotated[bool, "whether there is no finding of severity error"]
-    checked: Annotated[dict[str, int], "records, units, index_entries, offsets, files looked at"]
-    findings: Annotated[list[FindingRow], "see the fields of the table"]
-    left_out: Annotated[int | None, OmitNull("further findings, which are not listed")]
+    ok: Annotated[bool, "whether no finding has severity error"]
+    checked: Annotated[
+        dict[str, int], "numbers of checked records, units, index_entries, offsets, files"
+    ]
+    findings: Annotated[list[FindingRow], "the findings, with the fields of the table"]
+    left_out: Annotated[int | None, OmitNull("number of findings that are not listed")]
 
 
 def init_row(path: str, config: "StoreConfig") -> InitRow:

@@ -20,22 +20,30 @@ if TYPE_CHECKING:
 
 _MoreNames = Annotated[
     list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="The same as an option; repeatable"),
+    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic, as an option; repeatable"),
 ]
-_Queues = Annotated[int | None, typer.Option("--queues", metavar="N", help="Read and write queues")]
+_Queues = Annotated[
+    int | None, typer.Option("--queues", metavar="N", help="Number of read and write queues")
+]
 _ReadQueues = Annotated[
     int | None,
-    typer.Option("--read-queue-nums", "--read-queues", "-r", metavar="N", help="Read queues"),
+    typer.Option(
+        "--read-queue-nums", "--read-queues", "-r", metavar="N", help="Number of read queues"
+    ),
 ]
 _WriteQueues = Annotated[
     int | None,
-    typer.Option("--write-queue-nums", "--write-queues", "-w", metavar="N", help="Write queues"),
+    typer.Option(
+        "--write-queue-nums", "--write-queues", "-w", metavar="N", help="Number of write queues"
+    ),
 ]
 _Perm = Annotated[
     int | None,
     typer.Option("--perm", "-p", metavar="N", help="6 read and write, 4 read, 2 write"),
 ]
-_Order = Annotated[bool | None, typer.Option("--order/--no-order", help="An ordered topic")]
+_Order = Annotated[
+    bool | None, typer.Option("--order/--no-order", help="Whether the topic is ordered")
+]
 _MAX_QUEUES = 65_536
 _PERMS = (2, 4, 6, 7)
 
@@ -44,7 +52,7 @@ _PERMS = (2, 4, 6, 7)
 def create(
     ctx: typer.Context,
     new_topics: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="What to create")
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="The topics to create")
     ] = None,
     topic: _MoreNames = None,
     from_file: Annotated[
@@ -52,7 +60,7 @@ def create(
         typer.Option(
             "--from-file",
             metavar="FILE",
-            help="Topics of a file (- is stdin): names, CSV, JSON, a topics.json",
+            help="Create the topics of FILE (- is stdin): names, CSV, JSON or a topics.json",
         ),
     ] = None,
     queue_nums: _Queues = None,
@@ -61,16 +69,16 @@ def create(
     perm: _Perm = None,
     order: _Order = None,
 ) -> None:
-    """Create topics, with 8 read and 8 write queues and perm 6 unless told otherwise.
+    """Create topics. Defaults: 8 read queues, 8 write queues, perm 6.
 
-    A topic that is there with the same settings is left alone; one with others is refused, and
-    then none is created. What a file says of a topic goes before the options.
+    An existing topic with the same settings is left unchanged. If one exists with other settings,
+    the command fails and creates none. Settings of a file take precedence over options.
 
-    Eight queues:              rmqctl topic create orders
-    Two, to be read only:      rmqctl topic create archive --queues 2 --perm 4
-    As many as you like:       rmqctl topic create --from-file topics.csv
-    Those of another store:    rmqctl topic create --from-file ../old/config/topics.json
-    Some of them:              rmqctl topic list -S ../old -o csv --where 'topic ~ ^shop' |
+    With defaults:             rmqctl topic create orders
+    Two queues, read-only:     rmqctl topic create archive --queues 2 --perm 4
+    From a file:               rmqctl topic create --from-file topics.csv
+    As in another store:       rmqctl topic create --from-file ../old/config/topics.json
+    Some of another store:     rmqctl topic list -S ../old -o csv --where 'topic ~ ^shop' |
                                  rmqctl topic create --from-file -
     """
     cli = context_of(ctx)
@@ -83,7 +91,9 @@ def create(
         ordered = item.order if item.order is not None else bool(order)
         config = _new_topic(item, read, write, bits, order=ordered)
         if configs.setdefault(item.topic, config) != config:
-            raise UsageProblem(f"{item.where}: topic {item.topic} stands there twice, differently")
+            raise UsageProblem(
+                f"{item.where}: topic {item.topic} is given twice, with different settings"
+            )
     print_created(cli, CreatedTopicRow, list(_create(cli, list(configs.values()))))
 
 
@@ -91,7 +101,7 @@ def create(
 def alter(
     ctx: typer.Context,
     topics: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC...", help="What to change")
+        list[str] | None, typer.Argument(metavar="TOPIC...", help="The topics to change")
     ] = None,
     topic: _MoreNames = None,
     queue_nums: _Queues = None,
@@ -100,13 +110,13 @@ def alter(
     perm: _Perm = None,
     order: _Order = None,
 ) -> None:
-    """Change the settings of topics; what is not named stays as it is.
+    """Change the settings of topics. Settings that are not given stay as they are.
 
-    Fewer write queues first, then, once they are read, fewer read queues: so nothing is left
-    behind. Producers and consumers that run follow within 30 s.
+    To remove queues without losing messages, reduce write queues first, and read queues after they
+    have been read. Running producers and consumers follow within 30 s.
 
     More queues:               rmqctl topic alter orders --queues 16
-    Taken out of use:          rmqctl topic alter orders --perm 4
+    Make it read-only:         rmqctl topic alter orders --perm 4
     """
     cli = context_of(ctx)
     names = _names(topics, topic)
@@ -125,7 +135,7 @@ def alter(
     if order is not None:
         values["order"] = order
     if not values:
-        raise UsageProblem("nothing to change is named; give --queues, --perm or --order")
+        raise UsageProblem("no setting to change; give --queues, --perm or --order")
     from rmqctl.cli.guarded_change import change_settings
 
     from .plans import change_rows, change_topics, topic_changes
@@ -145,28 +155,27 @@ def alter(
 @prints(DeletedTopicRow)
 def delete(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to delete")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to delete")],
     confirm: Annotated[
-        str | None, typer.Option("--confirm", metavar="NAME", help="The topic's name once more")
+        str | None, typer.Option("--confirm", metavar="NAME", help="The topic's name, to confirm")
     ] = None,
     remove_offsets: Annotated[
         bool,
         typer.Option(
             "--remove-offsets/--keep-offsets",
-            help="Also forget the progress of groups in it (RocketMQ 4.9 keeps it)",
+            help="Also delete the progress of groups in it (RocketMQ 4.9 keeps it)",
         ),
     ] = False,
 ) -> None:
-    """Delete a topic: its settings and its queues. Nobody can read its messages by topic then.
+    """Delete the settings and queues of a topic. Its messages can then not be read by topic.
 
-    The records stay in the log until its files are too old, so no disk space comes free, and
-    'message get' still finds them by their offset id. The progress of groups stays unless
-    --remove-offsets: a topic that is made again begins at offset 0, where such a group would wait
-    for old numbers.
-    Nobody else may have the store open for writing.
+    The records stay in the log until its files expire, so no disk space is freed, and 'message get'
+    still finds them by offset id. The progress of groups stays unless --remove-offsets is given: if
+    the topic is created again, it starts at offset 0, and such a group would wait for its old
+    offsets. No other process may have the store open for writing.
 
-    What would happen:         rmqctl topic delete orders -n
-    Do it:                     rmqctl topic delete orders --confirm orders
+    Preview:                   rmqctl topic delete orders -n
+    Delete:                    rmqctl topic delete orders --confirm orders
     """
     from rmqctl.cli.guarded_change import change_settings
 
@@ -231,7 +240,8 @@ def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopic
 
 
 def _refuse_others(config: "TopicConfig") -> "Callable[[TopicConfig | None], None]":
-    """A check that a topic is not there, or is so already: before the plan, and under the gate."""
+    """A check that a topic does not exist, or has these settings: before the plan, and under the
+    write lock."""
 
     def check(known: "TopicConfig | None") -> None:
         if known is not None and known != config and known.write_queue_nums:

@@ -1,4 +1,4 @@
-"""``rmqctl topic``: what topics there are, and their queues."""
+"""``rmqctl topic``: topics and their queues."""
 
 from typing import Annotated
 
@@ -13,16 +13,16 @@ from .rows import TopicDescription, TopicQueueRow, TopicRow
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Default: all")]
 _MoreNames = Annotated[
     list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="The same as an option; repeatable"),
+    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic, as an option; repeatable"),
 ]
 
 
 @prints(TopicRow)
 def list_topics(ctx: typer.Context) -> None:
-    """List all topics, those of RocketMQ itself too.
+    """List all topics, including those of RocketMQ itself.
 
-    Those of users alone:      rmqctl topic list --where 'kind = normal'
-    Fullest first:             rmqctl topic list --sort -messages
+    Topics of users:           rmqctl topic list --where 'kind = normal'
+    Most messages first:       rmqctl topic list --sort -messages
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
@@ -35,11 +35,11 @@ def list_topics(ctx: typer.Context) -> None:
 def queues(
     ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None, as_of: AsOf = None
 ) -> None:
-    """Show the queues of topics: their bounds, and the times of their first and last message.
+    """Show the queues of topics: their offsets, and the times of their first and last message.
 
     Of all topics:             rmqctl topic queues
-    Of one, as JSON:           rmqctl topic queues greetings -o json
-    As they were yesterday:    rmqctl topic queues --as-of -1d
+    Of one topic, as JSON:     rmqctl topic queues greetings -o json
+    As of a day ago:           rmqctl topic queues --as-of -1d
     """
     cli = context_of(ctx)
     with open_at(cli, as_of) as broker:
@@ -51,9 +51,9 @@ def queues(
 
 @prints(TopicDescription)
 def describe(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None) -> None:
-    """Show all settings of topics, how much they hold and which groups read them.
+    """Show all settings of topics, their messages and the groups that read them.
 
-    One topic is an object in JSON, several are an array.
+    In JSON one topic is an object, several are an array.
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def chosen_topics(
     broker: "EmbeddedBroker", topics: Iterable[str] | None, more: Iterable[str] | None
 ) -> list[str]:
-    """The topics that were named, else all. NotFound names the first that does not exist."""
+    """The named topics, else all. NotFound names the first one that does not exist."""
     known = broker.topics()
     names = list(dict.fromkeys([*(topics or ()), *(more or ())]))
     for name in names:
@@ -47,7 +47,8 @@ def queue_rows(
 ) -> Iterator[TopicQueueRow]:
     """The queues of some topics.
 
-    ``all_topics``: of RocketMQ's own only those queues that had messages, it has over a thousand.
+    ``all_topics``: of RocketMQ's own topics, which have over a thousand queues, only queues that
+    had messages.
     """
     used, configs = queues_by_topic(broker), broker.topics()
     for topic in topics:
@@ -123,7 +124,7 @@ def _groups(broker: "EmbeddedBroker") -> dict[str, list[str]]:
 
 
 def topic_kind(broker: "EmbeddedBroker", topic: str) -> str:
-    """What a topic is for: normal, retry, dlq or system."""
+    """The kind of a topic: normal, retry, dlq or system."""
     if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         return "retry"
     if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):

@@ -1,4 +1,4 @@
-"""``rmqctl topic stats`` and ``usage``: how much topics hold, how fast they grow."""
+"""``rmqctl topic stats`` and ``usage``: size and growth of topics."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Default: all")]
 _MoreNames = Annotated[
     list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="The same as an option; repeatable"),
+    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic, as an option; repeatable"),
 ]
 _BY = ("topic", "queue", "hour")
 
@@ -30,15 +30,15 @@ def stats(
     topics: _Names = None,
     topic: _MoreNames = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="WHAT", help="A row for each topic, queue or hour")
+        str, typer.Option("--by", metavar="WHAT", help="One row per topic, queue or hour")
     ] = "topic",
 ) -> None:
-    """Show how many messages topics hold, how large they are and how fast they came.
+    """Show the number, size and rate of messages by topic.
 
-    Rates count over the time from the first to the last message that is stored; by hour over the
-    hour. Topics that hold nothing are left out unless they are named.
+    Rates are averages from the first to the last stored message, with --by hour over the hour.
+    Empty topics are left out unless they are named.
 
-    Which queues are fuller:   rmqctl topic stats orders --by queue
+    By queue:                  rmqctl topic stats orders --by queue
     The busiest hours:         rmqctl topic stats orders --by hour --sort -messages --limit 3
     """
     cli = context_of(ctx)
@@ -50,12 +50,12 @@ def stats(
 
 @prints(TopicUsageRow)
 def usage(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None) -> None:
-    """Show how many bytes of the log each topic takes, and the files of its queues.
+    """Show the bytes of the log that each topic uses, and the files of its queues.
 
-    Exact, and paid for: every unit of the queues is read (20 bytes a message), no record. Without
-    names a last row without a topic is what no queue tells of: the ends of files, deleted topics.
+    Bytes are exact: every unit of the queues is read (20 bytes per message), but no record. Without
+    topic names, a last row without a topic is the rest of the log: ends of files, deleted topics.
 
-    The largest first:         rmqctl topic usage --sort -bytes
+    Largest first:             rmqctl topic usage --sort -bytes
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:

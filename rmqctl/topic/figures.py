@@ -1,8 +1,8 @@
-"""How much topics hold and how fast they grow, from the units of their queues.
+"""Size and growth of topics, from the units of their queues.
 
-A unit (20 bytes) tells the size of its record, so bytes are exact without reading a record: 100
-million messages cost 2 GB of queue files, which take a second once they are in memory. Times are
-read off single records, found by bisection.
+A unit (20 bytes) has the size of its record, so bytes are exact without reading a record: 100
+million messages need 2 GB of queue files, which take a second once they are in memory. Times are
+read from single records, found by bisection.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Part(NamedTuple):
 
     @property
     def messages(self) -> int:
-        """How many."""
+        """Number of messages."""
         return self.end - self.first
 
 
 class TopicFigures:
-    """Figures of one topic of a store, as it is when this is made."""
+    """Figures of one topic of a store, as of construction."""
 
     def __init__(self, view: StoreView, topic: str, queue_ids: Iterable[int]) -> None:
         self._view = view
@@ -54,16 +54,16 @@ class TopicFigures:
             self.parts.append(Part(queue_id, low, high, size))
 
     def whole(self) -> TopicStatsRow:
-        """One row of the whole topic."""
+        """One row for the whole topic."""
         return self._row(self.parts)
 
     def by_queue(self) -> Iterator[TopicStatsRow]:
-        """A row a queue."""
+        """One row per queue."""
         for part in self.parts:
             yield self._row([part])._replace(queue_id=part.queue_id)
 
     def by_hour(self, zone: tzinfo | None) -> Iterator[TopicStatsRow]:
-        """A row for each hour, of the zone's clock, in which messages were stored."""
+        """A row for each hour, in the zone, in which messages were stored."""
         row = self.whole()
         if row.first_timestamp is None or row.last_timestamp is None:
             return
@@ -72,7 +72,7 @@ class TopicFigures:
             first = self._first_after(start)
             if first is None:
                 break
-            start = max(start, hour_of(first, zone))  # over hours without messages
+            start = max(start, hour_of(first, zone))  # skips hours without messages
             end = start + HOUR_MS
             found = self._row([self._within(part, start, end) for part in self.parts])
             seconds = HOUR_MS / 1000
@@ -84,10 +84,10 @@ class TopicFigures:
             start = end
 
     def usage(self, log_bytes: int) -> TopicUsageRow:
-        """What the topic takes on the disk, in a log of so many bytes."""
+        """Disk usage of the topic, in a log of a given size."""
         row = self.whole()
         light = self.topic.startswith(LMQ_PREFIX)
-        size = 0 if light else row.bytes  # its records are another topic's
+        size = 0 if light else row.bytes  # its records belong to another topic
         share = None if size is None or not log_bytes else size / log_bytes
         return TopicUsageRow(
             self.topic,
@@ -133,7 +133,7 @@ class TopicFigures:
         return _known(min, first), _known(max, last)
 
     def _first_after(self, start: int) -> int | None:
-        """Store time of the topic's first message at or after a time; None without any."""
+        """Store time of the topic's first message at or after a time; None without one."""
         times = []
         for part in self.parts:
             offset = self._at(part, start)
@@ -146,7 +146,7 @@ class TopicFigures:
         return Part(part.queue_id, first, stop, self._bytes(part.queue_id, first, stop))
 
     def _at(self, part: Part, timestamp: int) -> int:
-        """Offset of the part's first message stored at or after a time; its end without any."""
+        """Offset of the part's first message stored at or after a time; its end without one."""
         if not part.messages:
             return part.end
         found = self._view.offset_in_queue_by_time(
@@ -169,8 +169,8 @@ def log_bytes(view: StoreView) -> int:
 
 
 def rest_of_log(view: StoreView, rows: Iterable[TopicUsageRow]) -> TopicUsageRow | None:
-    """What of the log no topic's queues tell of: the ends of files, records of deleted topics,
-    damage. None if some topic's bytes are unknown."""
+    """The rest of the log that belongs to no queue: ends of files, records of deleted topics,
+    damage. None if the bytes of a topic are unknown."""
     sizes = [row.bytes for row in rows]
     whole = log_bytes(view)
     if None in sizes or not whole:
@@ -180,12 +180,12 @@ def rest_of_log(view: StoreView, rows: Iterable[TopicUsageRow]) -> TopicUsageRow
 
 
 def allocated(folder: Path) -> int:
-    """Bytes that the files below a folder take on the disk: their holes do not count."""
+    """Disk usage of the files below a folder, without holes."""
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
 def hour_of(timestamp: int, zone: tzinfo | None) -> int:
-    """When the hour of a time began by the zone's clock, which may be off by half an hour."""
+    """Start of the hour of a time in the zone, whose offset may include half an hour."""
     moment = near_datetime(timestamp, zone)
     within = timedelta(minutes=moment.minute, seconds=moment.second)
     return timestamp - timestamp % 1000 - int(within.total_seconds()) * 1000

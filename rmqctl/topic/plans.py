@@ -1,4 +1,4 @@
-"""What a change of a topic's settings means, and doing it."""
+"""Changes of a topic's settings: plan, consequences and execution."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class TopicChange(NamedTuple):
 def topic_changes(
     tables: Tables, topics: Iterable[str], values: Mapping[str, Any]
 ) -> list[TopicChange]:
-    """What becomes of topics that get some values, members of TopicConfig; only real changes.
+    """The plan of changing settings, members of TopicConfig, of topics; only real changes.
 
-    NotFound for a topic that is not there; the broker's errors for one that may not be changed.
+    NotFound for a missing topic; the broker's errors for one that may not be changed.
     """
     changes = []
     for topic in topics:
@@ -42,7 +42,7 @@ def topic_changes(
 
 
 def change_rows(tables: Tables, changes: Iterable[TopicChange]) -> Iterator[ChangedTopicRow]:
-    """A row for each setting that changes, with what that means."""
+    """A row for each changed setting, with its consequence."""
     for old, new in changes:
         for name, before, after in zip(TopicConfig._fields, old, new, strict=True):
             if before != after:
@@ -55,9 +55,9 @@ def change_topics(
     changes: Iterable[TopicChange],
     note: Callable[[str], Mapping[str, Any]],
 ) -> Iterator[ChangedTopicRow]:
-    """Do all of it and read it back; ``note`` makes the journal's entry of a topic.
+    """Write all changes and read them back; ``note`` builds the journal entry of a topic.
 
-    CliError (6) for a topic that somebody has changed since it was looked at; none is changed then.
+    CliError (6) if a topic was changed since the plan was made; then none is changed.
     """
     from broker.tables.shared_table import Update
 
@@ -74,13 +74,13 @@ def change_topics(
 
 
 def unchanged(what: str, seen: tuple[Any, ...]) -> Callable[[tuple[Any, ...] | None], None]:
-    """A check that settings are still what the plan shows; CliError (6) if they are not."""
+    """A check that settings still match the plan; CliError (6) if they do not."""
 
     def check(now: tuple[Any, ...] | None) -> None:
         only_queues_tell = isinstance(seen, TopicConfig) and not seen.write_queue_nums
         if now != seen and not (now is None and only_queues_tell):
             raise CliError(
-                f"{what} has been changed since the plan was made; nothing was written", CHANGED
+                f"{what} was changed since the plan was made; nothing was written", CHANGED
             )
 
     return check
@@ -92,7 +92,7 @@ def said(value: Any) -> str:
 
 
 def groups_of_topic(tables: Tables, topic: str) -> dict[str, int]:
-    """Groups that have progress in a topic, each with the number of its queues."""
+    """Groups with progress in a topic, with the number of queues."""
     found = {}
     for key, queues in tables.view.consumer_offsets().items():
         parts = split_topic_at_group(key)
@@ -102,7 +102,7 @@ def groups_of_topic(tables: Tables, topic: str) -> dict[str, int]:
 
 
 def messages_of_topic(tables: Tables, topic: str) -> dict[int, int]:
-    """Messages that are stored in each queue of a topic that has or had any."""
+    """Stored messages in each queue of a topic that has or had messages."""
     view = tables.view
     bounds = {
         queue_id: view.queue_bounds(topic, queue_id)

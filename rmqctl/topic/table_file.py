@@ -1,9 +1,10 @@
-"""Topics to create, out of a file: what ``-o`` prints, what RocketMQ writes, or plain names.
+"""Topics to create, from a file: output of ``-o``, a file of RocketMQ, or plain names.
 
-By the file's ending: ``.json`` (an array, an object, or a whole topics.json), ``.jsonl``, ``.csv``,
-``.yaml``. Anything else, and standard input, by what it begins with: JSON, the header of a CSV, or
-a name a line, where blank lines and those with a # are left out. Members may be called as in
-RocketMQ (``readQueueNums``) or as here (``read_queue_nums``, ``read_queues``).
+The format follows from the suffix: ``.json`` (an array, an object, or a whole topics.json),
+``.jsonl``, ``.csv``, ``.yaml``. For other files, and standard input, it follows from the first
+characters: JSON, the header of a CSV, or one name per line, without blank lines and lines with a #.
+Members may have RocketMQ's names (``readQueueNums``) or those here (``read_queue_nums``,
+``read_queues``).
 """
 
 import csv
@@ -39,14 +40,14 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("permission", "permissions"), "perm"),
     **dict.fromkeys(("ordered", "order_topic"), "order"),
 }
-"""Names of other tools, and what they are here."""
+"""Names of other tools, and the names here."""
 
 
 class WantedTopic(NamedTuple):
-    """One topic of a file; None is what the file does not say."""
+    """One topic of a file; None is a value that the file does not have."""
 
     where: str
-    """Which line or entry it is, for sentences about it."""
+    """Its line or entry, for errors."""
     topic: str
     read_queue_nums: int | None = None
     write_queue_nums: int | None = None
@@ -55,9 +56,9 @@ class WantedTopic(NamedTuple):
 
 
 def wanted_topics(file: str) -> list[WantedTopic]:
-    """All topics of a file, ``-`` for standard input. UsageProblem names the entry that is wrong.
+    """All topics of a file, ``-`` for standard input. UsageProblem names the invalid entry.
 
-    NotFound (3) without the file, UsageProblem (2) for one that can not be read.
+    NotFound (3) without the file, UsageProblem (2) for an unreadable one.
     """
     try:
         text = read_given(file, stdin=True).decode("utf-8-sig")
@@ -66,7 +67,7 @@ def wanted_topics(file: str) -> list[WantedTopic]:
     except UnicodeDecodeError as error:
         raise UsageProblem(f"{file} is not UTF-8 text: {error.reason}") from error
     except OSError as error:
-        raise CliError(f"{file} can not be read: {error.strerror}") from error
+        raise CliError(f"{file} cannot be read: {error.strerror}") from error
     found: list[WantedTopic] = []
     suffix = Path(file).suffix.lower()
     if suffix not in _ENDINGS:
@@ -79,7 +80,7 @@ def wanted_topics(file: str) -> list[WantedTopic]:
 
 
 def _kind_of(text: str) -> str:
-    """The ending that would fit a text."""
+    """The suffix that fits a text."""
     first = text.lstrip().partition("\n")[0].strip()
     if first.startswith("["):
         return ".json"
@@ -130,7 +131,7 @@ def _of_document(document: Any, file: str) -> Iterator[tuple[str, dict[str, Any]
 
         own = system_topics("DefaultCluster", "broker-a")
         for name, row in document[_TABLE].items():
-            # What every broker makes by itself is there already.
+            # Topics that every broker creates exist already.
             if not (is_system_topic(str(name)) or name in own):
                 yield f"{file} topic {name}", row
         return
@@ -148,14 +149,14 @@ def _topic(where: str, members: Any) -> WantedTopic:
         key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower().replace("-", "_")
         key = _NAMES.get(key, key)
         if name is None:
-            raise UsageProblem(f"{where}: it has more columns than the header")
+            raise UsageProblem(f"{where}: the line has more columns than the header")
         if key not in _KNOWN:
             hint = did_you_mean(key, _KNOWN - _PASSED_OVER, _ELSEWHERE)
             raise UsageProblem(f"{where}: a topic has no {name!r}{hint}")
         if key in _PASSED_OVER or value in (None, ""):
             continue
         if key in values:
-            raise UsageProblem(f"{where}: it says {key} twice, as {name!r} too")
+            raise UsageProblem(f"{where}: {key} is given twice, also as {name!r}")
         if key in _NUMBERS:
             values[key] = _number(where, key, value)
         elif key == "order":
@@ -163,7 +164,7 @@ def _topic(where: str, members: Any) -> WantedTopic:
         else:
             values[key] = str(value)
     if "topic" not in values:
-        raise UsageProblem(f"{where}: it names no topic")
+        raise UsageProblem(f"{where}: topic is missing")
     both = values.pop("queues", None)
     for key in ("read_queue_nums", "write_queue_nums"):
         values.setdefault(key, both)

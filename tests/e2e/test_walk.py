@@ -111,7 +111,7 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     type_ = terminal.type
 
     # A store, and messages with a progress bar that is gone when it is done.
-    assert type_("rmqctl store init store --small")[0] == f"made the store {home}/store"
+    assert type_("rmqctl store init store --small")[0] == f"created the store {home}/store"
     type_("for i in $(seq 1 20); do echo order $i; done > orders.txt")
     shown = type_("rmqctl produce orders orders.txt --tag new --rate 20/s")
     assert re.search(r"\r\x1b\[K\[[#.]{24}\] ", terminal.raw)

@@ -113,7 +113,7 @@ class TestNotToBeUnpacked:
         assert run("retry", "dead", "g", "--all", "-y").code == 0
         result = run("dlq", "redrive", "g", "--regex", regex, "-n", "-o", "jsonl")
         assert (result.code, len(result.lines)) == (8, 2)
-        assert "1 dead letters can not be read" in result.err
+        assert "1 dead letters cannot be read" in result.err
 
     @pytest.mark.parametrize("around", [[], ["--around", 1]])
     def test_a_search_counts_a_hit_that_can_not_be_shown(self, mixed, around):
@@ -160,7 +160,7 @@ class TestNotToBeUnpacked:
         ):
             result = run("dlq", command[0], "g", "--regex", ".", *command[1:], "-o", "jsonl")
             assert (result.code, len(re.findall(named, result.err))) == (8, 1), command
-            assert "1 dead letters can not be read" in result.err, command
+            assert "1 dead letters cannot be read" in result.err, command
 
     def test_one_that_is_asked_for_is_an_error_with_its_name_once(self, mixed, tmp_path):
         place = ["-t", "t", "-Q", 0, "-O", 1]
@@ -224,7 +224,7 @@ class TestNotToBeUnpacked:
     def test_carving_takes_it_over_as_it_is_and_names_it(self, mixed, tmp_path):
         result = run("store", "carve", tmp_path / "out", "-t", "t", "--execute", "-y")
         assert result.code == 0
-        said = r"message \w+ \(topic t, queue 0, offset 1\): .*; it went over as it is"
+        said = r"message \w+ \(topic t, queue 0, offset 1\): .*; it was copied as it is"
         assert re.search(said, result.err)
         assert raw_records(tmp_path / "out") == raw_records(mixed)
 
@@ -338,7 +338,7 @@ class TestEmpty:
         run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\nb\n")
         result = run("store", "carve", tmp_path / "out", "-t", "t", "--execute", "-y")
         assert result.code == 0
-        said = r"message \w+ \(topic t, queue 0, offset 1\) has an empty body; it went over"
+        said = r"message \w+ \(topic t, queue 0, offset 1\) has an empty body; it was copied"
         assert re.search(said, result.err)
         assert raw_records(tmp_path / "out") == raw_records(store)
 
@@ -348,7 +348,7 @@ class TestEmpty:
         assert sorted(body for _, body, _ in dead_letters(store, "g")) == [b"", b"a", b"b"]
         run("topic", "create", "again")
         args = ("dlq", "redrive", "g", "--target", "again", "--all", "-o", "jsonl")
-        said = "not sent: the message body length is zero; --allow-empty sends it all the same"
+        said = "not sent: the message body length is zero; --allow-empty sends it anyway"
         for options in ([], ["--execute", "-y"]):
             rows = [json.loads(line) for line in run(*args, *options).lines]
             assert [row["note"] for row in rows].count(said) == 1

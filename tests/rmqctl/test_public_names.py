@@ -74,5 +74,5 @@ def test_a_file_that_shadows_a_package_of_ours_is_named(tmp_path, name):
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     shadowed = name.split("/")[0].removesuffix(".py")
-    assert last.startswith("ImportError: another package answers to a name of rmqctl's: ")
+    assert last.startswith("ImportError: another package shadows a package of rmqctl: ")
     assert f"{shadowed} is {beside}" in last

@@ -1,11 +1,11 @@
-"""``dlq redrive --edit``: a message as JSON in the user's editor, and back.
+"""``dlq redrive --edit``: a message as JSON in the user's editor.
 
     flag         the producer's number
-    properties   the producer's properties, TAGS and KEYS too, as they are stored
-    body         the body as a text; or body_json, if it is JSON that comes back to the same bytes;
-                 or body_base64, if it is no text
+    properties   the producer's properties as stored, including TAGS and KEYS
+    body         the body as text; or body_json, if it is JSON that encodes to the same bytes;
+                 or body_base64, if it is not text
 
-A message that is not touched comes back byte for byte.
+A message that is not edited stays the same byte for byte.
 """
 
 import base64
@@ -42,13 +42,13 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("key", "keys"), "properties.KEYS"),
     **dict.fromkeys(("tag", "tags"), "properties.TAGS"),
 }
-"""Names that other tools and ``--input`` use, and where that stands here."""
+"""Names of other tools and of ``--input``, and the field that they mean here."""
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FLAGS: Final = range(-(1 << 31), 1 << 31)
 
 
 class JsonStyle(NamedTuple):
-    """How a body was written by whoever made it."""
+    """The JSON style of a body: its separators and escapes."""
 
     separators: tuple[str, str]
     ascii_only: bool
@@ -67,10 +67,10 @@ _STYLES: Final = tuple(
 
 
 def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
-    """What somebody makes of a message in an editor.
+    """The message as edited by the user.
 
-    Refused (7) if it is left as it was or emptied, or if the editor fails; CliError (2) if what
-    comes back is no message: then it is kept in a file, which the sentence names.
+    Refused (7) if the text is unchanged or empty, or if the editor fails. CliError (2) if the text
+    is not a valid message: it is then kept in a file that the sentence names.
     """
     document, style = document_of(message)
     before = _as_text(document)
@@ -81,9 +81,9 @@ def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
         _run_editor(path, environ)
         after = _read_back(path)
         if not after.strip():
-            raise Refused("the text is empty; nothing was sent")
+            raise Refused("the edited text is empty; nothing was sent")
         if after == before:
-            raise Refused("nothing was changed in the editor; nothing was sent")
+            raise Refused("the text was not changed in the editor; nothing was sent")
         content = content_of(after, style)
         if not content.body:
             raise UsageProblem(f"{BODY_LENGTH_ZERO}, and RocketMQ's clients send no empty bodies")
@@ -100,10 +100,10 @@ def _read_back(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
-        raise Refused("the editor has removed the file; nothing was sent") from None
+        raise Refused("the editor removed the file; nothing was sent") from None
     except OSError as error:
         raise Refused(
-            f"what the editor left can not be read: {error.strerror}; nothing was sent"
+            f"the edited file cannot be read: {error.strerror}; nothing was sent"
         ) from None
 
 
@@ -115,19 +115,19 @@ def document_of(message: "MessageExt") -> tuple[dict[str, Any], JsonStyle | None
 
 
 def content_of(text: str, style: JsonStyle | None) -> Content:
-    """The message that a text describes. UsageProblem says what is wrong with it."""
+    """The message that a text describes. UsageProblem says what is wrong."""
     try:
         document = parse_given(text)
     except ValueError as error:
-        raise UsageProblem(f"this is not JSON: {error}") from None
+        raise UsageProblem(f"the text is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise UsageProblem("this is not a JSON object")
+        raise UsageProblem("the text is not a JSON object")
     known = ("flag", "properties", *_BODIES)
     unknown = document.keys() - set(known)
     if unknown:
         name = min(unknown)
         raise UsageProblem(
-            f"{name!r} is not a part of a message{did_you_mean(name, known, _ELSEWHERE)}"
+            f"{name!r} is not a field of a message{did_you_mean(name, known, _ELSEWHERE)}"
         )
     return Content(
         _body_from(document, style), _properties_from(document), _flag_from(document.get("flag", 0))
@@ -176,8 +176,8 @@ def _properties_from(document: Mapping[str, Any]) -> dict[str, str]:
             raise UsageProblem(f"property {escape_controls(name)!r} is not a text")
         if not name or {"\x01", "\x02"} & {*name, *value}:
             raise UsageProblem(
-                f"property {escape_controls(name)!r} can not be stored: it has no name, or U+0001 "
-                "or U+0002 in it"
+                f"property {escape_controls(name)!r} cannot be stored: its name is empty, or it "
+                "contains U+0001 or U+0002"
             )
         check_settable(name, "properties")
     return properties
@@ -185,12 +185,12 @@ def _properties_from(document: Mapping[str, Any]) -> dict[str, str]:
 
 def _flag_from(flag: Any) -> int:
     if not isinstance(flag, int) or isinstance(flag, bool) or flag not in _FLAGS:
-        raise UsageProblem("flag is not a number of 32 bits")
+        raise UsageProblem("flag is not a 32-bit number")
     return flag
 
 
 def _as_text(document: Mapping[str, Any]) -> str:
-    """JSON that an editor shows as it is: no control characters, not even those of C1."""
+    """JSON without control characters, including those of C1, as an editor may hide them."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
     return _CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
 
@@ -203,9 +203,9 @@ def _run_editor(path: Path, environ: Mapping[str, str]) -> None:
         command = "vi"
     try:
         words = shlex.split(command)
-        # Its screen is where we talk to people; standard output is for data.
+        # The editor's screen is the terminal; standard output is for data.
         done = subprocess.run([*words, str(path)], stdout=2, check=False)
     except (ValueError, OSError) as error:
-        raise Refused(f"the editor {command!r} can not be run: {error}") from None
+        raise Refused(f"cannot run the editor {command!r}: {error}") from None
     if done.returncode:
         raise Refused(f"the editor ended with exit code {done.returncode}; nothing was sent")

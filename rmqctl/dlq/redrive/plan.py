@@ -1,4 +1,4 @@
-"""Choosing the dead letters of a redrive, and saying what would become of each."""
+"""Selecting the dead letters of a redrive, and planning what happens to each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,11 +31,11 @@ TO_RETRY: Final = "retry"
 Place = tuple[int, int]
 """Queue id and queue offset of a dead letter."""
 SentBefore = Mapping[tuple[Place, str], Sequence[str]]
-"""Runs that have sent a dead letter, by its place and its id, as their receipts say."""
+"""Runs that sent a dead letter, by its position and id, according to their receipts."""
 
 
 class Planned(NamedTuple):
-    """One dead letter of a run. ``target`` None: it is left alone, the row's note says why."""
+    """One dead letter of a run. ``target`` None: it is skipped; the row's note says why."""
 
     place: Place
     target: str | None
@@ -43,28 +43,28 @@ class Planned(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Which dead letters somebody named: ids, or all that a filter wants and nobody handled."""
+    """The selected dead letters: ids, or all unhandled ones that a filter selects."""
 
     ids: Sequence[str]
     everything: bool
     wanted: "MessageFilter"
 
     def check(self) -> None:
-        """UsageProblem if nothing was named: nothing defaults to all."""
+        """UsageProblem if nothing is selected: there is no default to all."""
         if self.ids and (self.everything or self.is_filtered):
-            raise UsageProblem("name dead letters by id, or choose them by --all and filters")
+            raise UsageProblem("select dead letters by id, or with --all and filters")
         if not (self.ids or self.everything or self.is_filtered):
-            raise UsageProblem("name ids, filters, or --all")
+            raise UsageProblem("ids exclude filters and --all")
 
     @property
     def is_filtered(self) -> bool:
-        """Whether any filter was given."""
+        """Whether a filter was given."""
         return any(part is not None for part in self.wanted)
 
     def take(self, dead_letters: DeadLetters, *, handled: bool = False) -> Iterator["MessageExt"]:
-        """The dead letters; those named by id are taken whether they were handled or not.
+        """The dead letters; those named by id are selected even if they were handled.
 
-        With ``handled`` those that filters choose, too.
+        With ``handled`` so are those that filters select.
         """
         if not self.ids:
             yield from dead_letters.messages(self.wanted, unhandled=not handled)
@@ -77,9 +77,9 @@ class Choice(NamedTuple):
 
 
 class Planner:
-    """Says what becomes of dead letters that are redriven to ``target``.
+    """Plans what happens to dead letters that are redriven to ``target``.
 
-    ``target`` is ``origin``, ``retry`` or a topic that exists; NotFound or UsageProblem if not.
+    ``target`` is ``origin``, ``retry`` or an existing topic; else NotFound or UsageProblem.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Planner:
         to_be_edited: bool = False,
         allow_empty: bool = False,
     ) -> None:
-        """``allow_empty``: dead letters without a body are sent, too."""
+        """``allow_empty``: dead letters with an empty body are sent, too."""
         self._broker = broker
         self._letters = dead_letters
         self._target = target
@@ -111,7 +111,7 @@ class Planner:
                 raise (NotFound if broker.topic(target) is None else UsageProblem)(why_not)
 
     def plan(self, messages: Iterable["MessageExt"]) -> list[Planned]:
-        """Say it of each."""
+        """The plan of each dead letter."""
         return [self._planned(message) for message in messages]
 
     def _planned(self, message: "MessageExt") -> Planned:
@@ -121,9 +121,9 @@ class Planner:
         origin = origin_of(self._letters.view, message).topic
         target, refusal = self._resolve(origin)
         if refusal is None and redrives >= self._max_redrives:
-            refusal = f"not sent: it was redriven {redrives} times already (--max-redrives)"
+            refusal = f"not sent: redriven {redrives} times already (--max-redrives)"
         if refusal is None and not (message.raw_body or self._takes_empty):
-            refusal = f"not sent: {BODY_LENGTH_ZERO}; --allow-empty sends it all the same"
+            refusal = f"not sent: {BODY_LENGTH_ZERO}; --allow-empty sends it anyway"
         notes = [refusal] if refusal else list(self._notes)
         if self._letters.is_handled(message):
             notes.append("handled before")
@@ -141,13 +141,13 @@ class Planner:
         return Planned(place, row.target, row)
 
     def _resolve(self, origin: str | None) -> tuple[str | None, str | None]:
-        """Target and, if it can not go there, why."""
+        """The target and, if the message cannot be sent there, the reason."""
         if self._target == TO_RETRY:
             return retry_topic(self._letters.group), None
         if self._target != TO_ORIGIN:
             return self._target, None
         if origin is None:
-            return None, "not sent: nothing tells where it was read from; use --target TOPIC"
+            return None, "not sent: its original topic is unknown; use --target TOPIC"
         if origin not in self._known:
             self._known[origin] = self._why_not(origin)
         why_not = self._known[origin]
@@ -161,14 +161,14 @@ class Planner:
             TRANS_HALF_TOPIC,
             TRANS_OP_HALF_TOPIC,
         ):
-            return f"topic {topic} is filled by the broker"
+            return f"topic {topic} is reserved for the broker"
         config = self._broker.topic(topic)
         if config is None:
             return f"topic {topic} does not exist"
-        return None if config.writeable else f"topic {topic} may not be written"
+        return None if config.writeable else f"topic {topic} is not writable"
 
 
 def other_readers(broker: "EmbeddedBroker", group: str, topics: Iterable[str]) -> list[str]:
-    """Groups with progress on one of these topics other than ``group``: they get copies, too."""
+    """Other groups than ``group`` with progress in one of these topics: they get copies, too."""
     wanted = set(topics)
     return sorted({name for name, topic in broker.consumer_offsets() if topic in wanted} - {group})

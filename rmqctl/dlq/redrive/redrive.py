@@ -1,4 +1,4 @@
-"""``dlq redrive``: from what was asked for to a plan, and from a plan to receipts."""
+"""``dlq redrive``: from the options to a plan, and from the plan to receipts."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +49,7 @@ LAST: Final = "last"
 
 
 class Limits(NamedTuple):
-    """How far and how fast a run goes."""
+    """Limits and rate of a run."""
 
     rate: float | None
     most: int | None
@@ -59,7 +59,7 @@ class Limits(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """What is to be done now."""
+    """The work of this call."""
 
     task: Task
     planned: Sequence[Planned]
@@ -77,10 +77,10 @@ def redrive(
     *,
     edit: bool = False,
 ) -> None:
-    """Begin a run: show what it would do; do it with ``--execute``.
+    """Start a run: show its plan, and carry it out with ``--execute``.
 
-    With ``edit`` the one dead letter that is chosen is changed in an editor before the plan is
-    shown; a dry run opens none.
+    With ``edit`` the one selected dead letter is edited before the plan is shown; a dry run opens
+    no editor.
     """
     with open_for_reading(cli) as broker:
         dead_letters = DeadLetters(broker, group)
@@ -97,7 +97,7 @@ def redrive(
             rewriting,
         )
         if edit and len(messages) != 1:
-            raise UsageProblem(f"--edit takes one dead letter, and these are {len(messages)}")
+            raise UsageProblem(f"--edit takes one dead letter, but {len(messages)} are selected")
         if edit and will_execute(cli):
             task = task._replace(rewriting=Rewrite(edited=edited(messages[0], cli.environ)))
         planner = Planner(
@@ -113,7 +113,7 @@ def redrive(
         planned = planner.plan(messages)
         tell_unreadable(cli.left_out, dead_letters.unreadable, dead_letters.bodies)
         for killed, _ in unsettled(broker.view.root, group):
-            cli.warn(f"run {killed.run} was broken off; go on with it with --resume {killed.run}")
+            cli.warn(f"run {killed.run} was interrupted; continue it with --resume {killed.run}")
         question = _question(cli, broker, group, planned)
     handled = {place for place in task.places if _is_handled(dead_letters, place)}
     attempt = _Attempt(task, planned, resumes=False)
@@ -121,7 +121,7 @@ def redrive(
 
 
 def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path | None) -> None:
-    """Go on with a run: what it was to do and has not done. NotFound for an unknown run."""
+    """Continue a run with the work that is left. NotFound for an unknown run."""
     with open_for_reading(cli) as broker:
         dead_letters = DeadLetters(broker, group)
         task, progress = _read_run(broker.view, group, run)
@@ -145,11 +145,11 @@ def resume(cli: "Cli", group: str, run: str, limits: Limits, receipts_file: Path
         ]
         question = _question(cli, broker, group, planned)
     cli.say(f"run {task.run}: {len(sent)} of {len(task.places)} were sent before")
-    # Marks that were set meanwhile were set by somebody else: then it is theirs.
+    # A mark that was set since the run began was set by another command: skip the message.
     handled = {place for place in task.places if _is_handled(dead_letters, place)}
     theirs = handled - sent
     if theirs:
-        cli.say(f"{len(theirs)} were handled otherwise since, and are left alone")
+        cli.say(f"{len(theirs)} were handled by another command since, and are skipped")
         planned = [one for one in planned if one.place not in theirs]
     _carry_out(cli, _Attempt(task, planned, resumes=True), limits, receipts_file, question, handled)
 
@@ -187,7 +187,7 @@ def _carry_out(
     finally:
         if outcome and outcome[0].left:
             run = attempt.task.run
-            cli.say(f"{outcome[0].left} were not tried; go on with --resume {run} --execute")
+            cli.say(f"{outcome[0].left} were not tried; continue with --resume {run} --execute")
     if not executes and attempt.resumes:
         cli.say(f"this was run {attempt.task.run}")
 
@@ -208,7 +208,7 @@ def _attempt(
     broker = stack.enter_context(open_for_writing(cli))
     runs = RedriveRuns(broker.view.root)
     if not stack.enter_context(runs.alone()):
-        raise Refused("another redrive is at work on this store; wait until it has ended")
+        raise Refused("another redrive is running on this store; wait until it has ended")
     stored: dict[Place, Sent] = {}
     if attempt.resumes:
         stored = _read_run(broker.view, task.group, task.run)[1].late
@@ -218,8 +218,8 @@ def _attempt(
     news = {place for place in places - handled - set(stored) if _is_handled(dead_letters, place)}
     if news:
         raise CliError(
-            f"{len(news)} of these dead letters were handled by somebody else meanwhile; nothing "
-            "was sent",
+            f"{len(news)} of these dead letters were handled by another command in the meantime; "
+            "nothing was sent",
             CHANGED,
         )
     note = change_note(cli, group=task.group, topic=dlq_topic(task.group), what="redrive")
@@ -227,7 +227,7 @@ def _attempt(
     Journal(broker.view.root).append({**note, "old": None, "new": change}, _now(broker))
     if not attempt.resumes:
         runs.begin(task.run, task.entry())
-    cli.say(f"run {task.run}; if it breaks off: --resume {task.run} --execute")
+    cli.say(f"run {task.run}; to continue it after an interruption: --resume {task.run} --execute")
     written = stack.enter_context(runs.receipts(task.run))
     stack.enter_context(services_by_the_way(cli, broker))
     redriving = RedriveRun(
@@ -249,14 +249,14 @@ def _attempt(
 
 
 def _settle(cli: "Cli", group: str) -> None:
-    """Mark what a killed run has sent, where nothing is left to be sent."""
+    """Mark what a killed run sent, if nothing is left to send."""
     with open_for_reading(cli) as broker, RedriveRuns(broker.view.root).alone() as alone:
         if alone:
             settle(broker.view, group)
 
 
 def _read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
-    """A run of a group, and how far it is."""
+    """A run of a group, and its progress."""
     runs = RedriveRuns(view.root)
     names = runs.names()
     for name in reversed(names) if run == LAST else [run]:
@@ -268,7 +268,7 @@ def _read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
 
 
 def _late(broker: "EmbeddedBroker", dead_letters: DeadLetters, place: Place) -> Planned:
-    """A dead letter that was sent, and whose receipt a kill has prevented."""
+    """A dead letter that was sent, but whose receipt a kill prevented."""
     dead = dead_letter_at(broker.view, dead_letters.topic, place)
     msg_id = "" if dead is None else dead.msg_id
     return Planned(place, None, RedriveRow(place[1], msg_id, None, None, 0, None, ALREADY))
@@ -284,12 +284,12 @@ def _now(broker: "EmbeddedBroker") -> int:
 
 
 def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequence[Planned]) -> str:
-    """Ask for what is planned; tells on stderr who else reads where it goes."""
+    """Confirm the plan; names on stderr the other groups that read the targets."""
     targets = sorted({one.target for one in planned if one.target is not None})
     readers = other_readers(broker, group, targets)
     if readers:
         names = escape_controls(", ".join(readers))
-        cli.say(f"these groups read there, too, and get it as well: {names}")
+        cli.say(f"these groups read the target, too, and get the messages as well: {names}")
     count = sum(one.target is not None for one in planned)
     where = escape_controls(", ".join(targets)) or "nowhere"
     dead_letters = "dead letter" if count == 1 else "dead letters"
@@ -298,7 +298,7 @@ def _question(cli: "Cli", broker: "EmbeddedBroker", group: str, planned: Sequenc
 
 @contextmanager
 def _receipts_to(path: Path | None) -> Iterator[Callable[[RedriveReceipt], None]]:
-    """Write each receipt to the user's file, a JSON object a line; None: nowhere."""
+    """Write each receipt to the user's file, one JSON object per line; None: no file."""
     if path is None:
         yield lambda _: None
         return

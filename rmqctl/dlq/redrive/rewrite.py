@@ -1,4 +1,4 @@
-"""What a redriven message gets that its dead letter did not have."""
+"""Changes of a redriven message against its dead letter."""
 
 import base64
 import os
@@ -22,27 +22,27 @@ _LONGEST_NOTE: Final = 40
 
 
 class PipeFailedError(Exception):
-    """The program of --pipe did not give a body; the message is left alone."""
+    """The program of --pipe gave no body; the message is skipped."""
 
 
 class Rewrite(NamedTuple):
-    """The changes that a call's options ask for. All of them may be absent."""
+    """The changes that the options of a call name. All of them may be absent."""
 
     properties: Mapping[str, str] = {}
-    """Set these; an empty value takes the property away."""
+    """Properties to set; an empty value removes the property."""
     body: bytes | None = None
     pipe: str | None = None
-    """A command: the old body is its input, its output the new one. Run without a shell."""
+    """A command that gets the old body as input; its output is the new body. No shell."""
     edited: Content | None = None
-    """What somebody made of the one message in an editor."""
+    """The message as edited by the user."""
 
     @property
     def replaces_body(self) -> bool:
-        """Whether what is sent has a body of its own, which is checked where it is made."""
+        """Whether the sent message has a new body, which is checked where it is created."""
         return self.edited is not None or self.body is not None or self.pipe is not None
 
     def content(self, message: "MessageExt") -> Content:
-        """What to send for a dead letter. Runs the command; PipeFailedError if that fails."""
+        """The message to send for a dead letter. Runs the command; PipeFailedError if it fails."""
         if self.edited is not None:
             return self.edited
         body = self.body
@@ -59,7 +59,7 @@ class Rewrite(NamedTuple):
         return Content(body, properties)
 
     def body_size(self, message: "MessageExt") -> int | None:
-        """Bytes that will be sent; None if a program decides that."""
+        """Size of the body to send; None if a program creates it."""
         if self.pipe is not None:
             return None
         body = self.edited.body if self.edited is not None else self.body
@@ -67,11 +67,11 @@ class Rewrite(NamedTuple):
             return len(body)
         try:
             return len(message.body)
-        except BodyError:  # goes on as it is stored, so that is what will be sent
+        except BodyError:  # sent as it is stored
             return len(message.raw_body)
 
     def notes(self) -> list[str]:
-        """What is changed, in words."""
+        """The changes, in words."""
         notes = [
             f"{name} is {_short(value)}" if value else f"without {name}"
             for name, value in self.properties.items()
@@ -85,7 +85,7 @@ class Rewrite(NamedTuple):
         return notes
 
     def entry(self) -> dict[str, Any]:
-        """As JSON, for the file of the run."""
+        """The changes as JSON, for the file of the run."""
         edited = None
         if self.edited is not None:
             edited = {**self.edited._asdict(), "body": _encoded(self.edited.body)}
@@ -106,7 +106,7 @@ def rewriting_from(entry: Mapping[str, Any]) -> Rewrite:
 
 
 def parse_properties(texts: Sequence[str]) -> dict[str, str]:
-    """The properties of ``--set-property N=V``. UsageProblem for what is not settable."""
+    """The properties of ``--set-property N=V``. UsageProblem for one that cannot be set."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -114,30 +114,30 @@ def parse_properties(texts: Sequence[str]) -> dict[str, str]:
             raise UsageProblem(f"--set-property: {text!r} is not N=V")
         check_settable(name, "--set-property")
         if found.setdefault(name, value) != value:
-            raise UsageProblem(f"--set-property: {name} is given twice, with two values")
+            raise UsageProblem(f"--set-property: {name} is given twice, with different values")
     return found
 
 
 def check_settable(name: str, option: str) -> None:
-    """Refuse names that RocketMQ or redriving itself writes."""
+    """Refuse names that RocketMQ or the redrive itself sets."""
     if name in RESERVED_PROPERTIES - KEPT_RESERVED or name in LINEAGE_PROPERTIES:
-        raise UsageProblem(f"{option}: {name} is not for users to set")
+        raise UsageProblem(f"{option}: {name} is reserved")
 
 
 def check_command(command: str) -> None:
-    """Refuse a --pipe that can not be run."""
+    """Refuse a --pipe that cannot be run."""
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise UsageProblem(f"--pipe: {error}") from None
     if not words:
-        raise UsageProblem("--pipe: it is empty")
+        raise UsageProblem("--pipe is empty")
     if shutil.which(words[0]) is None:
         raise UsageProblem(f"--pipe: there is no program {words[0]!r}")
 
 
 def piped(command: str, message: "MessageExt") -> bytes:
-    """What a program makes of a body. No shell: nothing in a message is ever part of a command."""
+    """The output of a program for a body. No shell: no content becomes part of a command."""
     from rmqctl.consume.execution import message_variables
 
     try:
@@ -150,13 +150,13 @@ def piped(command: str, message: "MessageExt") -> bytes:
         capture_output=True,
         env={**os.environ, **message_variables(message)},
         check=False,
-        start_new_session=True,  # Ctrl-C ends us, not the message that is in work
+        start_new_session=True,  # Ctrl-C ends rmqctl, not the program that is running
     )
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise PipeFailedError(f"--pipe: exit code {done.returncode}" + (words and f": {words}"))
     if not done.stdout:
-        raise PipeFailedError(f"--pipe: it gave nothing: {BODY_LENGTH_ZERO}")
+        raise PipeFailedError(f"--pipe: no output: {BODY_LENGTH_ZERO}")
     return done.stdout
 
 

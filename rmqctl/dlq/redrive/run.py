@@ -1,11 +1,11 @@
-"""Carrying out a redrive: send, write the receipt, mark as handled; going on after a kill.
+"""Carrying out a redrive: send, write the receipt, mark as handled; continue after a kill.
 
-What is sure: a run sends each dead letter at most once, however often it is broken off and resumed.
-Each message that it stores names the run and the dead letter. Whoever resumes looks for them in the
-log, from where it ended when the run began, so a message that was stored and whose receipt was lost
-is found, and gets its receipt then; one that a loss of power has taken back is sent again. (Where
-the log files of that time have been deleted meanwhile, only the receipts tell.) A message that was
-not acknowledged is either whole in the log or not there at all.
+A run sends each dead letter at most once, however often it is interrupted and resumed. Each message
+that it stores names the run and the dead letter. A resumed run searches for them in the log, from
+its end at the start of the run: a message that was stored and whose receipt was lost is found and
+gets its receipt; one that a power loss removed is sent again. (If the log files of that time were
+deleted, only the receipts count.) A message that was not acknowledged is either whole in the log or
+not in it at all.
 """
 
 import secrets
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 _MARK_EVERY: Final = 500
 _MARK_EVERY_S: Final = 1.0
-"""Receipts, or time, after which dead letters are marked: a mark takes a sync."""
+"""Number of receipts, or time, after which dead letters are marked: a mark takes a sync."""
 _REFUSALS: Final = (BrokerError, InvalidMessageError, PipeFailedError, BodyError)
-"""What one message can be refused for, while others may go."""
+"""Errors that refuse one message, while others can be sent."""
 
-ALREADY: Final = "stored by an attempt that was broken off"
+ALREADY: Final = "stored by an earlier, interrupted attempt"
 
 
 class Task(NamedTuple):
-    """What a run is to do: the first line of its file."""
+    """The task of a run: the first line of its file."""
 
     run: str
     group: str
     target: str
     max_redrives: int
     log_offset: int
-    """Where the log ended when the run began."""
+    """End of the log when the run began."""
     places: Sequence[Place]
     rewriting: Rewrite
 
@@ -75,13 +75,13 @@ def task_from(entry: dict[str, Any]) -> Task:
 
 
 def new_run_id(now_ms: int) -> str:
-    """A name for a run: its time in UTC, and a number that nobody else has drawn."""
+    """A name for a run: its time in UTC, and a random number."""
     moment = datetime.fromtimestamp(now_ms / 1000, UTC)
     return f"R{moment:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 class Sent(NamedTuple):
-    """A message that a run has stored: where, and when."""
+    """A message that a run stored: its position and time."""
 
     topic: str
     msg_id: str
@@ -91,7 +91,7 @@ class Sent(NamedTuple):
 
 
 def stored_by(view: "StoreView", task: Task) -> dict[Place, Sent]:
-    """What a run has stored, by its dead letter, as the log itself says."""
+    """The messages that a run stored, by dead letter, according to the log."""
     from storage.log.byte_search import find_in_log
 
     topic = dlq_topic(task.group)
@@ -108,7 +108,7 @@ def stored_by(view: "StoreView", task: Task) -> dict[Place, Sent]:
         if message is None or message.get_property(REDRIVE_RUN) != task.run:
             continue
         place = by_id.get(message.get_property(REDRIVE_DEAD) or "")
-        # Retries of the redriven message carry the same properties, but lie behind it.
+        # Retries of the redriven message have the same properties, but come later in the log.
         if place is not None:
             found.setdefault(place, _sent(message))
     return found
@@ -125,14 +125,14 @@ def _sent(message: "MessageExt") -> Sent:
 
 
 def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":
-    """The dead letter at a place; None if it has expired or is damaged."""
+    """The dead letter at a queue offset; None if it has expired or is damaged."""
     queue_id, offset = place
     unit = view.unit(topic, queue_id, offset)
     return None if unit is None else view.message_of_unit(topic, queue_id, offset, unit)
 
 
 def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
-    """Dead letters that receipts say were sent."""
+    """Dead letters that were sent, according to receipts."""
     return {
         (receipt["queue_id"], receipt["queue_offset"])
         for receipt in receipts
@@ -141,14 +141,14 @@ def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
 
 
 def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
-    """What the runs of a group have sent, all ``but`` one."""
+    """What the runs of a group sent, without the run ``but``."""
     runs = RedriveRuns(root)
     found: dict[tuple[Place, str], list[str]] = defaultdict(list)
     for name in runs.names():
         read = None if name == but else runs.read(name)
         if read is None or read[0]["group"] != group:
             continue
-        # Once a run: whoever resumes one may write a receipt twice.
+        # Once per run: a resumed run may write a receipt twice.
         for sent in dict.fromkeys(
             ((receipt["queue_id"], receipt["queue_offset"]), receipt["msg_id"])
             for receipt in read[1]
@@ -159,7 +159,7 @@ def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
 
 
 class Progress(NamedTuple):
-    """How far a run is."""
+    """The progress of a run."""
 
     done: set[Place]
     """Sent, with a receipt."""
@@ -173,10 +173,10 @@ class Progress(NamedTuple):
 
 
 def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]]) -> Progress:
-    """How far a run is, by its receipts and by the log.
+    """The progress of a run, by its receipts and by the log.
 
-    A receipt whose message a loss of power has taken counts only where the log has been deleted
-    since, and can not be asked.
+    A receipt whose message a power loss removed counts only if the log of that time was deleted, so
+    that the log cannot tell.
     """
     stored = stored_by(view, task)
     done = done_places(receipts)
@@ -187,7 +187,7 @@ def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]
 
 
 def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any]]]]:
-    """Runs of a group that were broken off, and their receipts."""
+    """Interrupted runs of a group, and their receipts."""
     runs = RedriveRuns(root)
     for name in runs.names():
         read = None if runs.is_settled(name) else runs.read(name)
@@ -196,7 +196,7 @@ def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any
 
 
 def settle(view: "StoreView", group: str) -> None:
-    """Mark what runs that were broken off have sent, so that no other run sends it once more."""
+    """Mark what interrupted runs sent, so that no other run sends it again."""
     for task, receipts in unsettled(view.root, group):
         marks: dict[int, list[Range]] = defaultdict(list)
         for queue_id, offset in progress_of(view, task, receipts).sent:
@@ -207,10 +207,10 @@ def settle(view: "StoreView", group: str) -> None:
 
 
 class RedriveRun:
-    """One attempt at a run, over a store that is open for writing.
+    """One attempt of a run, over a store that is open for writing.
 
-    ``planned`` are the dead letters that are left to do; ``stored`` what earlier attempts have
-    stored without a receipt. Give its ``receipts()`` to whoever prints them.
+    ``planned`` are the dead letters that are left to send; ``stored`` are those that earlier
+    attempts stored without a receipt. Consume ``receipts()`` to run it.
     """
 
     def __init__(
@@ -238,12 +238,12 @@ class RedriveRun:
         self._unmarked = 0
         self._marked_at = time.monotonic()
         self.errors = 0
-        """Messages that were to be sent and could not."""
+        """Messages that could not be sent."""
         self.left = 0
-        """Messages that were not tried, because there were too many errors."""
+        """Messages that were not tried, after too many errors."""
 
     def receipts(self) -> Iterator[RedriveReceipt]:
-        """Do it, one dead letter after the other."""
+        """Send the dead letters one by one; yields their receipts."""
         self._written.begin()
         try:
             for number, planned in enumerate(self._planned):
@@ -255,7 +255,7 @@ class RedriveRun:
                     break
         finally:
             self._mark()
-        # Not after a signal: it may have come between a message and its receipt.
+        # Not after a signal: it may come between a message and its receipt.
         self._written.write(SETTLED)
 
     def _receipt(self, planned: Planned) -> RedriveReceipt:
@@ -267,7 +267,7 @@ class RedriveRun:
         self._pace.portion(1)
         dead = dead_letter_at(self._broker.view, self._topic, planned.place)
         if dead is None:
-            return self._of(planned, None, "not sent: the dead letter can not be read any more")
+            return self._of(planned, None, "not sent: the dead letter can no longer be read")
         try:
             content = self._task.rewriting.content(dead)
             result = self._broker.redriving.redrive(
@@ -302,7 +302,7 @@ class RedriveRun:
 
     def _note(self, planned: Planned, receipt: RedriveReceipt) -> None:
         queue_id, offset = planned.place
-        if receipt.applied:  # first, as it was sent whatever becomes of its receipt
+        if receipt.applied:  # first, as it was sent even if writing the receipt fails
             self._to_mark[queue_id].append((offset, offset + 1))
             self._unmarked += 1
         self._written.write({"queue_id": queue_id, **receipt._asdict()})

@@ -1,1 +1,1 @@
-"""mqadmin's commands (RocketMQ 4.9): their names and options, and what stands for them here."""
+"""mqadmin's commands (RocketMQ 4.9): names, options, and their counterparts here."""

@@ -6,11 +6,9 @@ from typing import Final
 from .given import Lines, MqadminOptions, Old, line
 
 _WHERE: Final = "b:brokerAddr= c:clusterName="
-_NAME_SERVER: Final = "there is no name server: the store's folder is the address"
-_ONE_BROKER: Final = (
-    "a store is one broker and knows of no cluster; 'store info' and 'broker status' tell about it"
-)
-_ACCESS: Final = "there is no access control of ours: who may open the folder may do everything"
+_NAME_SERVER: Final = "there is no name server: the folder of the store is the address"
+_ONE_BROKER: Final = "a store is one broker without a cluster; see 'store info' and 'broker status'"
+_ACCESS: Final = "there is no access control: the permissions of the folder decide"
 
 
 def _set_config(given: MqadminOptions) -> Lines:
@@ -34,7 +32,7 @@ BROKERS: Final[Mapping[str, Old]] = {
     "cleanExpiredCQ": Old("b:brokerAddr= c:cluster=", _clean),
     "deleteExpiredCommitLog": Old("b:brokerAddr= c:cluster=", _clean),
     "cleanUnusedTopic": Old(
-        "b:brokerAddr= c:cluster=", "queues without a topic are deleted with 'topic delete'"
+        "b:brokerAddr= c:cluster=", "queues are deleted together with their topic by 'topic delete'"
     ),
     "clusterList": Old("m:moreStats i:interval=", _ONE_BROKER),
     "statsAll": Old(
@@ -47,7 +45,7 @@ BROKERS: Final[Mapping[str, Old]] = {
     "updateKvConfig": Old("s:namespace=* k:key=* v:value=*", _NAME_SERVER),
     "deleteKvConfig": Old("s:namespace=* k:key=*", _NAME_SERVER),
     "wipeWritePerm": Old(
-        "b:brokerName=*", f"{_NAME_SERVER}; 'topic alter --perm 4' makes a topic read only"
+        "b:brokerName=*", f"{_NAME_SERVER}; 'topic alter --perm 4' makes a topic read-only"
     ),
     "addWritePerm": Old(
         "b:brokerName=*", f"{_NAME_SERVER}; 'topic alter --perm 6' makes a topic writable"

@@ -1,4 +1,4 @@
-"""``rmqctl mqadmin``: the names and options that mqadmin has."""
+"""``rmqctl mqadmin``: commands with mqadmin's names and options."""
 
 import shlex
 import sys
@@ -16,21 +16,21 @@ from rmqctl.help.rows import OldCommandRow
 def mqadmin(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A command of mqadmin's (default: list)")
+        str | None, typer.Argument(metavar="[NAME]", help="An mqadmin command (default: list all)")
     ] = None,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OPTION...]", help="Its own options, and long ones of ours"),
+        typer.Argument(metavar="[OPTION...]", help="mqadmin's options, and long options of rmqctl"),
     ] = None,
 ) -> int:
-    """Run a command of mqadmin 4.9 in its new form, which is printed on stderr.
+    """Run an mqadmin 4.9 command as rmqctl commands, which are printed on stderr.
 
-    Name servers, brokers and clusters need not be named: the store is the broker. What mqadmin
-    did without asking is shown and asked for here; --yes goes on without.
+    Options for name servers, brokers and clusters are ignored: the store is the broker. Changes
+    that mqadmin makes at once need a confirmation here; --yes confirms them.
 
-    Who is late:       rmqctl mqadmin consumerProgress -g billing
-    Old and new names: rmqctl mqadmin
-    What it would run: rmqctl mqadmin help updateTopic
+    Lag of a group:    rmqctl mqadmin consumerProgress -g billing
+    List all commands: rmqctl mqadmin
+    Show the new form: rmqctl mqadmin help updateTopic
     """
     cli = context_of(ctx)
     if name is None:
@@ -53,12 +53,12 @@ def mqadmin(
     take_options(cli, own)
     translation = translate(known, given, cli.store.path)
     if translation.ignored:
-        cli.say(f"rmqctl: of no meaning here: {', '.join(translation.ignored)}")
+        cli.say(f"rmqctl: ignored: {', '.join(translation.ignored)}")
     return max(_run(cli, line) for line in translation.lines)
 
 
 def _typed_before(cli: Cli) -> list[str]:
-    """What was typed about the target before the old name: the line that is printed has it too."""
+    """The target options before the old name, which the printed command repeats."""
     words = [f"--store={folder}" for folder in cli.given.get("store", ())]
     named = [f"--{name}={cli.given[name]}" for name in ("context", "config") if name in cli.given]
     return words + named

@@ -1,4 +1,4 @@
-"""The options of an mqadmin call, as commons-cli reads them: -g x, -gx, --groupName x."""
+"""The options of an mqadmin call, parsed as by commons-cli: -g x, -gx, --groupName x."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,43 +8,43 @@ from rmqctl.cli.global_options import SPECS
 from rmqctl.errors import UsageProblem
 
 Lines = list[list[str]]
-"""Command lines of ours, each without the program's name."""
+"""rmqctl command lines, without the program's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class MqadminOptions:
-    """What was given, by mqadmin's short letter; flags are "true". And what exists in the store."""
+    """The given options by mqadmin's letter, flags as "true"; and what exists in the store."""
 
     values: Mapping[str, str]
     topics: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     queue_file_units: int = 300_000
-    """Messages that a file of a queue has places for."""
+    """Number of units in a consume queue file."""
 
     def get(self, letter: str) -> str | None:
-        """The value of an option, if it was given."""
+        """The value of an option, if given."""
         return self.values.get(letter)
 
     def __getitem__(self, letter: str) -> str:
-        """The value of an option that is there: required, or looked for before."""
+        """The value of an option that was given: a required one, or one that was checked."""
         return self.values[letter]
 
     def number(self, letter: str, otherwise: int = 0) -> int:
-        """The number of an option, or another one without it; UsageProblem if it is none."""
+        """The number of an option, or the default; UsageProblem for another text."""
         text = self.values.get(letter, str(otherwise))
         if not (text.isascii() and text.isdigit()):
             raise UsageProblem(f"-{letter}: {text!r} is not a number from 0 on")
         return int(text)
 
     def true(self, letter: str, *, default: bool = False) -> bool:
-        """An option that is true or false; UsageProblem if it is neither."""
+        """The boolean of an option; UsageProblem for another text."""
         text = self.values.get(letter, str(default)).strip().lower()
         if text not in {"true", "false"}:
             raise UsageProblem(f"-{letter}: {text!r} is neither true nor false")
         return text == "true"
 
     def options(self, **names: str) -> list[str]:
-        """Those of ours whose letters were given, with their values: ``p="--perm"``."""
+        """rmqctl options for given letters, with their values: ``p="--perm"``."""
         return [
             word
             for letter, name in names.items()
@@ -53,7 +53,7 @@ class MqadminOptions:
         ]
 
     def switches(self, **names: str) -> list[str]:
-        """Those of ours that are switched on or off: ``o="order"``."""
+        """rmqctl switches for given letters: ``o="order"``."""
         return [
             f"--{'' if self.true(letter) else 'no-'}{name}"
             for letter, name in names.items()
@@ -62,11 +62,11 @@ class MqadminOptions:
 
 
 class Old(NamedTuple):
-    """A command of mqadmin.
+    """An mqadmin command.
 
-    ``options`` are words ``letter:longName``, with ``=`` behind those that take a value and ``*``
-    behind those that must be given. ``new`` makes command lines of ours of them, or is the sentence
-    that says why there is nothing like it. ``ignored`` names options that mean nothing here.
+    ``options`` are words ``letter:longName``, followed by ``=`` for an option with a value and
+    ``*`` for a required one. ``new`` builds rmqctl command lines, or is the sentence that says why
+    there is no counterpart. ``ignored`` names options without a meaning here.
     """
 
     options: str
@@ -75,7 +75,7 @@ class Old(NamedTuple):
 
     @property
     def specs(self) -> Mapping[str, tuple[str, bool, bool]]:
-        """Letter: long name, whether it takes a value, whether it must be given."""
+        """Letter: long name, whether it takes a value, whether it is required."""
         found = {}
         for word in f"{self.options} n:namesrvAddr=".split():
             letter, _, rest = word.partition(":")
@@ -86,15 +86,16 @@ class Old(NamedTuple):
 
 _GUARD: Final = ("--",)
 _OUR_SHORT: Final = {"-S": True, "-o": True, "-q": False, "-v": False, "-y": False}
-"""Global options of ours, where mqadmin's command has no such letter; whether they take a value."""
+"""Short global options of rmqctl, unless the mqadmin command has the letter; whether they take a
+value."""
 _OUR_LONG: Final = {spec.names[-1]: bool(spec.metavar) for spec in SPECS}
-"""Global options of ours; whether they take a value."""
+"""Long global options of rmqctl; whether they take a value."""
 
 
 def parse(name: str, old: Old, words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The options by letter, and what is not mqadmin's: options for our command.
+    """The options by letter, and options for the rmqctl command.
 
-    UsageProblem for what neither knows, and for one that is missing.
+    UsageProblem for an unknown or missing option.
     """
     specs = old.specs
     letters = {long: letter for letter, (long, _, _) in specs.items()}

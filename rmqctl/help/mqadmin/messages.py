@@ -8,15 +8,15 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from .given import Lines, MqadminOptions, Old, line
 
 _MOST: Final = "128"
-"""What mqadmin's consumeMessage stops at."""
+"""The default count of mqadmin's consumeMessage."""
 _MEASURES: Final = (
-    "it measures the network between client and broker, of which there is none; "
-    "'produce --template x -c 100 --batch 1 -v' tells how long the store takes"
+    "it measures the network between client and broker, and there is none; "
+    "'produce --template x -c 100 --batch 1 -v' measures the store"
 )
 
 
 def _template(body: str) -> str:
-    """A body as produce's template that makes just that."""
+    """A template of ``produce`` for a literal body."""
     return body.replace("\\", "\\\\").replace("%", "%%")
 
 
@@ -49,7 +49,7 @@ def _by_id(given: MqadminOptions) -> Lines:
 
 
 def _unit(given: MqadminOptions) -> Lines:
-    """The file of a queue that holds a unit, and the units asked for."""
+    """The file of a queue with a unit, and the selected units."""
     index, count = given.number("i"), given.number("c", 10)
     units = given.queue_file_units
     file = f"{index // units * units * CQ_STORE_UNIT_SIZE:020}"

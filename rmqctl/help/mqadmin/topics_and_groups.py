@@ -5,7 +5,7 @@ from typing import Final
 
 from .given import Lines, MqadminOptions, Old, line
 
-_NO_NAME_SERVER: Final = "there is no name server: the store's folder is the address"
+_NO_NAME_SERVER: Final = "there is no name server: the folder of the store is the address"
 _WHERE: Final = "b:brokerAddr= c:clusterName="
 
 
@@ -87,11 +87,11 @@ TOPICS_AND_GROUPS: Final[Mapping[str, Old]] = {
     ),
     "topicStatus": Old("t:topic=*", lambda given: line("topic queues", (), given["t"])),
     "topicClusterList": Old(
-        "t:topic=*", "a store is one broker and knows of no others; 'store info' tells about it"
+        "t:topic=*", "a store is one broker without a cluster; see 'store info'"
     ),
     "allocateMQ": Old(
         "t:topic=* i:ipList=*",
-        "clients have no addresses here; 'group clients' shows who has which queues",
+        "clients have no addresses here; 'group clients' shows members and their queues",
     ),
     "updateSubGroup": Old(
         f"{_WHERE} g:groupName=* s:consumeEnable= m:consumeFromMinEnable= "
@@ -111,11 +111,12 @@ TOPICS_AND_GROUPS: Final[Mapping[str, Old]] = {
         "is",
     ),
     "producer": Old(
-        "b:broker=*", "producers do not sign in at a folder; 'store info' lists who writes"
+        "b:broker=*",
+        "producers do not register with a store; 'store info' lists the writing processes",
     ),
     "producerConnection": Old(
         "g:producerGroup=* t:topic=*",
-        "producers do not sign in at a folder; 'store info' lists who writes",
+        "producers do not register with a store; 'store info' lists the writing processes",
     ),
     "startMonitoring": Old("", lambda given: line("lag watch")),
     "resetOffsetByTime": Old(

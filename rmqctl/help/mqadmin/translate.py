@@ -1,4 +1,4 @@
-"""From a line for mqadmin to lines for this program."""
+"""Translates an mqadmin command line to rmqctl command lines."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,32 +20,32 @@ _FOLDED: Final = {name.lower(): name for name in COMMANDS}
 
 
 class Translation(NamedTuple):
-    """What to run instead, and which of the given options mean nothing here."""
+    """The commands to run instead, and the given options that are ignored."""
 
     lines: Lines
     ignored: list[str]
 
 
 def known_name(name: str) -> str:
-    """mqadmin's own spelling of a command; like mqadmin, upper or lower case does not matter."""
+    """mqadmin's spelling of a command; case is ignored, as by mqadmin."""
     found = _FOLDED.get(name.lower())
     if found is None:
         near = get_close_matches(name.lower(), _FOLDED, 1, 0.6)
         hint = f", did you mean {_FOLDED[near[0]]!r}?" if near else ""
-        raise UsageProblem(f"mqadmin of RocketMQ 4.9 has no command {name!r}{hint}")
+        raise UsageProblem(f"mqadmin 4.9 has no command {name!r}{hint}")
     return found
 
 
 def own_words(name: str, words: Sequence[str]) -> list[str]:
-    """The words of a call that are options of ours: they say which store the call is for."""
+    """The rmqctl options in the words of a call, which name the store."""
     old = COMMANDS[name]
     return [] if isinstance(old.new, str) else parse(name, old, words)[1]
 
 
 def translate(name: str, words: Sequence[str], root: Path | None = None) -> Translation:
-    """The new form of a call; ``root`` tells what exists, so whether to create or to change.
+    """The new form of a call. The store at ``root`` decides whether to create or to change.
 
-    CliError (1) says why there is none.
+    CliError (1) if there is no counterpart; it says why.
     """
     old = COMMANDS[name]
     if isinstance(old.new, str):
@@ -61,7 +61,7 @@ def translate(name: str, words: Sequence[str], root: Path | None = None) -> Tran
 
 
 def sample(name: str) -> str:
-    """The new form of a command with names for the values that must be given."""
+    """The new form of a command, with placeholders for required values."""
     old = COMMANDS[name]
     assert not isinstance(old.new, str)
     values = {
@@ -76,7 +76,7 @@ _NUMBERS: Final = {"queueId", "index", "offset", "queue", "perm"}
 
 
 def _is_address(old: Old, letter: str) -> bool:
-    """Whether an option says which broker or cluster: there is one, the store's."""
+    """Whether an option names a broker or cluster; the store is the only one."""
     return old.specs[letter][0].startswith(("broker", "cluster")) and letter in "bc"
 
 
@@ -86,7 +86,7 @@ def _with_own(line: list[str], own: list[str]) -> list[str]:
 
 
 def _given(name: str, values: Mapping[str, str], root: Path | None) -> MqadminOptions:
-    """The options, and what of the store the command has to know."""
+    """The options, and the facts of the store that the translation needs."""
     if root is None or not root.is_dir():
         return MqadminOptions(values)
     if name == "queryCq":

@@ -1,1 +1,1 @@
-"""``rmqctl lag histogram`` and ``risk``: what a backlog is made of."""
+"""``rmqctl lag histogram`` and ``risk``: the composition of a backlog."""

@@ -1,4 +1,4 @@
-"""What a backlog is made of: ages, sizes, tags, keys, hosts; and what of it is about to go."""
+"""The composition of a backlog: ages, sizes, tags, keys, hosts; and messages at risk."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _BAR: Final = 24
-"""Characters of the longest bar."""
+"""Length of the longest bar."""
 _AT_ONCE: Final = 32
 NONE: Final = "(none)"
 OTHER: Final = "(other)"
@@ -36,7 +36,7 @@ def parts_of(group_lags: Iterable[GroupLag]) -> list[Part]:
 
 
 def bucket_rows(buckets: Sequence[Bucket], show: Callable[[int], str]) -> list[HistogramRow]:
-    """Rows of numeric buckets, empty ones at both ends left out."""
+    """Rows of numeric buckets, without empty ones at both ends."""
     used = [number for number, bucket in enumerate(buckets) if bucket.messages]
     if not used:
         return []
@@ -82,11 +82,11 @@ def name_rows(
     most: int,
     note: Callable[[int], None],
 ) -> tuple[list[HistogramRow], int]:
-    """Rows by what messages are called, the most frequent first; reads each unread message, and
-    gives, too, how many could be read.
+    """Rows by a name of messages, the most frequent first, and the number of messages that could be
+    read. Reads each unread message.
 
-    ``names_of`` gives the names of a message; one with several counts for each. The others than
-    the ``most`` frequent ones come last, together.
+    ``names_of`` gives the names of a message; a message with several counts for each. Names after
+    the ``most`` frequent ones form the last row.
     """
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
@@ -131,7 +131,7 @@ def _bar(count: int, most: int) -> str:
 def risk_rows(
     view: "StoreView", seen: LagSnapshot, rules: RetentionRules, within_ms: int
 ) -> Iterator[RiskRow]:
-    """Groups that have lost unread messages or may lose some within a time, by name."""
+    """Groups that lost unread messages, or may lose some within a time, by name."""
     files = log_files(view.root, view.config, rules, view.log_max_offset(), seen.as_of)
     safe = safe_from(files, seen.as_of + within_ms)
     for group_lag in seen.group_lags:

@@ -1,4 +1,4 @@
-"""``rmqctl lag histogram`` and ``risk``: what a backlog is made of, and what of it will be lost."""
+"""``rmqctl lag histogram`` and ``risk``: the composition of a backlog, and messages at risk."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -21,7 +21,7 @@ _MOST_NAMES = 20
 
 
 class Of(StrEnum):
-    """What buckets are of."""
+    """The property that buckets count."""
 
     AGE = "age"
     SIZE = "size"
@@ -33,28 +33,28 @@ class Of(StrEnum):
 @prints(HistogramRow)
 def histogram(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Whose unread messages")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")],
     topic: Topics = None,
     of: Annotated[
-        Of, typer.Option("--of", help="Age, size of the record, tag, key or sender's host")
+        Of, typer.Option("--of", help="age, size (of the record), tag, key or host (of the sender)")
     ] = Of.AGE,
     buckets: Annotated[
         str | None,
         typer.Option(
             "--buckets",
             metavar="LIST|N",
-            help="Edges (10s,1m,1h or 1K,64K); for names, how many",
+            help="Bucket edges (10s,1m,1h or 1K,64K); for names, their number",
         ),
     ] = None,
     include_retry: IncludeRetry = False,
 ) -> None:
-    """Show how a group's unread messages are spread, all of them counted, none sampled.
+    """Show the distribution of a group's unread messages. All are counted, none are sampled.
 
-    What can not be read is in no row; then a sentence tells how many, and the exit code is 8.
+    Unreadable messages are in no row: their number is printed, and the exit code is 8.
 
-    How old they are:          rmqctl lag histogram readers
-    Whose tags they have:      rmqctl lag histogram readers --of tag
-    With edges of one's own:   rmqctl lag histogram readers --of size --buckets 1K,10K,100K
+    By age:                    rmqctl lag histogram readers
+    By tag:                    rmqctl lag histogram readers --of tag
+    By size, own edges:        rmqctl lag histogram readers --of size --buckets 1K,10K,100K
     """
     cli = context_of(ctx)
     edges = _edges(cli, of, buckets)
@@ -94,8 +94,8 @@ def histogram(
     unread = sum(part.messages for part in parts)
     if read < unread:
         raise PartlyDone(
-            f"{unread - read} of {unread} unread messages can not be read, and are in no row; "
-            "'rmqctl store fsck' tells why"
+            f"{unread - read} of {unread} unread messages cannot be read and are in no row; "
+            "'rmqctl store fsck' shows why"
         )
 
 
@@ -105,7 +105,7 @@ def _tell_ages(cli: Cli, ages: "Ages") -> None:
     found = ages.quantiles((0.5, 0.9, 1.0))
     if None not in found:
         half, most, all_of_them = (format_duration(age or 0) for age in found)
-        cli.say(f"half are at most {half} old, 9 of 10 at most {most}, the oldest {all_of_them}")
+        cli.say(f"ages: median {half}, 90th percentile {most}, maximum {all_of_them}")
 
 
 def _tags(message: "MessageExt") -> Iterable[str]:
@@ -128,7 +128,7 @@ _NAMES: dict[Of, "Callable[[MessageExt], Iterable[str]]"] = {
 
 
 def _edges(cli: Cli, of: Of, text: str | None) -> list[int]:
-    """Edges of numeric buckets; for names one number, how many."""
+    """Edges of numeric buckets; for names, their number."""
     from analytics.lag.histogram import AGE_EDGES, SIZE_EDGES
     from rmqctl.parse.durations import parse_duration, parse_size
 
@@ -139,13 +139,13 @@ def _edges(cli: Cli, of: Of, text: str | None) -> list[int]:
     parse = parse_duration if of is Of.AGE else parse_size
     edges = [cli.parsed("--buckets", parse, part) for part in text.split(",")]
     if edges != sorted(set(edges)) or not edges[0]:
-        raise UsageProblem(f"--buckets: {text!r} does not ascend from above 0")
+        raise UsageProblem(f"--buckets: {text!r} is not an ascending list of values above 0")
     return edges
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise ValueError(f"{text!r} is not a number of names from 1 on")
+        raise ValueError(f"{text!r} is not a number of names (1 or more)")
     return int(text)
 
 
@@ -156,25 +156,25 @@ def risk(
     group: MoreGroups = None,
     topic: Topics = None,
     within: Annotated[
-        str, typer.Option("--within", metavar="DUR", help="The time to look ahead")
+        str, typer.Option("--within", metavar="DUR", help="How far to look ahead")
     ] = "24h",
     file_reserved_time: Annotated[
         str | None,
         typer.Option(
             "--file-reserved-time",
             metavar="DUR",
-            help="What the broker's fileReservedTime is, if not 72h",
+            help="The broker's fileReservedTime, if it is not 72h",
         ),
     ] = None,
     include_retry: IncludeRetry = False,
 ) -> None:
-    """Show which groups have lost unread messages, and which may lose some soon.
+    """Show which groups lost unread messages, and which may lose some soon.
 
-    RocketMQ deletes log files by age, or because the disk is full, and never asks who has read
-    them. A copy of a store has new file times, so ages count from the copying then.
+    RocketMQ deletes log files by age or because the disk is full, whether their messages were read
+    or not. A copy of a store has new file times, so its ages count from the copy.
 
-    Until tomorrow:            rmqctl lag risk
-    In the next week:          rmqctl lag risk --within 7d
+    Within a day:              rmqctl lag risk
+    Within a week:             rmqctl lag risk --within 7d
     """
     cli = context_of(ctx)
     from rmqctl.parse.durations import format_duration, parse_duration
@@ -198,8 +198,8 @@ def risk(
         count = cli.rows(RiskRow, risk_rows(broker.view, seen, rules, within_ms))
         ahead = format_duration(within_ms)
         if not count:
-            cli.say(f"nothing unread was deleted, and nothing will be within {ahead}")
+            cli.say(f"no unread message was deleted, and none will be within {ahead}")
         if rules.at_once:
-            cli.say("the disk is so full that files are deleted whatever their age")
+            cli.say("the disk is so full that files are deleted at any age")
         elif rules.any_hour:
             cli.say("the disk is so full that files are deleted as soon as they are old enough")

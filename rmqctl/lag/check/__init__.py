@@ -1,1 +1,1 @@
-"""``rmqctl lag check``: limits, for monitoring systems."""
+"""``rmqctl lag check``: lag against limits, for monitoring systems."""

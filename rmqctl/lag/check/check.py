@@ -1,4 +1,4 @@
-"""Is it fine? Limits or health words, in the language of monitoring plug-ins. Pure."""
+"""Judges groups by limits or health, with the verdicts of monitoring plug-ins. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ _NAMED_IN_SUMMARY: Final = 3
 
 
 class Limit(NamedTuple):
-    """More than this is a warning, or critical; None: never."""
+    """Thresholds of a warning and of critical; None: no threshold."""
 
     warn: int | None = None
     crit: int | None = None
@@ -35,7 +35,7 @@ class Limit(NamedTuple):
         return self.warn is not None or self.crit is not None
 
     def judge(self, value: int | None) -> Verdict:
-        """Judge a value; None is not known."""
+        """Judge a value; None is unknown."""
         if not self.given:
             return Verdict.OK
         if value is None:
@@ -49,10 +49,10 @@ _NONE: Final = Limit()
 
 
 class Limits(NamedTuple):
-    """What is checked: lag in messages, age of the oldest unread in ms, dead letters, and how long
-    (ms) before its deletion an unread message is a warning, or critical.
+    """Limits of: lag in messages, age of the oldest unread message in ms, dead letters, and time
+    (ms) before an unread message is deleted.
 
-    Without any limit the health words judge.
+    Without limits, the health decides.
     """
 
     lag: Limit = _NONE
@@ -73,11 +73,11 @@ def check(
     unknown: UnknownParts | None = None,
     doubt: str | None = None,
 ) -> CheckResult:
-    """Judge all groups; no group at all is UNKNOWN.
+    """Judge all groups; without any group the verdict is UNKNOWN.
 
-    ``unknown`` says why what a row leaves out is not known; None: a row's own count of queues does.
-    ``doubt`` says why no row's progress can be relied on. What is not known is UNKNOWN unless what
-    is known is critical.
+    ``unknown`` gives the reasons for unknown parts of a row; None: the row's own count of queues
+    does. ``doubt`` is the reason why no progress is reliable. Unknown values are UNKNOWN, unless
+    the known ones are critical.
     """
     groups = []
     for row in rows:
@@ -95,11 +95,11 @@ def check(
 
 
 def _left_out(row: LagRow) -> str:
-    return f"{row.unknown_queues} of {row.queues} queues are in no sum"
+    return f"{row.unknown_queues} of {row.queues} queues are not in the sums"
 
 
 def _hides(group: CheckedGroup, limits: Limits) -> bool:
-    """Whether a limit is about what is not known of the group."""
+    """Whether a limit concerns an unknown value of the group."""
     return limits.given and group.verdict is Verdict.UNKNOWN
 
 
@@ -159,13 +159,13 @@ def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[V
             verdict = Verdict.CRITICAL
         elif limits.risk.warn is not None and left <= limits.risk.warn:
             verdict = Verdict.WARNING
-        yield verdict, f"unread is deleted in {format_duration(left)}"
+        yield verdict, f"unread messages are deleted in {format_duration(left)}"
 
 
 def _judged(
     limit: Limit, value: int | None, text: str, show: Callable[[int], str]
 ) -> tuple[Verdict, str]:
-    """A verdict, and the reason with the limit that was passed."""
+    """A verdict, and the reason with the exceeded limit."""
     verdict = limit.judge(value)
     passed = {Verdict.CRITICAL: limit.crit, Verdict.WARNING: limit.warn}.get(verdict)
     return verdict, text if passed is None else f"{text} (limit {show(passed)})"
@@ -181,7 +181,7 @@ def _summary(groups: Sequence[CheckedGroup], doubt: str | None) -> str:
         partly = [group for group in groups if group.unknown]
         if partly:
             names = ", ".join(escape_controls(g.group) for g in partly[:_NAMED_IN_SUMMARY])
-            unread = f"at least {unread} (not all is known of {names})"
+            unread = f"at least {unread} ({names}: partly unknown)"
         return f"{_count(len(groups), 'group')} in their topics, {unread}"
     bad.sort(key=lambda group: -_WORSE.index(group.verdict))
     named = [

@@ -1,4 +1,4 @@
-"""``rmqctl lag check``: is it fine? For monitoring systems."""
+"""``rmqctl lag check``: lag against limits, for monitoring systems."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CheckFormat(StrEnum):
-    """For whom ``lag check`` speaks."""
+    """Output format of ``lag check``."""
 
     NAGIOS = "nagios"
     PROMETHEUS = "prometheus"
@@ -35,46 +35,53 @@ def check(
     group: MoreGroups = None,
     topic: Topics = None,
     warn_lag: Annotated[
-        str | None, typer.Option("--warn-lag", metavar="N", help="Warn of more messages than this")
+        str | None, typer.Option("--warn-lag", metavar="N", help="Warning above this lag")
     ] = None,
     crit_lag: Annotated[
-        str | None, typer.Option("--crit-lag", metavar="N", help="More than this are critical")
+        str | None, typer.Option("--crit-lag", metavar="N", help="Critical above this number")
     ] = None,
     warn_age: Annotated[
         str | None,
-        typer.Option("--warn-age", metavar="DUR", help="Warn if the oldest unread is older"),
+        typer.Option(
+            "--warn-age", metavar="DUR", help="Warning above this age of the oldest unread message"
+        ),
     ] = None,
     crit_age: Annotated[
-        str | None, typer.Option("--crit-age", metavar="DUR", help="Older than this is critical")
+        str | None, typer.Option("--crit-age", metavar="DUR", help="Critical above this age")
     ] = None,
     warn_dlq: Annotated[
-        str | None, typer.Option("--warn-dlq", metavar="N", help="Warn of more dead letters")
+        str | None,
+        typer.Option("--warn-dlq", metavar="N", help="Warning above this number of dead letters"),
     ] = None,
     crit_dlq: Annotated[
-        str | None, typer.Option("--crit-dlq", metavar="N", help="More than this are critical")
+        str | None, typer.Option("--crit-dlq", metavar="N", help="Critical above this number")
     ] = None,
     warn_risk: Annotated[
         str | None,
-        typer.Option("--warn-risk", metavar="DUR", help="Warn if unread is deleted within this"),
+        typer.Option(
+            "--warn-risk",
+            metavar="DUR",
+            help="Warning if unread messages are deleted within this time",
+        ),
     ] = None,
     crit_risk: Annotated[
         str | None,
-        typer.Option("--crit-risk", metavar="DUR", help="Within this it is critical"),
+        typer.Option("--crit-risk", metavar="DUR", help="Critical within this time"),
     ] = None,
     include_retry: IncludeRetry = False,
     output: Annotated[
-        CheckFormat | None, typer.Option("--output", "-o", help="For whom; default: nagios")
+        CheckFormat | None, typer.Option("--output", "-o", help="Format (default: nagios)")
     ] = None,
 ) -> int:
-    """Say whether groups are fine, for monitoring.
+    """Check the lag of groups, for monitoring systems.
 
-    The exit code is 0 ok, 1 warning, 2 critical, 3 unknown, which is whatever goes wrong, too.
-    Limits judge what they name. Without any, the status of lag show does: STALL and STOP are
-    critical, WARN and REWIND a warning. Where a limit is about what is not known (a queue without
-    progress or with progress beyond its end, offsets read from a .bak), the verdict is UNKNOWN
-    unless what is known is critical; gauges that are not known are left out.
+    Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, also for any failure. Without limits, the
+    status of 'lag show' decides: STALL and STOP are critical, WARN and REWIND a warning. If a
+    limit concerns an unknown value (a queue without progress or with progress beyond its end,
+    offsets read from a .bak), the verdict is UNKNOWN, unless the known values are critical.
+    Unknown gauges are left out.
 
-    As a plug-in:              rmqctl lag check readers --warn-lag 1000 --crit-age 10m
+    As a Nagios plug-in:       rmqctl lag check readers --warn-lag 1000 --crit-age 10m
     For a textfile collector:  rmqctl lag check -o prometheus > rmqctl.prom
     """
     cli = context_of(ctx)
@@ -82,10 +89,10 @@ def check(
     if form is CheckFormat.HELP:
         cli.given["output"] = form.value
         cli.explain_fields(ctx.command)
-    # A verdict that leaves out groups would be trusted as one about all of them.
+    # A verdict about some groups would be taken for one about all of them.
     cli.check_not_given(
         ("where", "limit", "sort"),
-        "is for rows, and lag check judges all of them; choose groups or topics with -g or -t",
+        "is for rows, and lag check judges all of them; select groups or topics with -g or -t",
     )
     from rmqctl.parse.durations import parse_duration
     from storage.errors import RocketMQError
@@ -147,7 +154,7 @@ def _limit(
 
 
 def _format(cli: Cli, given: CheckFormat | None) -> CheckFormat:
-    """The format of the option after the command, or before it."""
+    """The format of the option, after the command or before it."""
     text = str(cli.given.get("output", CheckFormat.NAGIOS))
     try:
         return given or CheckFormat(text)

@@ -1,6 +1,6 @@
-"""``lag check`` for monitoring systems: the text of a Nagios plug-in, and Prometheus's format.
+"""Output of ``lag check``: the text of a Nagios plug-in, and Prometheus's format.
 
-Names may hold whatever somebody put into a file: what means something to the reader is escaped.
+Names may contain any characters from a file: those with a meaning for the reader are escaped.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +14,9 @@ from .rows import CheckedGroup, CheckResult, Verdict
 
 
 def nagios(result: CheckResult, limits: Limits) -> str:
-    """One line with performance data; below it a line for each group that is not OK.
+    """One line with performance data, then a line for each group that is not OK.
 
-    ``|`` separates text from data, so it is ``\\x7c`` where it belongs to a name.
+    ``|`` separates text from data, so it is ``\\x7c`` in a name.
     """
     data = " ".join(_performance(result.groups, limits))
     text = f"LAG {result.verdict} - {_text(result.summary)}{' | ' if data else ''}{data}\n"
@@ -28,7 +28,7 @@ def nagios(result: CheckResult, limits: Limits) -> str:
 
 
 def unknown(error: BaseException) -> str:
-    """What a check says that could not be made."""
+    """The output of a check that failed."""
     return f"LAG {Verdict.UNKNOWN} - {_text(' '.join(str(error).split()))}\n"
 
 
@@ -47,7 +47,7 @@ def _performance(groups: Sequence[CheckedGroup], limits: Limits) -> Iterator[str
 
 
 def _datum(label: str, value: int | None, unit: str, limit: Limit) -> str:
-    """'label'=value[unit];warn;crit;min: quotes are doubled, the equals sign is not allowed."""
+    """'label'=value[unit];warn;crit;min: quotes are doubled, an equals sign is not allowed."""
     quoted = _text(label).replace("'", "''").replace("=", "\\x3d")
     warn, crit = ("" if bound is None else str(bound) for bound in limit)
     return f"'{quoted}'={'U' if value is None else f'{value}{unit}'};{warn};{crit};0"
@@ -57,7 +57,7 @@ T = TypeVar("T", int, float)
 
 
 def _known(group: CheckedGroup, value: T | None) -> T | None:
-    """The value; None where it leaves out what is not known: a part is no gauge of the whole."""
+    """The value; None if it is partly unknown, as a part is no gauge of the whole."""
     return None if group.unknown else value
 
 
@@ -69,35 +69,37 @@ class _Metric(NamedTuple):
 
 
 _METRICS: Final = (
-    _Metric("lag_messages", "Messages that the group has not read", lambda g: _known(g, g.lag)),
+    _Metric("lag_messages", "Unread messages of the group", lambda g: _known(g, g.lag)),
     _Metric(
-        "lag_bytes", "Bytes of the unread messages that are there", lambda g: _known(g, g.lag_bytes)
+        "lag_bytes",
+        "Bytes of the unread messages that are still stored",
+        lambda g: _known(g, g.lag_bytes),
     ),
     _Metric(
         "oldest_unread_age_seconds",
         "Age of the oldest unread message, 0 if there is none",
         lambda g: _known(g, 0 if g.lag == 0 else _seconds(g.oldest_unread_age_ms)),
     ),
-    _Metric("messages_in_per_second", "Messages stored a second", lambda g: g.rate_in),
-    _Metric("messages_out_per_second", "Messages read a second", lambda g: _known(g, g.rate_out)),
+    _Metric("messages_in_per_second", "Messages stored per second", lambda g: g.rate_in),
+    _Metric("messages_out_per_second", "Messages read per second", lambda g: _known(g, g.rate_out)),
     _Metric(
         "lost_messages", "Messages deleted before the group read them", lambda g: _known(g, g.lost)
     ),
     _Metric(
         "deletion_timestamp_seconds",
-        "From when on unread messages may be deleted",
+        "Time from which unread messages may be deleted",
         lambda g: _seconds(g.risk_timestamp),
     ),
-    _Metric("unknown_queues", "Queues that are in no sum", lambda g: g.unknown_queues),
+    _Metric("unknown_queues", "Queues that are not in the sums", lambda g: g.unknown_queues),
     _Metric("retry_messages", "Messages that wait for a retry", lambda g: g.retry, by_topic=False),
     _Metric("dlq_messages", "Dead letters", lambda g: g.dlq, by_topic=False),
 )
 
 
 def prometheus(result: CheckResult) -> str:
-    """Gauges in the text format 0.0.4; what is not known has no sample.
+    """Gauges in the text format 0.0.4; an unknown value has no sample.
 
-    ``rmqctl_group_status`` is a state set: 1 for the group's word, 0 for the others.
+    ``rmqctl_group_status`` is a state set: 1 for the group's status, 0 for the others.
     """
     lines: list[str] = []
     for metric in _METRICS:
@@ -111,7 +113,7 @@ def prometheus(result: CheckResult) -> str:
         lines += [f"# HELP {name} {metric.help}.", f"# TYPE {name} gauge"]
         lines += [f"{name}{labels} {value}" for labels, value in samples.items()]
     name = "rmqctl_group_status"
-    lines += [f"# HELP {name} How the group does: one word is 1.", f"# TYPE {name} gauge"]
+    lines += [f"# HELP {name} Status of the group: one of them is 1.", f"# TYPE {name} gauge"]
     lines += [
         f"{name}{_labels(group=group.group, topic=group.topic, status=word)} "
         f"{int(word == group.status)}"
@@ -129,7 +131,7 @@ def _labels(**labels: str | None) -> str:
 
 
 def _label(value: str) -> str:
-    """Backslash, quote and newline as the format has them; other controls are shown as text."""
+    """Backslash, quote and newline escaped as in the format; other control characters as text."""
     lines = (
         escape_controls(line).replace("\\", "\\\\").replace('"', '\\"')
         for line in value.split("\n")

@@ -1,4 +1,4 @@
-"""What ``lag check`` finds."""
+"""The result of ``lag check``."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,16 +6,16 @@ from typing import Annotated, NamedTuple
 
 
 class Verdict(StrEnum):
-    """The words of monitoring plug-ins; ``code`` is the exit code."""
+    """The verdicts of monitoring plug-ins; ``code`` is the exit code."""
 
     OK = "OK"
-    """Within all limits, or doing fine (exit code 0)."""
+    """Within all limits, or healthy (exit code 0)."""
     WARNING = "WARNING"
-    """Over a limit that warns, or not keeping up (exit code 1)."""
+    """Above a warning limit, or not keeping up (exit code 1)."""
     CRITICAL = "CRITICAL"
-    """Over a critical limit, or not moving (exit code 2)."""
+    """Above a critical limit, or not moving (exit code 2)."""
     UNKNOWN = "UNKNOWN"
-    """What was asked about can not be known (exit code 3)."""
+    """A value that is needed is unknown (exit code 3)."""
 
     @property
     def code(self) -> int:
@@ -24,31 +24,31 @@ class Verdict(StrEnum):
 
 
 class CheckedGroup(NamedTuple):
-    """A group in a topic, judged."""
+    """The verdict about a group in a topic."""
 
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str, "the topic"]
     verdict: Annotated[Verdict, "OK, WARNING, CRITICAL or UNKNOWN"]
     reasons: Annotated[list[str], "why it is not OK"]
-    lag: Annotated[int | None, "messages that it has not read"]
-    lag_bytes: Annotated[int | None, "bytes in the log of those that are still there"]
-    oldest_unread_age_ms: Annotated[int | None, "how long ago the oldest of those was stored"]
-    rate_in: Annotated[float | None, "messages stored a second"]
-    rate_out: Annotated[float | None, "messages read a second"]
+    lag: Annotated[int | None, "unread messages"]
+    lag_bytes: Annotated[int | None, "bytes in the log of those that are still stored"]
+    oldest_unread_age_ms: Annotated[int | None, "age of the oldest of those"]
+    rate_in: Annotated[float | None, "messages stored per second"]
+    rate_out: Annotated[float | None, "messages read per second"]
     status: Annotated[str, "OK, UNKNOWN, WARN, REWIND, STALL or STOP"]
-    retry: Annotated[int | None, "the group's messages that wait for their next attempt"]
+    retry: Annotated[int | None, "messages of the group that wait for a retry"]
     dlq: Annotated[int, "the group's dead letters"]
-    lost: Annotated[int | None, "messages that were deleted before it read them"]
-    risk_timestamp: Annotated[int | None, "from when on its oldest unread message may be deleted"]
+    lost: Annotated[int | None, "messages deleted before the group read them"]
+    risk_timestamp: Annotated[int | None, "when its oldest unread message may be deleted"]
     unknown_queues: Annotated[int, "queues that are not in the sums"]
-    unknown: Annotated[Sequence[str], "what is not known, and why; numbers leave it out"] = ()
+    unknown: Annotated[Sequence[str], "what is unknown, and why; numbers leave it out"] = ()
 
 
 class CheckResult(NamedTuple):
     """The outcome of ``lag check``."""
 
-    as_of: Annotated[int, "when it was looked"]
+    as_of: Annotated[int, "time of the check"]
     verdict: Annotated[Verdict, "the worst: CRITICAL, then WARNING, then UNKNOWN, then OK"]
     code: Annotated[int, "the exit code: 0, 1, 2 or 3"]
-    summary: Annotated[str, "one line"]
-    groups: Annotated[list[CheckedGroup], "each group and topic"]
+    summary: Annotated[str, "summary in one line"]
+    groups: Annotated[list[CheckedGroup], "the verdict of each group and topic"]

@@ -1,1 +1,1 @@
-"""``rmqctl lag report``: lag over one or many stores."""
+"""``rmqctl lag report``: the lag over one or many stores."""

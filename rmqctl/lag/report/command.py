@@ -1,4 +1,4 @@
-"""``rmqctl lag report``: how late everybody is, over one or many stores, and why."""
+"""``rmqctl lag report``: the lag of all groups over one or many stores."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """Who counts."""
+    """The counting engine."""
 
     SPARK = "spark"
     LOCAL = "local"
@@ -39,7 +39,7 @@ class EngineName(StrEnum):
 
 
 class By(StrEnum):
-    """What a row is about."""
+    """The subject of a row."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -50,7 +50,7 @@ class By(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """The formats of all commands, and two of a whole report."""
+    """The formats of all commands, and two for a whole report."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -85,64 +85,69 @@ def report(
     group: MoreGroups = None,
     topic: Topics = None,
     by: Annotated[
-        By | None, typer.Option("--by", help="Print rows, of this each (default: group)")
+        By | None, typer.Option("--by", help="Print one row per this (default: group)")
     ] = None,
-    engine: Annotated[EngineName, typer.Option("--engine", help="Who counts")] = EngineName.SPARK,
+    engine: Annotated[
+        EngineName, typer.Option("--engine", help="Engine that counts")
+    ] = EngineName.SPARK,
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Spark's master; default local[*]")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="T", help="Minutes and hours from this time on only"),
+        typer.Option("--since", metavar="T", help="Only minutes and hours from this time on"),
     ] = None,
     window: Annotated[
         str | None,
-        typer.Option("--window", metavar="DUR", help="The same, as a time before the report"),
+        typer.Option("--window", metavar="DUR", help="The same, as a duration before the report"),
     ] = None,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", metavar="T", help="Count ages from this time")
+        str | None, typer.Option("--as-of", metavar="T", help="Compute ages at this time")
     ] = None,
     compare: Annotated[
         str | None,
         typer.Option("--compare", metavar="FILE", help="An earlier report, saved as JSON"),
     ] = None,
     top: Annotated[
-        int | None, typer.Option("--top", min=1, metavar="N", help="The N largest backlogs only")
+        int | None, typer.Option("--top", min=1, metavar="N", help="Only the N largest backlogs")
     ] = None,
     save: Annotated[
         str | None,
-        typer.Option("--save", metavar="FILE", help="Write to this file; Parquet: to this folder"),
+        typer.Option("--save", metavar="FILE", help="Write to FILE; for Parquet a folder"),
     ] = None,
     output: Annotated[
         ReportFormat | None,
-        typer.Option("--output", "-o", help="html is one page with charts, parquet many files"),
+        typer.Option("--output", "-o", help="Also html (one page with charts) and parquet (files)"),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Look at each record: for odd clocks, tags of one hash")
+        bool, typer.Option("--exact", help="Read each record: for clock steps and equal tag hashes")
     ] = False,
     from_partials: Annotated[
         list[str] | None,
-        typer.Option("--from-partials", metavar="DIR", help="Not stores, but what -o parquet kept"),
+        typer.Option(
+            "--from-partials", metavar="DIR", help="Read files of -o parquet instead of stores"
+        ),
     ] = None,
     include_retry: IncludeRetry = False,
 ) -> None:
-    """Report how late groups are: by group, topic, queue, tag, minute and hour, over many stores.
+    """Report the lag of groups by group, topic, queue, tag, minute and hour, over many stores.
 
-    Reads files only, of stores in use, copies, and disks of dead brokers. --store is repeatable,
-    takes patterns, and YAML files that map names of brokers to folders. HTML and Parquet hold the
-    whole report, and JSON and YAML without --by; else rows are printed, the same in any format.
+    Reads files only: of stores in use, of copies and of disks of dead brokers. --store is
+    repeatable and takes patterns and YAML files that map broker names to folders. HTML and Parquet
+    have the whole report, as have JSON and YAML without --by. Otherwise rows are printed, the same
+    in every format.
 
     Without Spark:             rmqctl lag report --engine local
     All brokers of a cluster:  rmqctl lag report -S '/disks/*/store' -o json --save now.json
-    What has changed since:    rmqctl lag report --compare now.json
+    Changes since a report:    rmqctl lag report --compare now.json
     As a page with charts:     rmqctl lag report -o html --save lag.html
-    To look back later:        rmqctl lag report -o parquet --save history
-    What brokers have kept:    rmqctl lag report --from-partials history
-    Why it is late:            rmqctl lag report readers --by tag
+    Keep a history:            rmqctl lag report -o parquet --save history
+    Combine kept reports:      rmqctl lag report --from-partials history
+    By tag:                    rmqctl lag report readers --by tag
     """
     cli = context_of(ctx)
     began = time.monotonic()
-    form = _format(cli, output)  # a wrong one is told before anything is counted
+    form = _format(cli, output)  # an invalid one fails before counting starts
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx.command)
     _check_options(cli, form, by, save, compare)
@@ -164,7 +169,7 @@ def report(
         _check_date(moment)
     begin = None if since is None else cli.time("--since", since)
     if begin is not None:
-        cli.warn_of_future("--since", begin, "no message is as new as that")
+        cli.warn_of_future("--since", begin, "no message is that recent")
     if window is not None:
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
     previous = None if compare is None else reporting.read_previous(compare)
@@ -203,8 +208,8 @@ def report(
         raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
     if made.is_damaged:
         raise PartlyDone(
-            "queues are damaged, and were counted as far as they say something; "
-            "'rmqctl store fsck' says where"
+            "queues are damaged and were counted as far as they are readable; "
+            "'rmqctl store fsck' shows where"
         )
 
 
@@ -224,7 +229,7 @@ def _keep(
 
 
 def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
-    """The format of the option after the command, or before it, or of the settings."""
+    """The format of the option, after the command or before it, or of the settings."""
     text = str(cli.given.get("output", "")) if given is None else given.value
     if text in {ReportFormat.HTML, ReportFormat.PARQUET}:
         return ReportFormat(text)
@@ -238,30 +243,30 @@ def _check_options(
 ) -> None:
     if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
         if by is not None:
-            raise UsageProblem(f"--by is for rows; -o {form} holds the whole report")
-        cli.check_not_given(_OF_ROWS, f"is for rows; -o {form} holds the whole report")
+            raise UsageProblem(f"--by is for rows; -o {form} has the whole report")
+        cli.check_not_given(_OF_ROWS, f"is for rows; -o {form} has the whole report")
     if form is ReportFormat.PARQUET:
         if compare is not None:
-            raise UsageProblem("--compare: Parquet holds what is; compare in a query over the runs")
+            raise UsageProblem("--compare: not with Parquet; compare runs in a query")
         if save is None:
             raise UsageProblem("-o parquet writes files: name a folder with --save")
         from analytics.history.tables import arrow
 
-        arrow()  # so that it is known to be there before anything is counted
+        arrow()  # fails before counting starts if it is not installed
         if Path(save).exists() and not Path(save).is_dir():
-            raise UsageProblem(f"--save: {save} is a file; Parquet goes into a folder")
+            raise UsageProblem(f"--save: {save} is a file; Parquet needs a folder")
 
 
 def _check_date(moment: int) -> None:
     from analytics.history.keeping import can_be_kept
 
     if not can_be_kept(moment):
-        raise UsageProblem(f"--as-of: {moment} ms is no date of a calendar")
+        raise UsageProblem(f"--as-of: {moment} ms is not a calendar date")
 
 
 @contextmanager
 def _output(cli: Cli, save: str | None) -> Iterator[None]:
-    """Have what is printed in this block go into a file, which is there when it is whole."""
+    """Redirect the output of this block to a file, which appears once it is whole."""
     if save is None:
         yield
         return
@@ -278,7 +283,7 @@ def _output(cli: Cli, save: str | None) -> Iterator[None]:
             cli.out.flush()
         finally:
             cli.out = usual
-            text.detach()  # else it would close the file
+            text.detach()  # otherwise it would close the file
     cli.say(f"dry run: would write to {save}" if dry else f"wrote {save}")
 
 
@@ -323,20 +328,20 @@ def _rows(
 
 @prints(WarmupRow)
 def warmup(ctx: typer.Context) -> None:
-    """Make Spark start quicker: build an archive of its classes, once, in half a minute.
+    """Build an archive of Spark's classes, with which Spark starts faster; takes half a minute.
 
-    It lies in the cache folder of this user (XDG_CACHE_HOME), takes up to 200 MB, and fits this
-    Java and this PySpark only. Without it everything works, too.
+    The archive is in the user's cache folder (XDG_CACHE_HOME), takes up to 200 MB, and is valid for
+    this Java and this PySpark only. It is optional.
 
-    Then see the difference:   rmqctl lag report
+    Use it:                    rmqctl lag report
     """
     cli = context_of(ctx)
     if cli.flag("dry_run"):
-        raise UsageProblem("lag warmup makes what can be made again; it has no dry run")
+        raise UsageProblem("lag warmup only writes a cache; it has no dry run")
     from analytics.spark.warmup import warm_up
 
-    cli.say("starting Spark to see what it loads; this takes half a minute")
+    cli.say("starting Spark to record the classes that it loads; this takes half a minute")
     made = warm_up(cli.detail)
     for path in made.removed:
-        cli.say(f"removed {path}, which nothing uses any more")
+        cli.say(f"removed {path}, which is no longer used")
     cli.one(WarmupRow(str(made.path), made.size, made.java))

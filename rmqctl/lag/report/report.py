@@ -1,4 +1,4 @@
-"""Making the report of a call: which stores, who counts, and what is shown of it."""
+"""Building the report of a call: its stores, the engine, and the selected rows."""
 
 import os
 import time
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What a call asks for."""
+    """The options of a call."""
 
     refs: Sequence[StoreRef]
     choice: "Choice"
     as_of: int
     exact: bool = False
     kept: "Sequence[Kept] | None" = None
-    """What was kept of the stores, where that is to be gathered instead of reading them."""
+    """Partial reports of the stores, to be combined instead of reading the stores."""
 
 
 def stores_of(cli: "Cli") -> list[StoreRef]:
-    """The stores that the call names, else the one that all commands use."""
+    """The stores that the call names, else the default store."""
     named = cli.settings.get("store")
     if named is None:
         return find_stores([str(cli.store.path)])
@@ -53,9 +53,9 @@ def stores_of(cli: "Cli") -> list[StoreRef]:
 
 
 def check_some_are_there(refs: Sequence[StoreRef], master: str | None) -> None:
-    """Whether there is a folder at all, before Spark starts; a cluster may have what we do not see.
+    """Check before Spark starts that a folder exists; only a cluster may see other folders.
 
-    Raises what opening the first store raises.
+    Raises the error of opening the first store.
     """
     elsewhere = master is not None and not master.startswith("local")
     if not elsewhere and refs and not any(Path(ref.path).is_dir() for ref in refs):
@@ -89,7 +89,7 @@ def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterat
 
 
 def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> MadeReport:
-    """Make the report. Raises what opening it raises if no store can be read."""
+    """Build the report. If no store can be read, raises the error of opening it."""
     if asked.kept is not None:
         made = gathered_report(engine, asked.kept, asked.choice, asked.as_of)
         if len(made.unreadable) == len(asked.kept):
@@ -119,7 +119,7 @@ def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> MadeReport:
         from storage.readonly import StoreView
 
         first = made.unreadable[0]
-        StoreView.open(first.ref.path).close()  # says why, in its own words
+        StoreView.open(first.ref.path).close()  # raises the error that says why
         raise CliError(first.reason, _code_of(first))
     if not made.unreadable:
         _check_known(made.report, asked.choice)
@@ -142,9 +142,9 @@ def _check_known(report: "Report", choice: "Choice") -> None:
 
 
 def _check_topics(report: "Report", asked: Asked) -> None:
-    """A topic that nobody reads is late nowhere; one that does not exist was meant otherwise.
+    """Accept a topic that no group reads; NotFound for one that does not exist.
 
-    A cluster may have what we do not see: then nobody knows.
+    Not checked if the stores are visible to a cluster only.
     """
     read = {row["topic"] for row in (*report.groups, *report.orphans)}
     for topic in asked.choice.topics or ():
@@ -179,8 +179,8 @@ class Previous(NamedTuple):
 
 
 def read_previous(path: str) -> Previous:
-    """Read a report that was saved as JSON. NotFound without the file, UsageProblem if it is no
-    report."""
+    """Read a report that was saved as JSON. NotFound without the file, UsageProblem for another
+    file."""
     try:
         if Path(path).is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
@@ -193,37 +193,37 @@ def read_previous(path: str) -> Previous:
     except OSError as error:
         reason = error.strerror or error
         raise CliError(
-            f"--compare: {path} can not be read: {reason}", exit_codes.NOT_WRITABLE
+            f"--compare: {path} cannot be read: {reason}", exit_codes.NOT_WRITABLE
         ) from error
     except (ValueError, CorruptFileError) as error:
         raise UsageProblem(
-            f"--compare: {path} is no report; make one with 'rmqctl lag report -o json --save FILE'"
+            f"--compare: {path} is not a report; 'rmqctl lag report -o json --save FILE' writes one"
         ) from error
 
 
 def gone(
     previous: Previous | None, groups: Iterable["Row"], choice: "Choice", path: str | None
 ) -> list[str]:
-    """A sentence for each group and topic that the earlier report had and this one has not."""
+    """A sentence for each group and topic of the earlier report that is missing in this one."""
     if previous is None:
         return []
     now = {(row["group"], row["topic"]) for row in groups}
     return [
-        f"group {group} in {topic} is in {path} and has no progress now"
+        f"group {group} in {topic} is in {path}, but has no progress now"
         for group, topic in previous.lags
         if (group, topic) not in now and choice.takes(group, topic)
     ]
 
 
 def with_warnings(report: "Report", more: Sequence[str]) -> "Report":
-    """The report with more warnings."""
+    """The report with additional warnings."""
     warnings = [*report.warnings, *more]
     totals = {**report.totals, "warnings": len(warnings)}
     return replace(report, totals=totals, warnings=warnings)
 
 
 def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
-    """Group rows with the lag of an earlier report, and how it has changed."""
+    """Group rows with the lag of an earlier report and its change."""
     rows = []
     for row in groups:
         before = None if previous is None else previous.lags.get((row["group"], row["topic"]))
@@ -234,7 +234,7 @@ def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
 
 
 def largest(groups: Sequence["Row"], number: int | None) -> list["Row"]:
-    """The groups that are furthest behind, first; all of them, as they are, without a number."""
+    """The groups with the largest lag first; without a number all groups, in order."""
     if number is None:
         return list(groups)
     return sorted(groups, key=lambda row: -(row["lag"] or 0))[:number]
@@ -247,7 +247,7 @@ def only(rows: Iterable["Row"], groups: Sequence["Row"]) -> list["Row"]:
 
 
 def since(rows: Iterable["Row"], field: str, begin: int | None) -> list["Row"]:
-    """The rows of times from ``begin`` on; those of unknown time stay."""
+    """The rows of times from ``begin`` on; rows of unknown time stay."""
     return [row for row in rows if begin is None or row[field] is None or row[field] >= begin]
 
 
@@ -285,7 +285,7 @@ def page_of(
     begin: int | None,
     top: int | None,
 ) -> str:
-    """The report as a page; ``begin`` and ``top`` are what it was cut down by."""
+    """The report as a page, limited by ``begin`` and ``top``."""
     from analytics.html_report.writer import page
 
     zone = cli.setting("tz")
@@ -299,7 +299,7 @@ def page_of(
 
 
 def moment_of(kept: "Sequence[Kept] | None") -> int:
-    """The moment (ms) of a report that was given none: now, or that of what was kept last."""
+    """The default time (ms) of a report: now, or that of the last partial report."""
     if kept is None:
         return time.time_ns() // 1_000_000
     return max(one.as_of for one in kept)
@@ -308,7 +308,7 @@ def moment_of(kept: "Sequence[Kept] | None") -> int:
 def summary(
     report: "Report", engine: str, elapsed_ms: int, topics: Collection[str] | None = None
 ) -> str:
-    """One sentence about the whole, of which ``topics`` were asked for (None: all)."""
+    """One sentence about the whole report, limited to ``topics`` (None: all)."""
     totals = report.totals
     stores = _many(totals["stores"], "store")
     if not totals["groups"]:
@@ -319,7 +319,7 @@ def summary(
         lag = _many(totals["lag"], "message")
     where = f"{_many(totals['groups'], 'group')} in {stores}"
     return (
-        f"{where}: {lag} behind, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"
+        f"{where}: lag of {lag}, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"
     )
 
 

@@ -30,8 +30,8 @@ from rmqctl.lag.rows import (
 )
 from rmqctl.output.fields import OmitNull
 
-Messages = Annotated[int, "messages that it has not read and that are still there"]
-Bytes = Annotated[int, "their bytes in the log"]
+Messages = Annotated[int, "unread messages that are still stored"]
+Bytes = Annotated[int, "bytes of their records in the log"]
 
 
 class ReportGroupRow(NamedTuple):
@@ -55,8 +55,8 @@ class ReportGroupRow(NamedTuple):
     lost: Lost
     risk_timestamp: Risk
     unknown_queues: UnknownQueues
-    lag_before: Annotated[int | None, OmitNull("lag in the report that this is compared with")]
-    lag_change: Annotated[int | None, OmitNull("how much lag has grown since")]
+    lag_before: Annotated[int | None, OmitNull("lag in the report of --compare")]
+    lag_change: Annotated[int | None, OmitNull("growth of the lag since then")]
 
 
 class ReportQueueRow(NamedTuple):
@@ -94,31 +94,31 @@ class ReportTopicRow(NamedTuple):
 
 
 class ReportTagRow(NamedTuple):
-    """What a group has not read, by tag."""
+    """Unread messages of a group, by tag."""
 
     group: Group
     topic: Topic
-    tag: Annotated[str | None, "the tag; null: none, or not to be told from the queue"]
+    tag: Annotated[str | None, "the tag; null: none, or unknown from the queue"]
     messages: Messages
     bytes: Bytes
 
 
 class ReportMinuteRow(NamedTuple):
-    """What a group has not read, by the minute in which it was stored."""
+    """Unread messages of a group, by the minute of storing."""
 
     group: Group
     topic: Topic
-    minute_timestamp: Annotated[int | None, "when the minute began; null: not to be read"]
+    minute_timestamp: Annotated[int | None, "start of the minute; null: unreadable"]
     messages: Messages
     bytes: Bytes
 
 
 class ReportHourRow(NamedTuple):
-    """What a group has not read, by the hour in which it was stored."""
+    """Unread messages of a group, by the hour of storing."""
 
     group: Group
     topic: Topic
-    hour_timestamp: Annotated[int | None, "when the hour began; null: not to be read"]
+    hour_timestamp: Annotated[int | None, "start of the hour; null: unreadable"]
     messages: Messages
     bytes: Bytes
 
@@ -126,8 +126,8 @@ class ReportHourRow(NamedTuple):
 class LagReport(NamedTuple):
     """The whole report."""
 
-    as_of: Annotated[int, "the moment that ages and drains count from"]
-    engine: Annotated[str, "who counted: spark or local"]
+    as_of: Annotated[int, "time to which ages and drain times are relative"]
+    engine: Annotated[str, "the engine: spark or local"]
     stores: Annotated[list[Any], "broker, path, log_min_offset, log_max_offset of each"]
     totals: Annotated[dict[str, Any], "sums over all groups"]
     groups: Annotated[list[Any], "a row for each group and topic: the fields of lag show"]
@@ -138,13 +138,13 @@ class LagReport(NamedTuple):
     ages: Annotated[list[Any], "group, topic, from_age_ms, to_age_ms, messages, bytes"]
     agenda: Annotated[list[Any], "broker, level, messages: delayed messages that wait"]
     orphans: Annotated[list[Any], "broker, group, topic: progress in topics that do not exist"]
-    warnings: Annotated[list[str], "whatever is unknown, left out or odd"]
-    elapsed_ms: Annotated[int, "how long it took"]
+    warnings: Annotated[list[str], "everything that is unknown, left out or unusual"]
+    elapsed_ms: Annotated[int, "duration of the report"]
 
 
 class WarmupRow(NamedTuple):
-    """The archive that ``lag warmup`` made."""
+    """The archive that ``lag warmup`` built."""
 
-    path: Annotated[str, "where it lies"]
-    size_bytes: Annotated[int, "how large it is"]
-    java: Annotated[str, "which Java it is for"]
+    path: Annotated[str, "its path"]
+    size_bytes: Annotated[int, "its size"]
+    java: Annotated[str, "the Java that it is for"]

@@ -1,1 +1,1 @@
-"""``rmqctl lag watch``: lag, again and again."""
+"""``rmqctl lag watch``: the lag, at intervals."""

@@ -1,4 +1,4 @@
-"""``rmqctl lag watch``: the same, again and again."""
+"""``rmqctl lag watch``: the lag, at intervals."""
 
 import threading
 import time
@@ -30,30 +30,30 @@ def watch(
     group: MoreGroups = None,
     topic: Topics = None,
     interval: Annotated[
-        str, typer.Option("--interval", "-i", metavar="DUR", help="How often to look")
+        str, typer.Option("--interval", "-i", metavar="DUR", help="Time between readings")
     ] = "2s",
     until_drained: Annotated[
-        bool, typer.Option("--until-drained", help="End when nothing is unread")
+        bool, typer.Option("--until-drained", help="End when no message is unread")
     ] = False,
     rate: Annotated[
         bool,
         typer.Option(
             "--rate",
-            help="Add rates, when it will be drained, and members needed",
+            help="Add rates, the drain time and the members needed",
             is_eager=True,
             callback=_prints_rates,
         ),
     ] = False,
     include_retry: IncludeRetry = False,
 ) -> None:
-    """Watch how far groups are behind: in place on a terminal, look below look elsewhere.
+    """Watch the lag of groups: updated in place on a terminal, appended elsewhere.
 
-    Nothing is written. Rates need looks of 15 seconds, or samples that consumers left.
-    --until-drained goes on while messages lie in a queue in which a group has no progress. Where
-    nothing that is known is unread, and not all is known (progress beyond the end, offsets read
-    from a .bak, no group at all), it ends with exit code 3.
+    Writes nothing to the store. Rates need 15 seconds of readings, or samples from consumers.
+    --until-drained waits while a queue has messages and a group has no progress in it. If no
+    message is known to be unread, but some values are unknown (progress beyond the end, offsets
+    read from a .bak, no group at all), it ends with exit code 3.
 
-    Until a group is through:  rmqctl lag watch readers --until-drained && echo done
+    Wait for a group:          rmqctl lag watch readers --until-drained && echo done
     As a log:                  rmqctl lag watch -i 1m -o jsonl >> lag.jsonl
     """
     cli = context_of(ctx)
@@ -82,20 +82,20 @@ def watch(
 
 
 def _check_nothing_is_hidden(cli: Cli) -> None:
-    """Whether all is drained is about all groups and topics that are watched, and says so by 0."""
+    """Refuse options that hide groups or topics from --until-drained."""
     if "limit" in cli.given:
         raise UsageProblem(
-            "--until-drained ends when nothing is unread, and --limit would end it before; "
+            "--until-drained ends when no message is unread, and --limit may end it earlier; "
             "give one of them"
         )
     if "where" in cli.given:
         raise UsageProblem(
-            "--until-drained waits for what --where hides, too; name the groups instead"
+            "--until-drained also waits for rows that --where hides; name the groups instead"
         )
 
 
 def _pauses(seconds: float) -> Iterator[bool]:
-    """Come back every so many seconds, however long the looks between take."""
+    """Yield at a fixed interval, however long the readings take."""
     never = threading.Event()
     due = time.monotonic()
     while True:

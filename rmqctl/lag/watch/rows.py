@@ -6,40 +6,36 @@ from rmqctl.lag.rows import Age, Drain, Lag, Status
 
 
 class WatchedRow(NamedTuple):
-    """A group in a topic at one look."""
+    """A group in a topic at one reading."""
 
-    at_timestamp: Annotated[int, "when it was looked"]
+    at_timestamp: Annotated[int, "time of the reading"]
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str, "the topic"]
     lag: Lag
-    change: Annotated[int | None, "by how much that is more than at the look before"]
+    change: Annotated[int | None, "change since the previous reading"]
     oldest_unread_age_ms: Age
     status: Status
-    retry: Annotated[
-        int | None, "the group's messages that wait for their next attempt, of all topics"
-    ]
-    dlq: Annotated[int, "the group's dead letters, of all topics"]
+    retry: Annotated[int | None, "messages of the group that wait for a retry, in all topics"]
+    dlq: Annotated[int, "dead letters of the group, in all topics"]
 
 
 class WatchedRateRow(NamedTuple):
-    """The same with what ``--rate`` adds."""
+    """The same with the fields of ``--rate``."""
 
-    at_timestamp: Annotated[int, "when it was looked"]
+    at_timestamp: Annotated[int, "time of the reading"]
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str, "the topic"]
     lag: Lag
-    change: Annotated[int | None, "by how much that is more than at the look before"]
+    change: Annotated[int | None, "change since the previous reading"]
     oldest_unread_age_ms: Age
-    rate_in: Annotated[float | None, "messages stored a second, over the time that was watched"]
-    rate_out: Annotated[float | None, "messages read a second, over the same time"]
+    rate_in: Annotated[float | None, "messages stored per second, over the watched time"]
+    rate_out: Annotated[float | None, "messages read per second, over the same time"]
     drain_ms: Drain
-    members: Annotated[int, "consumers of the group that live now"]
+    members: Annotated[int, "live consumers of the group"]
     members_needed: Annotated[
         int | None,
-        "how many as quick as these keep up with what comes in; null if they read nothing",
+        "members needed at their present speed to keep up; null if they read nothing",
     ]
     status: Status
-    retry: Annotated[
-        int | None, "the group's messages that wait for their next attempt, of all topics"
-    ]
-    dlq: Annotated[int, "the group's dead letters, of all topics"]
+    retry: Annotated[int | None, "messages of the group that wait for a retry, in all topics"]
+    dlq: Annotated[int, "dead letters of the group, in all topics"]

@@ -1,4 +1,4 @@
-"""Looking again and again: what changes between looks, and where on a terminal it is shown."""
+"""Repeated readings of the lag: their changes, and their display on a terminal."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
 
 _FORGET_EVERY: Final = 100
-"""Looks after which those that are too old are forgotten."""
+"""Readings after which old ones are discarded."""
 _COLORS: Final = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Watcher:
-    """Looks at a store and remembers: the store's samples first, then its own looks."""
+    """Reads the lag of a store and keeps a history: the store's samples, then its own readings."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Watcher:
         self._told: set[str] = set()
 
     def look(self, now_ms: int) -> LagSnapshot:
-        """Look now, and remember it for the next ones."""
+        """Read now, and keep the reading for the next ones."""
         with no_search_for_cycles():
             seen = look(self._broker, now_ms, self._choice, self._history)
             self._history.add(_as_sample(seen), is_first=not self._looks)
@@ -65,7 +65,7 @@ class Watcher:
         return seen
 
     def _tell_unknown(self, seen: LagSnapshot) -> None:
-        """Tell once of what is not known, and again where it changes."""
+        """Warn once of unknown values, and again when they change."""
         doubts = [] if seen.doubt is None else [seen.doubt]
         sentences = {*doubts, *unknown_sentences(seen)}
         for sentence in sorted(sentences - self._told):
@@ -73,7 +73,7 @@ class Watcher:
         self._told = sentences
 
     def rows(self, seen: LagSnapshot, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
-        """A row for each group and topic; call it once a look."""
+        """A row for each group and topic; call it once per reading."""
         before, self._before = self._before, {}
         found: list[WatchedRow | WatchedRateRow] = []
         for group_lag in seen.group_lags:
@@ -96,18 +96,18 @@ class Watcher:
 
 
 class Left(Enum):
-    """What groups have still to read."""
+    """What groups still have to read."""
 
     NOTHING = 0
     SOME = 1
-    """Unread messages, or messages in a queue in which a group has no progress (yet)."""
+    """Unread messages, or messages in a queue in which a group has no progress yet."""
     UNKNOWN = 2
-    """Nothing that is known; waiting longer does not tell more."""
+    """No message is known to be unread, and waiting longer does not clarify more."""
 
 
 def left(seen: LagSnapshot) -> Left:
-    """What is left to read. Progress beyond the end, progress that can not be relied on, and no
-    group at all are unknown, not nothing."""
+    """What is left to read. Progress beyond the end, unreliable progress and no group at all
+    count as unknown, not as nothing."""
     unread = [queue.unread for group_lag in seen.group_lags for queue in group_lag.queues]
     if any(what.lag or (what.lag is None and not what.ahead and _holds(what)) for what in unread):
         return Left.SOME
@@ -121,21 +121,22 @@ def _holds(what: QueuePosition) -> bool:
 
 
 def check_known(seen: LagSnapshot) -> None:
-    """Refuse to call drained what is not known. CliError (3)."""
+    """Raise CliError (3), as unknown progress does not count as drained."""
     if left(seen) is not Left.UNKNOWN:
         return
     doubts = [] if seen.doubt is None else [seen.doubt]
     reasons = [*doubts, *unknown_sentences(seen)] or ["no group has any progress"]
     more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
     raise CliError(
-        f"nothing that is known is unread, but not all is known: {reasons[0]}{more}", NOT_FOUND
+        f"no message is known to be unread, but progress is incomplete: {reasons[0]}{more}",
+        NOT_FOUND,
     )
 
 
 def needed(members: int, rate_in: float | None, rate_out: float | None) -> int | None:
-    """How many members keep up with what comes in, if each is as quick as those there are.
+    """The number of members that keep up with the input, each as fast as the present ones.
 
-    None without members, or if they read nothing, or if that is not known.
+    None without members, if they read nothing, or if unknown.
     """
     if not members or not rate_out or rate_in is None:
         return None
@@ -156,7 +157,7 @@ def _as_sample(seen: LagSnapshot) -> dict[str, Any]:
 
 
 class Screen:
-    """Shows the rows of each look: in place on a terminal, one below the other elsewhere."""
+    """Shows the rows of each reading: in place on a terminal, appended elsewhere."""
 
     def __init__(self, cli: "Cli", row_type: type) -> None:
         self._out = cli.out
@@ -165,15 +166,15 @@ class Screen:
         table = self._view.format in (Format.TABLE, Format.WIDE)
         in_place = table and self._view.terminal and cli.environ.get("TERM") != "dumb"
         self._lines: int | None = 0 if in_place else None
-        """How many are shown; None: nothing is shown in place."""
-        # A table's widths, and an order, need all rows: each look is printed by itself then.
+        """Number of rows shown in place; None: not in place."""
+        # A table's widths, and an order, need all rows: then each reading is printed separately.
         alone = table or bool(self._view.sort)
         self._stream = None if alone else self._new_stream(headers=True)
         self._heads = table or self._view.format is Format.MD
         self._begun = False
 
     def show(self, rows: Sequence[Any]) -> None:
-        """Show the rows of a look."""
+        """Show the rows of a reading."""
         if self._stream is not None:
             self._stream.write(rows)
             self._stream.flush()
@@ -188,11 +189,11 @@ class Screen:
 
     @property
     def full(self) -> bool:
-        """Whether ``--limit`` lets no further row through."""
+        """Whether ``--limit`` is reached."""
         return self._stream is not None and self._stream.full
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """End the output."""
         if self._stream is not None:
             self._stream.finish()
 
@@ -214,7 +215,7 @@ class Screen:
             lines = [*lines[:kept], f"... {len(lines) - kept} more"]
             taken = [*taken[:kept], 1]
         if before:
-            # Line by line, so that nothing flickers; what is left of a longer table goes.
+            # Line by line, so that the screen does not flicker; the rest is cleared.
             body = "".join(f"{line}\x1b[K\n" for line in lines)
             self._out.write(f"\x1b[{before}F{body}\x1b[J")
         else:
@@ -223,12 +224,12 @@ class Screen:
 
 
 def _rows_taken(line: str, columns: int) -> int:
-    """Rows of a terminal that a line takes: one that is too long goes on in the next."""
+    """Rows of a terminal that a line takes, as a long line wraps."""
     return max(1, -(-cells_of(_COLORS.sub("", line)) // columns))
 
 
 class _Text:
-    """Collects what is printed."""
+    """Collects printed text."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -238,7 +239,7 @@ class _Text:
         self.text += text
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Nothing is buffered."""
 
 
 def watch(
@@ -250,9 +251,9 @@ def watch(
     with_rates: bool,
     until_drained: bool,
 ) -> None:
-    """Look, show, pause, until ``pauses`` end or everything is drained.
+    """Read, show, pause, until ``pauses`` end or everything is drained.
 
-    CliError (3) if nothing that is known is left, and not all is known.
+    CliError (3) if no message is known to be left, but some values are unknown.
     """
     try:
         while True:

@@ -1,1 +1,1 @@
-"""``rmqctl message export`` and ``import``: messages into files, and back."""
+"""``rmqctl message export`` and ``import``: messages to files, and back."""

@@ -1,4 +1,4 @@
-"""``rmqctl message export`` and ``import``: messages into files, and back."""
+"""``rmqctl message export`` and ``import``: messages to files, and back."""
 
 import sys
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ def export(
     ctx: typer.Context,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Of this topic; repeatable"),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
     ] = None,
     save: Annotated[
-        str | None, typer.Option("--save", metavar="FILE", help="Write there (default: stdout)")
+        str | None, typer.Option("--save", metavar="FILE", help="Output file (default: stdout)")
     ] = None,
     form: Annotated[
         str | None,
@@ -47,27 +47,28 @@ def export(
         ),
     ] = None,
     mask_key: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The same hashes in all exports with it")
+        str | None,
+        typer.Option(metavar="TEXT", help="Exports with the same key have the same hashes"),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one per processor)")
     ] = None,
 ) -> None:
-    r"""Write messages to a file from which 'message import' makes them again.
+    r"""Write messages to a file that 'message import' can read.
 
-    Without -t: all topics but those that the broker keeps for itself. Order is that of the log.
-    jsonl and csv have every field, raw the log's own records, Parquet is for analytics (it needs
-    pyarrow). The file appears when it is whole.
+    Without -t: all topics except the broker's internal ones. Messages are in the order of the log.
+    jsonl and csv have every field, raw has the records of the log, Parquet is for analytics (needs
+    pyarrow). The file appears once it is whole.
 
-    A topic:               rmqctl message export -t orders --save orders.jsonl
-    Of a day, as CSV:      rmqctl message export -t orders --from 2026-01-31 --to 2026-02-01 \
+    One topic:             rmqctl message export -t orders --save orders.jsonl
+    One day, as CSV:       rmqctl message export -t orders --from 2026-01-31 --to 2026-02-01 \
                              --save orders.csv
-    Without what is private:
+    With private data masked:
         rmqctl message export -t orders --mask 'json.customer.email=hash,property.token=drop'
 
-    RULES are FIELD=ACTION, or @FILE with one a line. Fields: body, json.PATH, keys, tags,
+    RULES are FIELD=ACTION, or @FILE with one rule per line. Fields: body, json.PATH, keys, tags,
     property.NAME, property.*. Actions: drop, stars, hash (equal texts stay equal), text:TEXT.
-    And ids=hash (unique ids tell addresses), hosts=drop (addresses of client and broker).
+    Also ids=hash (unique ids contain addresses) and hosts=drop (addresses of client and broker).
     """
     from .formats import form_of
 
@@ -75,16 +76,18 @@ def export(
     shown = form is None and save is None and "output" in cli.given
     form = form_of(form, save)
     if mask is not None and form == "raw":
-        raise UsageProblem("--mask: raw are the log's own bytes; take jsonl, csv or parquet")
+        raise UsageProblem(
+            "--mask: not with raw, the exact bytes of the log; use jsonl, csv or parquet"
+        )
     if mask_key is not None and mask is None:
-        raise UsageProblem("--mask-key is for --mask")
+        raise UsageProblem("--mask-key needs --mask")
     if not shown and any(name in cli.given for name in ("where", "sort", "columns", "output")):
         raise UsageProblem(
-            "--columns, --sort, --where and -o are for looking; a file has every field of what the "
-            "filters leave, in the form of --as"
+            "--columns, --sort, --where and -o are for printed rows; a file has every field of the "
+            "selected messages, in the form of --as"
         )
     if save in (None, "-") and (form == "parquet" or (form == "raw" and sys.stdout.isatty())):
-        raise UsageProblem(f"{form} is nothing to print; name a file with --save")
+        raise UsageProblem(f"{form} cannot be printed; name a file with --save")
     rules = _rules(cli, mask, mask_key)
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
@@ -136,7 +139,7 @@ def _export(
 
         tell_left_out(view, run.damaged, cli.warn)
         raise PartlyDone(
-            f"{done} {run.count:,} messages; {len(run.damaged)} damaged records could not be, "
+            f"{done} {run.count:,} messages, without {len(run.damaged)} damaged records; "
             "'rmqctl store fsck' shows them"
         )
 
@@ -144,55 +147,57 @@ def _export(
 @prints(SentRow)
 def import_messages(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What 'message export' wrote")],
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A file of 'message export'")],
     form: Annotated[
         str | None,
         typer.Option("--as", metavar="FORM", help="jsonl, csv, parquet or raw (default: by FILE)"),
     ] = None,
     map_topic: Annotated[
         list[str] | None,
-        typer.Option("--map-topic", metavar="A=B", help="What lay in A goes to B; repeatable"),
+        typer.Option(
+            "--map-topic", metavar="A=B", help="Store messages of topic A in B; repeatable"
+        ),
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Where all the others go"),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Topic for all other messages"),
     ] = None,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave out what can not be stored, and go on")
+        bool, typer.Option("--skip-invalid", help="Skip messages that cannot be stored")
     ] = False,
     allow_empty: Annotated[
         bool,
         typer.Option(
             "--allow-empty",
-            help="Store empty bodies, at which groups of Java consumers are stuck",
+            help="Store empty bodies, which block groups of Java consumers",
         ),
     ] = False,
     keep_times: Annotated[
         bool,
-        typer.Option("--keep-times", help="Keep times, ids, hosts and all else; see below"),
+        typer.Option("--keep-times", help="Keep times, ids, hosts and all other fields; see below"),
     ] = False,
     ignore_unknown: Annotated[
         bool,
-        typer.Option("--ignore-unknown", help="Leave aside fields and columns that are not known"),
+        typer.Option("--ignore-unknown", help="Ignore unknown fields and columns"),
     ] = False,
 ) -> None:
-    """Store the messages of a file again, as new ones.
+    """Store the messages of a file, as new messages.
 
-    Fields are those of 'message export': body or body_base64, keys, tags, flag, properties, topic,
-    queue_id; ids, times and offsets are left aside. key, tag, value, payload and headers of other
-    tools are taken, other names are refused. Other columns of CSV are properties.
+    The fields are those of 'message export': body or body_base64, keys, tags, flag, properties,
+    topic, queue_id; ids, times and offsets are ignored. key, tag, value, payload and headers of
+    other tools are accepted, other names are refused. Other columns of CSV become properties.
 
-    Bodies, keys, tags, flags and every user property are the same to the byte; ids and times are
-    new. Messages go to a topic and a queue of the old name and number unless told otherwise.
+    Bodies, keys, tags, flags and user properties stay the same byte for byte; ids and times are
+    new. By default, messages are stored in the topic and queue that they had.
 
-    With --keep-times only their offsets are new, and the offset ids. As store times must rise
-    within a log, the store must be new or hold nothing that is newer: else it is refused.
+    With --keep-times, only offsets and offset ids are new. As store times must not decrease within
+    a log, the store must be new, or have no newer message; otherwise the import is refused.
 
-    Back into the same topics:    rmqctl message import orders.jsonl
-    Into another one:             rmqctl message import orders.jsonl --map-topic orders=orders-copy
+    To the same topics:           rmqctl message import orders.jsonl
+    To another topic:             rmqctl message import orders.jsonl --map-topic orders=orders-copy
     From another store:
         rmqctl -S old message export -t orders | rmqctl -S new message import -
-    As they were, into a new store:
+    With their times, to a new store:
         rmqctl -S new message import orders.raw --keep-times
     """
     from rmqctl.produce.run import Limits
@@ -203,16 +208,16 @@ def import_messages(
 
     cli = context_of(ctx)
     if cli.flag("dry_run"):
-        raise UsageProblem("message import does what it is told; it has no dry run")
+        raise UsageProblem("message import has no dry run")
     cli.check_not_given(
         ("where", "limit"),
-        "is for rows; message import stores all of the file: choose when you export",
+        "is for rows; message import stores the whole file: filter when you export",
     )
     form = form_of(form, file)
     if file != STDIN:
         check_file(file)
     elif form == "parquet":
-        raise UsageProblem("Parquet can not be read from a pipe; name a file")
+        raise UsageProblem("Parquet cannot be read from a pipe; name a file")
     mapped = dict(cli.parsed("--map-topic", parse_map, text) for text in map_topic or ())
     for name in [*mapped.values(), *([topic] if topic else [])]:
         from broker.validation import check_send_topic
@@ -300,7 +305,7 @@ def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterat
 def _portions(
     cli: Cli, file: str, form: str, *, ignore: bool
 ) -> "tuple[int | None, Iterator[Portion]]":
-    """How many bytes there are to read, if anybody knows, and the messages."""
+    """The number of bytes to read, None if unknown, and the messages."""
     from rmqctl.produce.sources import Input
 
     from . import import_reader
@@ -322,7 +327,7 @@ def _portions(
 def _whole_portions(
     cli: Cli, file: str, form: str, *, ignore: bool
 ) -> "tuple[int | None, Iterator[Portion]]":
-    """The same, of messages with all that was stored of them."""
+    """The same, for messages with all stored fields."""
     from rmqctl.produce.sources import Input
 
     from . import kept_times

@@ -1,4 +1,4 @@
-"""One export: the messages that a search gives, masked, written one after the other."""
+"""One export: the messages of a search, masked and written in order."""
 
 from contextlib import closing
 from itertools import islice
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ExportRun:
-    """Goes through a store once; see :meth:`run`."""
+    """Reads a store once; see :meth:`run`."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class ExportRun:
         self._rules = rules
         self._jobs = jobs or usable_cpus()
         self.limit = cli.view.limit
-        """Messages after which it ends; None for all."""
+        """Most messages to write; None for all."""
         self.count = 0
-        """Messages that were written."""
+        """Number of written messages."""
         self.damaged: set[int] = set()
-        """Log offsets of records that belong to it but can not be read."""
+        """Log offsets of records that may belong to it but cannot be read."""
 
     def run(self, writer: "Writer") -> None:
-        """Write all messages, or as many as the limit says."""
+        """Write all messages, or as many as the limit allows."""
         with closing(self._messages()) as messages:
             for message in islice(messages, self.limit):
                 try:

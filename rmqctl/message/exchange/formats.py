@@ -1,7 +1,7 @@
-"""The forms of an export, each written to a file as messages come.
+"""The forms of an export, written to a file message by message.
 
-jsonl and csv hold every field of a message row, raw holds the records of the log byte by byte, one
-behind the other, Parquet is for analytics and has bodies as bytes.
+jsonl and csv have every field of a message row, raw has the records of the log, byte for byte and
+without gaps, Parquet is for analytics and has bodies as bytes.
 """
 
 import os
@@ -24,19 +24,19 @@ FORMS: Final = ("jsonl", "csv", "parquet", "raw")
 
 
 class Writer(Protocol):
-    """Takes messages one after the other."""
+    """Writes messages one by one."""
 
     def write(self, message: "MessageExt") -> None:
-        """Add a message. Raises BodyError if its body can not be inflated."""
+        """Add a message. Raises BodyError if its body cannot be inflated."""
         ...
 
     def finish(self) -> None:
-        """Write what is still held."""
+        """Write what is buffered."""
         ...
 
 
 class BytesOut(Out, Protocol):
-    """Where text and bytes go to."""
+    """A sink for text and bytes."""
 
     def write_bytes(self, data: bytes) -> Any:
         """Add bytes."""
@@ -44,7 +44,7 @@ class BytesOut(Out, Protocol):
 
 
 class _File:
-    """A file as the renderer wants its output."""
+    """A file as output of the renderer."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -58,7 +58,7 @@ class _File:
 
 
 class RowWriter:
-    """Rows in a format of the program's one renderer."""
+    """Rows in a format of the renderer."""
 
     def __init__(self, out: Out, view: View) -> None:
         from rmqctl.output.render import RowStream
@@ -70,12 +70,12 @@ class RowWriter:
         self._stream.write((message_row(message),))
 
     def finish(self) -> None:
-        """What stands behind the last row."""
+        """The end of the output."""
         self._stream.finish()
 
 
 class RawWriter:
-    """Records as they lie in the log."""
+    """Records with the exact bytes of the log."""
 
     def __init__(self, out: BytesOut, view: "StoreView") -> None:
         self._out = out
@@ -90,23 +90,23 @@ class RawWriter:
         self._out.write_bytes(file.map[position : position + message.store_size])
 
     def finish(self) -> None:
-        """Nothing is held."""
+        """Nothing is buffered."""
 
 
 def form_of(name: str | None, path: str | None) -> str:
-    """The form that was named, else that of the file's ending; UsageProblem for another one."""
+    """The named form, else the one of the file's suffix; UsageProblem for an unknown one."""
     if name is None:
         ending = Path(path).suffix[1:].lower() if path not in (None, "-") else ""
         name = {"ndjson": "jsonl", "log": "raw"}.get(ending, ending) or "jsonl"
         if name not in FORMS:
-            raise UsageProblem(f"{path}: say which form it has, --as {'|'.join(FORMS)}")
+            raise UsageProblem(f"{path}: its form is unknown; use --as {'|'.join(FORMS)}")
     if name not in FORMS:
         raise UsageProblem(f"--as: {name!r} is not one of {', '.join(FORMS)}")
     return name
 
 
 def writer_for(form: str, out: BytesOut, view: "StoreView", *, terminal: bool) -> Writer:
-    """The writer of jsonl, csv or raw; no message commands a ``terminal``."""
+    """The writer of jsonl, csv or raw; for a ``terminal``, control characters are escaped."""
     if form == "raw":
         return RawWriter(out, view)
     every = View(Format(form), columns=MessageRow._fields, terminal=terminal)
@@ -114,7 +114,7 @@ def writer_for(form: str, out: BytesOut, view: "StoreView", *, terminal: bool) -
 
 
 def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:
-    """The writer of any form. CliError where Parquet's library is not installed."""
+    """The writer of any form. CliError if Parquet's library is not installed."""
     if form == "parquet":
         from .parquet import ParquetMessages
 
@@ -124,14 +124,14 @@ def writer_of_file(form: str, file: BinaryIO, view: "StoreView") -> Writer:
 
 @contextmanager
 def saved_to(path: Path, *, dry_run: bool = False) -> Iterator[BinaryIO]:
-    """A :func:`saved_file` of an option ``--save``; UsageProblem if it can not be one.
+    """A :func:`saved_file` of the option ``--save``; UsageProblem for an unsuitable path.
 
-    In a dry run what is written to it goes nowhere.
+    In a dry run the output is discarded.
     """
     if path.is_dir():
         raise UsageProblem(f"--save: {path} is a folder, not a file")
     if str(path) == "-":
-        raise UsageProblem("--save: '-' is no file; without --save it goes to standard output")
+        raise UsageProblem("--save: '-' is not a file; omit --save to write to standard output")
     if not path.resolve().parent.is_dir() and not path.exists():
         raise UsageProblem(f"--save: there is no folder {path.parent}")
     if dry_run:

@@ -1,7 +1,7 @@
-"""What ``message import`` reads: the forms that ``message export`` writes.
+"""Reading for ``message import``: the forms that ``message export`` writes.
 
-A message keeps its body, keys, tag, flag, user properties and the number of its queue; ids, times
-and everything that a broker adds are the new message's own.
+A message keeps its body, keys, tag, flag, user properties and queue number. Ids, times and
+everything that a broker adds are new.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 LONGEST_LINE: Final = 6 * (4 << 20) + (1 << 20)
-"""Bytes of a line beyond which no message can be: JSON may take six for one of a body."""
+"""Most bytes of a line: JSON may take six bytes for one of a body."""
 _TOGETHER: Final = 1000
 _BYTES_TOGETHER: Final = 16 << 20
 _Item = TypeVar("_Item")
@@ -40,7 +40,7 @@ def parse_fields(fields: dict[str, Any]) -> Outgoing:
 
 
 def whole(fields: Mapping[str, Any], message: Outgoing) -> Outgoing:
-    """Add topic, queue, and keys exactly as they were stored: an array loses empty ones."""
+    """Add topic, queue, and the keys exactly as stored: an array loses empty ones."""
     topic, queue_id = fields.get("topic"), fields.get("queue_id")
     if topic is not None and not isinstance(topic, str):
         raise ValueError(f"its topic is {topic!r}, not a text")
@@ -63,19 +63,19 @@ def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Por
         row = known_fields(cells, ignore_unknown=ignore_unknown)
         body = row.pop("body", None)
         if not isinstance(body, bytes):
-            raise ValueError("has no column body with bytes")
+            raise ValueError("has no column body of bytes")
         return whole(row, from_fields({**row, "body": ""}))._replace(body=body)
 
     yield from outgoing_portions(read_parquet(path), message_of)
 
 
 def raw_portions(path: str) -> Iterator[Portion]:
-    """Records, one behind the other."""
+    """Consecutive records."""
     yield from outgoing_portions(raw_messages(path), _outgoing)
 
 
 def raw_messages(path: str) -> "Iterator[MessageExt]":
-    """The records of a file; ValueError for what is none, and for damage."""
+    """The records of a file; ValueError for anything else, and for damage."""
     with opened(path) as file:
         while head := file.read(4):
             size = int.from_bytes(head, "big", signed=True)
@@ -109,9 +109,9 @@ def _outgoing(message: "MessageExt") -> Outgoing:
 def outgoing_portions(
     items: Iterator[_Item], message_of: Callable[[_Item], Outgoing]
 ) -> Iterator[Portion]:
-    """Give messages, some at a time. An item that makes no message ends its portion.
+    """Yield portions of messages. An invalid item ends its portion.
 
-    An item that cannot be read ends the whole: where the next one begins is unknown.
+    An unreadable item ends the input, as the start of the next one is unknown.
     """
     part: list[Outgoing] = []
     lines: list[int] = []
@@ -140,10 +140,10 @@ def outgoing_portions(
 
 
 class ImportPosition:
-    """Where messages go: ``--map-topic`` and ``--topic``, and the queue with the same number.
+    """The targets of messages: ``--map-topic`` and ``--topic``, and the queue of the same number.
 
-    ``write_queues`` gives how many queues a topic has. Where it has fewer than the old one, a
-    number is taken modulo, so what was in one queue stays in one queue, in order.
+    ``write_queues`` gives the number of queues of a topic. If it has fewer than the old one, the
+    number is taken modulo, so the messages of one queue stay in one queue, in order.
     """
 
     def __init__(
@@ -157,12 +157,12 @@ class ImportPosition:
         self._write_queues = write_queues
 
     def place(self, portion: Portion) -> Portion:
-        """The portion with a topic and a queue for each message, up to one that has no topic."""
+        """The portion with topic and queue of each message, up to a message without a topic."""
         placed: list[Outgoing] = []
         for message, line in zip(portion.messages, portion.lines, strict=True):
             topic = self._target(message.topic)
             if topic is None:
-                invalid = InvalidRecordError(line, "names no topic; --topic says where it goes")
+                invalid = InvalidRecordError(line, "names no topic; --topic sets one")
                 return Portion(None, placed, portion.lines[: len(placed)], invalid)
             queue_id = message.queue_id
             if queue_id is not None:
@@ -180,12 +180,12 @@ def parse_map(text: str) -> tuple[str, str]:
     """``A=B``; ValueError for anything else."""
     source, equals, target = text.partition("=")
     if not equals or not source or not target:
-        raise ValueError(f"{text!r} is not a map (such as orders=orders-copy)")
+        raise ValueError(f"{text!r} is not a mapping (such as orders=orders-copy)")
     return source, target
 
 
 def check_file(path: str) -> None:
-    """UsageProblem for a file that is none."""
+    """UsageProblem for a missing file or a folder."""
     if not Path(path).exists():
         raise UsageProblem(f"no such file: {path}")
     if Path(path).is_dir():

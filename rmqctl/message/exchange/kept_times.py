@@ -1,4 +1,4 @@
-"""What ``message import --keep-times`` reads: messages with all that was stored of them."""
+"""Reading for ``message import --keep-times``: messages with all stored fields."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +53,7 @@ def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Itera
         row = known_fields(cells, ignore_unknown=ignore_unknown)
         body = row.pop("body", None)
         if not isinstance(body, bytes):
-            raise ValueError("has no column body with bytes")
+            raise ValueError("has no column body of bytes")
         message = whole(row, from_fields({**row, "body": ""}))
         return message._replace(body=body, stored=_stored(row, body))
 
@@ -61,7 +61,7 @@ def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Itera
 
 
 def whole_raw_portions(path: str) -> "Iterator[Portion]":
-    """Records, one behind the other."""
+    """Consecutive records."""
     yield from outgoing_portions(raw_messages(path), _as_stored)
 
 
@@ -102,11 +102,11 @@ def _stored(fields: Mapping[str, Any], body: bytes) -> MessageExt:
 
 
 def _storable(message: MessageExt) -> MessageExt:
-    """The message without what only its old store gives a meaning to."""
+    """The message without fields that are only meaningful in its old store."""
     if not gets_unit(message.sys_flag):
-        raise ValueError("is half of a transaction, or the end of one, and no message")
+        raise ValueError("is a half message or the end of a transaction, not a message")
     names = (PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET)
-    if message.get_property(names[0]) is not None:  # places in light queues, which are others here
+    if message.get_property(names[0]) is not None:  # offsets of light queues differ here
         kept = {n: v for n, v in message.properties.items() if n not in names}
         set_stored_properties(message, kept)
     return message
@@ -117,14 +117,14 @@ def _number(fields: Mapping[str, Any], name: str, bits: int) -> int:
     if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit():
         value = int(value)
     if value is None and name == "flag":
-        value = 0  # cells of other forms may be empty
+        value = 0  # cells of CSV may be empty
     if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
         raise ValueError(f"its {name} is {value!r}; --keep-times needs every field of an export")
     return value
 
 
 def _time(fields: Mapping[str, Any], name: str) -> int:
-    """Milliseconds of a time of an export, which are read as any other time."""
+    """A time of an export in ms, in any form of a time."""
     number = _number(fields, name, _LONG)
     if number < 0:
         raise ValueError(f"its {name} {number} lies before 1970")

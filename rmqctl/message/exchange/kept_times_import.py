@@ -1,7 +1,8 @@
-"""``message import --keep-times``: messages go to the end of the log with the times they had.
+"""``message import --keep-times``: appends messages to the log with their original times.
 
-Store times rise within a log: queues are searched by them, and recovery decides by them where to
-begin. So the file's must rise, too, from the store's last one on; nothing else is stored.
+Store times do not decrease within a log: searches of queues and the start of recovery depend on
+it. So the times of the file must not decrease either, starting at the store's last one; any other
+message is refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from rmqctl.produce.sources import Portion
 
 _AHEAD_MS = 60_000
-"""Clocks of two machines may differ by so much."""
+"""Allowed difference of the clocks of two machines."""
 _OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 
 
 class Topics:
-    """Where messages go; topics that are not there are made, with as many queues as they need."""
+    """The targets of messages; creates missing topics with as many queues as they need."""
 
     def __init__(
         self,
@@ -56,18 +57,20 @@ class Topics:
         self._made: set[str] = set()
 
     def target(self, topic: str | None) -> str:
-        """The topic for messages of another one. ValueError for one that can not be."""
+        """The target topic for messages of a topic. ValueError for an impossible one."""
         if topic is not None and topic in self._mapped:
             return self._mapped[topic]
         target = self._everything_to or topic
         if not target:
-            raise ValueError("names no topic; --topic says where it goes")
+            raise ValueError("names no topic; --topic sets one")
         if target in INNER_TOPICS or target.startswith(LMQ_PREFIX):
-            raise ValueError(f"lay in {target}, which is the broker's own; --map-topic takes it")
+            raise ValueError(
+                f"was in {target}, an internal topic of the broker; --map-topic stores it elsewhere"
+            )
         return target
 
     def queue(self, topic: str, queue_id: int) -> int:
-        """The queue of a number; modulo, if the topic was there and has fewer."""
+        """The queue of a number; modulo, if an existing topic has fewer queues."""
         count = self._known.get(topic)
         if count is None:
             config = self._broker.topic(topic)
@@ -102,10 +105,10 @@ class KeptTimesImport:
         self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
         self._invalid: list[InvalidRecordError] = []
         self.count = 0
-        """Messages that are stored."""
+        """Number of stored messages."""
 
     def run(self, portions: "Iterator[Portion]", total_bytes: int | None) -> None:
-        """Store everything and sum up; PartlyDone (8 or 2) when something could not be stored."""
+        """Store all messages and print a summary; PartlyDone (8 or 2) if some were refused."""
         with self._cli.progress("import", "messages", total_bytes) as progress:
             try:
                 for portion in portions:
@@ -130,7 +133,7 @@ class KeptTimesImport:
                 self._check_time(stored)
                 if not (stored.stored_body or self._allow_empty):
                     raise ValueError(
-                        f"{BODY_LENGTH_ZERO}: {stored.place}; --allow-empty stores it all the same"
+                        f"{BODY_LENGTH_ZERO}: {stored.place}; --allow-empty stores it anyway"
                     )
                 stored.topic = self._topics.target(message.topic)
                 stored.queue_id = self._topics.queue(stored.topic, message.queue_id or 0)
@@ -154,10 +157,12 @@ class KeptTimesImport:
         time = message.store_timestamp
         if time < self._newest:
             raise ValueError(
-                f"was stored at {time}, before the message in front of it; store times must rise"
+                f"was stored at {time}, before the previous message; store times must not decrease"
             )
         if time > self._cli.now_ms + _AHEAD_MS:
-            raise ValueError(f"was stored at {time}, which is yet to come by this machine's clock")
+            raise ValueError(
+                f"was stored at {time}, which is in the future by this machine's clock"
+            )
 
     def _store(self, messages: list[MessageExt], records: list[bytes]) -> None:
         queues = list(dict.fromkeys((message.topic, message.queue_id) for message in messages))
@@ -168,8 +173,8 @@ class KeptTimesImport:
         result = store.put(ExactEncoder(queues).columns(records, of_queue, None))
         if result.status is PutMessageStatus.MESSAGE_ILLEGAL:
             sentence = (
-                f"{result.reason}: a log's store times must rise; import into a new store "
-                "('rmqctl store init'), or without --keep-times"
+                f"{result.reason}: store times must not decrease within a log; import into a new "
+                "store ('rmqctl store init'), or without --keep-times"
             )
             raise self._after_some(Refused(sentence))
         if result.status not in (PutMessageStatus.PUT_OK, PutMessageStatus.FLUSH_DISK_TIMEOUT):
@@ -198,10 +203,10 @@ class KeptTimesImport:
     def _judge(self) -> None:
         code = exit_codes.PARTLY if self.count else exit_codes.USAGE
         if self._invalid and self._skip_invalid:
-            left_out = f"left out {len(self._invalid)} that can not be stored"
-            raise PartlyDone(f"{left_out}, the first: {self._invalid[0]}", code)
+            left_out = f"left out {len(self._invalid)} messages that cannot be stored"
+            raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
         if self._invalid:
             before = f"the {self.count} before it are stored, " if self.count else ""
             after = "nothing after it" if self.count else "nothing was stored"
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
-        self._cli.say(f"imported {self.count:,} messages with the times that they had")
+        self._cli.say(f"imported {self.count:,} messages with their original times")

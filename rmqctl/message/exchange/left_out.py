@@ -1,4 +1,4 @@
-"""Naming messages that a command leaves out: the first ones each, the others by their number."""
+"""Warnings about messages that a command leaves out: names of the first ones, then a count."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -9,26 +9,26 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 MOST_NAMED: Final = 10
-"""How many messages are named; of the others there is the number."""
+"""Number of messages that are named; the others are counted."""
 
 
 class Named:
-    """Tells of messages as they come, and at the end how many more there were."""
+    """Names messages as they come, and counts the others."""
 
     def __init__(self, tell: Callable[[str], None], end: str = "") -> None:
-        """``end`` stands behind what is told of each message."""
+        """``end`` is appended to each sentence."""
         self._tell = tell
         self._end = end
         self.count = 0
 
     def add(self, what: str) -> None:
-        """Tell of one more, unless enough were told of."""
+        """Name a message, unless enough were named."""
         self.count += 1
         if self.count <= MOST_NAMED:
             self._tell(what + self._end)
 
     def finish(self) -> None:
-        """Say how many more there were."""
+        """Print the number of further messages."""
         if self.count > MOST_NAMED:
             self._tell(f"and {self.count - MOST_NAMED:,} more such messages{self._end}")
 
@@ -36,15 +36,15 @@ class Named:
 def tell_unreadable(
     tell: Callable[[str], None], count: int, bodies: Sequence[str], what: str = "dead letters"
 ) -> None:
-    """Say how many could not be read; ``bodies`` names some whose bodies cannot be unpacked."""
+    """Print how many could not be read; ``bodies`` names some whose bodies cannot be unpacked."""
     for error in bodies[:MOST_NAMED]:
         tell(f"left out {error}")
     if count:
-        tell(f"{count} {what} can not be read; see 'rmqctl store fsck'")
+        tell(f"{count} {what} cannot be read; see 'rmqctl store fsck'")
 
 
 def tell_left_out(view: "StoreView", offsets: Iterable[int], tell: Callable[[str], None]) -> None:
-    """Name what lies at log offsets and was left out, and say why."""
+    """Name the messages at log offsets that were left out, with the reason."""
     named = Named(tell)
     for offset in sorted(offsets):
         named.add(_reason(view, offset) if named.count < MOST_NAMED else "")
@@ -54,7 +54,7 @@ def tell_left_out(view: "StoreView", offsets: Iterable[int], tell: Callable[[str
 def _reason(view: "StoreView", offset: int) -> str:
     message = view.look_message_by_offset(offset)
     if message is None:
-        return f"left out what lies at log offset {offset}: the record is damaged"
+        return f"left out the record at log offset {offset}: it is damaged"
     try:
         message.body  # noqa: B018 - to hear why it cannot be unpacked
     except BodyError as error:

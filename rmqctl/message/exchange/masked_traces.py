@@ -1,6 +1,6 @@
-"""Traces under masking rules: a trace message tells keys, tags, ids and hosts of other messages.
+"""Masking of traces: a trace message contains keys, tags, ids and hosts of other messages.
 
-The fields are those of :mod:`client.trace.trace`. Whatever is not such a text is left alone.
+The fields are those of :mod:`client.trace.trace`. Any other text is left unchanged.
 """
 
 import re
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .masking import Rule
 
 TOLD: Final = frozenset({"keys", "tags", "ids", "hosts"})
-"""Fields of rules that traces tell of."""
+"""Fields of rules that traces contain."""
 _TRACE: Final = re.compile(b"(Pub|SubBefore|SubAfter|EndTransaction)\x01")
 _PLACES: Final[dict[str, dict[str, tuple[int, ...]]]] = {
     "tags": {"Pub": (6,), "EndTransaction": (6,)},
@@ -20,7 +20,7 @@ _PLACES: Final[dict[str, dict[str, tuple[int, ...]]]] = {
     "hosts": {"Pub": (8, 14), "EndTransaction": (8,)},
 }
 _OFFSET_ID_AT: Final = 12
-"""In a Pub that has it: 14 fields or more."""
+"""Index in a Pub of 14 fields or more."""
 _NULL: Final = "null"
 NO_HOST: Final = "0.0.0.0:0"
 
@@ -31,7 +31,7 @@ def is_trace(body: bytes) -> bool:
 
 
 def ids_in(body: bytes) -> set[str]:
-    """The unique ids of the messages that a trace tells of: a trace message has them as keys."""
+    """The unique ids of the messages in a trace: a trace message has them as keys."""
     found: set[str] = set()
     for fields in _rows(body):
         places = _PLACES["ids"].get(fields[0], ())
@@ -42,7 +42,7 @@ def ids_in(body: bytes) -> set[str]:
 
 
 def masked_trace(body: bytes, rules: Iterable["Rule"]) -> bytes:
-    """A trace without what the rules hide."""
+    """A trace with the rules applied."""
     rows = list(_rows(body))
     for rule in rules:
         for fields in rows if rule.field in TOLD else ():

@@ -1,25 +1,25 @@
-r"""Masking rules: what an export must not show.
+r"""Masking rules: values that an export must not contain.
 
-``--mask 'json.customer.email=hash, property.token=drop, keys=hash'``, or ``--mask @FILE`` with a
-rule a line. A rule is FIELD=ACTION.
+``--mask 'json.customer.email=hash, property.token=drop, keys=hash'``, or ``--mask @FILE`` with one
+rule per line. A rule is FIELD=ACTION.
 
     body               the whole body
-    json.PATH          what lies at a path of a JSON body: json.order.email, json.items[*].name.
-                       A body that is no JSON is masked as a whole
+    json.PATH          the value at a path of a JSON body: json.order.email, json.items[*].name.
+                       A body that is not JSON is masked as a whole
     keys               each key
     tags               the tag
-    property.NAME      one property; property.* is all of the user's own
-    ids=hash           unique ids, which tell the address of a client; copies of a message still
-                       have the same one
-    hosts=drop         the addresses of client and broker, and what offset ids tell of them
+    property.NAME      one property; property.* is all user properties
+    ids=hash           unique ids, which contain the address of a client; copies of a message keep
+                       a common id
+    hosts=drop         the addresses of client and broker, also in offset ids
 
-    drop               it is gone: an empty body, no such property, no such member
+    drop               removes it: an empty body, no property, no member
     stars              a * for each character
     hash               12 hex digits; equal texts stay equal within one export, and over all exports
-                       with the same --mask-key. Without the key nobody can try texts
+                       with the same --mask-key. Guesses cannot be tested without the key
     text:TEXT          TEXT instead
 
-Rules apply in their order. Traces tell of other messages: what rules hide of these is hidden there.
+Rules apply in order. Traces contain values of other messages, which are masked by the same rules.
 """
 
 import hmac
@@ -61,7 +61,7 @@ _ELSEWHERE: Final = {
     "headers": "property",
     "header": "property",
 }
-"""Names of other tools, and what they are here."""
+"""Names of other tools, and the names here."""
 _IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
 _OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
 _MOST_STEPS: Final = 100
@@ -71,15 +71,15 @@ _KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS,
 
 @dataclass(slots=True)
 class Rule:
-    """One rule: ``field`` is body, json, keys, tags or property; ``name`` is behind its dot."""
+    """One rule: ``field`` is body, json, keys, tags or property; ``name`` follows its dot."""
 
     field: str
     name: str
     change: Change
     text: str = ""
-    """As it was typed."""
+    """The text of the rule."""
     matched: bool = False
-    """Whether there was anything to mask in the messages so far."""
+    """Whether the rule matched in the messages so far."""
 
 
 def parse_rules(text: str, key: str | None) -> list[Rule]:
@@ -135,7 +135,7 @@ def _hashed(secret: bytes, text: str) -> str:
 
 
 def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
-    """The message with all rules applied to it; only the object changes. BodyError as of body."""
+    """Apply all rules to the message object. Raises BodyError as ``body`` does."""
     told = [rule for rule in rules if rule.field in TOLD]
     trace = message.body if told and is_trace(message.body) else None
     for rule in rules:
@@ -163,12 +163,12 @@ def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
 
 
 def unmatched(rules: Iterable[Rule]) -> list[str]:
-    """A sentence for each rule that found nothing to mask: perhaps its name is misspelt."""
+    """A sentence for each rule that matched nothing, as its name may be misspelt."""
     return [f"--mask: {rule.text} matched nothing" for rule in rules if not rule.matched]
 
 
 def masked_keys(keys: Iterable[str], rule: Rule) -> str:
-    """Keys by a rule, as they are stored."""
+    """Keys with a rule applied, as stored."""
     changed = [_one_word(rule.change(key)) for key in keys]
     return " ".join(key for key in changed if key)
 
@@ -183,7 +183,7 @@ def _set_body(message: "MessageExt", text: str, change: Change) -> None:
 
 def _store_body(message: "MessageExt", body: bytes) -> None:
     message.body = body
-    # The old sum would tell whether a guess at the body is right.
+    # With the old CRC a guess of the body could be verified.
     message.body_crc = crc32(body)
 
 
@@ -221,7 +221,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _replace(value: Any, steps: list[str | int], change: Change) -> bool:
-    """Change what lies at the end of a path, in place; whether there was anything."""
+    """Change the values at a path, in place; returns whether there were any."""
     step, rest = steps[0], steps[1:]
     places: list[Any]
     if step == "*":
@@ -231,7 +231,7 @@ def _replace(value: Any, steps: list[str | int], change: Change) -> bool:
     else:
         places = [step] if step in _names(value) else []
     found = False
-    for place in reversed(places):  # from the end, as dropping moves what is behind
+    for place in reversed(places):  # from the end, as a removal shifts later items
         if rest:
             found = _replace(value[place], rest, change) or found
             continue
@@ -302,5 +302,5 @@ def _mask_hosts(message: "MessageExt", rule: Rule) -> None:
 
 
 def _one_word(key: str | None) -> str:
-    """Keys are separated by blanks: a text with blanks would be several."""
+    """Keys are separated by blanks: a text with blanks would be several keys."""
     return (key or "").replace(" ", "_")

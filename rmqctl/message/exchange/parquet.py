@@ -1,4 +1,4 @@
-"""Parquet through pyarrow, which is installed with the extra ``spark``."""
+"""Parquet with pyarrow, which the extra ``spark`` installs."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -27,7 +27,7 @@ def _arrow() -> Any:
 
 
 def _schema(arrow: Any) -> Any:
-    """The fields of a message row; the body is bytes, so there is no body_base64."""
+    """The fields of a message row; the body is bytes, so body_base64 is missing."""
     fields = []
     for field in fields_of(MessageRow):
         if field.name == "body_base64":
@@ -50,7 +50,7 @@ def _schema(arrow: Any) -> Any:
 
 
 class ParquetMessages:
-    """Writes messages, some thousand at a time."""
+    """Writes messages in batches of some thousands."""
 
     def __init__(self, out: Any) -> None:
         self._arrow = _arrow()
@@ -82,7 +82,7 @@ class ParquetMessages:
 
 
 def read_parquet(path: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file, as fields; the body is bytes. ValueError for a file that is none."""
+    """The rows of a file, as fields; the body is bytes. ValueError for another file."""
     arrow = _arrow()
     try:
         file = arrow.parquet.ParquetFile(path)
@@ -91,4 +91,4 @@ def read_parquet(path: str) -> Iterator[dict[str, Any]]:
                 row["properties"] = dict(row.get("properties") or ())
                 yield row
     except arrow.ArrowException as error:
-        raise ValueError(f"can not be read as Parquet: {error}") from None
+        raise ValueError(f"cannot be read as Parquet: {error}") from None

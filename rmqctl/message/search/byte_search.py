@@ -1,34 +1,34 @@
-"""Finding a needle in a buffer: the quickest way depends on what else is in there."""
+"""Finding a text in a buffer; the fastest way depends on the content of the buffer."""
 
 import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 Find = Callable[[bytearray, int, int], int]
-"""Where the first one begins in a part of a buffer, -1 without any."""
+"""Start of the first match in a part of a buffer, -1 for none."""
 
 _SAMPLE: Final = 1 << 17
 _RARE: Final = 1 << 11
-"""One in so many bytes is rare enough to look at each place where it stands."""
+"""A byte with at most this share of the buffer is rare enough to check each occurrence."""
 
 
 class SearchBytes(NamedTuple):
-    """Texts of which one must lie in a record that is to be found."""
+    """Texts; a record that matches must contain one of them."""
 
     texts: tuple[bytes, ...]
     in_body: bool
-    """They may lie in the body: those that are compressed have to be inflated to see."""
+    """Whether they may be in the body: compressed bodies have to be unpacked to check."""
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest one."""
+        """Length of the longest text."""
         return max(map(len, self.texts))
 
     def finder(self, sample: bytes | bytearray) -> Find:
-        """The quickest way to find it where bytes are as in ``sample``.
+        """The fastest search in buffers like ``sample``.
 
-        A single byte is found at the speed of memory, but then Python looks at the place. So that
-        is done only for a byte that is rare; else by a regular expression.
+        A single byte is found at the speed of memory, but Python then checks each occurrence. So
+        this is done for a rare byte only; otherwise a regular expression is used.
         """
         if len(self.texts) == 1:
             text, part = self.texts[0], sample[:_SAMPLE]
@@ -40,7 +40,7 @@ class SearchBytes(NamedTuple):
 
 
 def any_of(texts: Iterable[bytes]) -> re.Pattern[bytes]:
-    """A pattern that finds any of some texts."""
+    """A pattern that matches any of the texts."""
     return re.compile(b"|".join(map(re.escape, sorted(texts, key=len, reverse=True))))
 
 

@@ -24,43 +24,44 @@ if TYPE_CHECKING:
 def search(
     ctx: typer.Context,
     pattern: Annotated[
-        str | None, typer.Argument(metavar="[PATTERN]", help="A text to look for")
+        str | None, typer.Argument(metavar="[PATTERN]", help="The text to find")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only in this topic")
+        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic")
     ] = None,
     fields: Annotated[
         str | None,
         typer.Option(
             "--in",
             metavar="LIST",
-            help="Where PATTERN and --regex look: body, tags, keys, properties (default: all)",
+            help="Fields for PATTERN and --regex: body, tags, keys, properties (default: all)",
         ),
     ] = None,
     around: Annotated[
-        int, typer.Option(metavar="N", min=0, help="N messages of the queue before and after, too")
+        int, typer.Option(metavar="N", min=0, help="Also show N messages before and after")
     ] = 0,
     count_only: Annotated[
-        bool, typer.Option("--count-only", help="Say only how many there are")
+        bool, typer.Option("--count-only", help="Print only the number of hits")
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor)")
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one per processor)")
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="TOKEN", help="Go on where such a search has stopped")
+        str | None, typer.Option(metavar="TOKEN", help="Continue a search that stopped")
     ] = None,
 ) -> None:
-    r"""Find messages by what they hold: in bodies, properties, keys and tags, in the whole log.
+    r"""Find messages by content: bodies, properties, keys and tags, in the whole log.
 
-    PATTERN is a plain text, --regex a regular expression; both look into the body and the value of
-    every property, --in says where else. All filters hold together. Compressed bodies are
-    inflated. There is no cap: hits come as they are found, in the order in which they were stored.
-    A search that stops (--limit, --timeout, Ctrl-C) says with which --resume it goes on.
+    PATTERN is a plain text, --regex a regular expression; both search the body and the values of
+    all properties, or the fields of --in. A message must match all filters. Compressed bodies are
+    unpacked. The number of hits is not limited; they are printed as they are found, in the order
+    in which they were stored. A search that stops (--limit, --timeout, Ctrl-C) prints the --resume
+    option that continues it.
 
-    A text anywhere:                rmqctl message search 'order 4711'
-    Only how many, in one topic:    rmqctl message search timeout -t orders --count-only
-    What came before and after:     rmqctl message search timeout --around 3
-    In JSON bodies of an hour:      rmqctl message search --json-path 'sum > 100' --from -1h
+    A text in any field:            rmqctl message search 'order 4711'
+    Count hits in one topic:        rmqctl message search timeout -t orders --count-only
+    With messages around hits:      rmqctl message search timeout --around 3
+    In JSON bodies, last hour:      rmqctl message search --json-path 'sum > 100' --from -1h
     By a property, as JSON lines:   rmqctl message search -H color=red -o jsonl
     A regular expression:           rmqctl message search --regex 'sku-\d+' --in body
     """
@@ -130,13 +131,13 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
             printer.flush()
             done_to = run.start if cli.view.sort else max(done_to, printer.done_to)
             token = Token(done_to, query.fingerprint)
-            cli.say(f"to go on: --resume {token}")
+            cli.say(f"to continue: --resume {token}")
             raise
     printer.finish()
     if damaged or printer.unreadable:
         cli.left_out(_damaged(len(damaged) + printer.unreadable))
     token = Token(done_to, query.fingerprint)
     if done_to < run.end:
-        cli.say(f"stopped at the limit; to go on: --resume {token}")
+        cli.say(f"stopped at the limit; to continue: --resume {token}")
     else:
-        cli.detail(f"{hits} hits; for what is stored later: --resume {token}")
+        cli.detail(f"{hits} hits; to search later messages: --resume {token}")

@@ -1,4 +1,4 @@
-"""All messages with a key: what the index leads to, and what the log has that no index knows."""
+"""All messages with a key, from the index and from parts of the log that it does not cover."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
@@ -20,18 +20,18 @@ _SECOND_MS: Final = 1000
 
 
 class Look(Enum):
-    """Where a key is looked for."""
+    """Where a key is searched."""
 
     EVERYWHERE = auto()
-    """In the index, and in the parts of the log that it does not cover."""
+    """The index, and the parts of the log that it does not cover."""
     INDEX = auto()
-    """In the index alone: what a broker would find."""
+    """The index only: what a broker would find."""
     SCAN = auto()
-    """In the whole log, whatever the index says."""
+    """The whole log, without the index."""
 
 
 class KeyHits(NamedTuple):
-    """Log offsets, ascending, of messages that carry a key, and of records that are damaged."""
+    """Log offsets, ascending, of messages with a key, and of damaged records."""
 
     offsets: list[int]
     damaged: list[int]
@@ -76,18 +76,18 @@ def with_key(
 
 
 def all_topics(view: "StoreView") -> list[str]:
-    """Every topic that has settings or a queue, sorted."""
+    """All topics that have settings or a queue, sorted."""
     return sorted({*view.topics(), *(topic for topic, _ in view.queues())})
 
 
 def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator[MessageExt]":
-    """The messages at log offsets; of those that can not be read the user is told in the end."""
+    """The messages at log offsets; warns at the end of those that cannot be read."""
     lost = 0
     for offset in offsets:
         message = view.look_message_by_offset(offset)
         if message is not None:
             yield message
-        elif offset >= view.log_min_offset():  # it was not deleted meanwhile
+        elif offset >= view.log_min_offset():  # not deleted in the meantime
             lost += 1
     if lost:
         cli.left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")

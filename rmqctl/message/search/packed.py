@@ -1,4 +1,4 @@
-"""Records whose bodies are compressed: their bytes tell nothing, so each has to be inflated."""
+"""Records with compressed bodies, which have to be unpacked to be searched."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _ODD: Final = re.escape(bytes(range(1, 256, 2)))
 _PACKED: Final = re.compile(rb"(?s)\xda\xa3 \xa7.{31}[" + _ODD + b"]")
-"""Magic code, and the lowest byte of sysFlag with the bit that says that the body is packed."""
+"""Magic code, and the lowest byte of sysFlag with the bit for a compressed body."""
 _PACKED_OR_V2: Final = re.compile(rb"(?s)\xda\xa3 [\xa7\xab].{31}[" + _ODD + b"]")
 _MAGIC_AT: Final = 4
 _FLAG_AT: Final = 39
@@ -19,14 +19,14 @@ _LONG_TOPIC: Final = 127
 
 
 class PackedRecords:
-    """Finds the records of a piece whose bodies are compressed.
+    """Finds the records of a piece that have compressed bodies.
 
-    Where the queues' units tell where records begin, one byte of each is looked at. Elsewhere
-    the magic codes do. ``by_units`` False saves NumPy's import, for searches that are short.
+    If units of the queues give the starts of records, one byte of each record is read. Elsewhere
+    the magic codes are searched. ``by_units`` False saves NumPy's import for short searches.
     """
 
     overlap: Final = 48
-    """Bytes behind a part of the log that have to be known to judge it."""
+    """Bytes after a part of the log that are needed to judge it."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class PackedRecords:
         self._by_units = by_units
         self._starts: Any = None
         self._position = 0
-        # Version 2 of records exists for topics of more than 127 bytes alone.
+        # Version 2 of records exists only for topics of more than 127 bytes.
         has_long_topics = any(
             len(topic.encode("utf-8", "surrogateescape")) > _LONG_TOPIC
             for topic, _ in view.queues()
@@ -52,7 +52,7 @@ class PackedRecords:
         self._pattern = _PACKED_OR_V2 if has_long_topics else _PACKED
 
     def enter(self, start: int, end: int) -> None:
-        """Begin with a piece."""
+        """Start a piece."""
         self._starts = None
         self._position = start
         if self._by_units:
@@ -67,7 +67,7 @@ class PackedRecords:
     def records(
         self, buffer: bytearray, start: int, size: int, length: int
     ) -> "Iterator[FoundRecord]":
-        """Those that begin in the first ``size`` bytes of the buffer, which lies at ``start``."""
+        """Records that begin in the first ``size`` bytes of the buffer, which is at ``start``."""
         if self._starts is not None:
             places = self._flagged(buffer, start, size, length)
         else:

@@ -1,7 +1,7 @@
-"""Searching one piece of the log: its bytes first, then the records in which hits lie.
+"""Searching one piece of the log: its bytes first, then the records with hits.
 
-A record belongs to the piece in which it begins, so that each is judged once, whatever pieces the
-log is cut into and whoever searches them.
+A record belongs to the piece in which it begins, so each record is judged once, however the log is
+divided into pieces and among processes.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.log.record_finder import FoundRecord, RecordFinder
 
 _CHUNK: Final = 1 << 18
-"""Bytes that are read at once: they stay in the processor's cache while they are looked at."""
+"""Bytes per read: they stay in the processor's cache while they are searched."""
 
 
 class Piece(NamedTuple):
@@ -32,14 +32,14 @@ class Piece(NamedTuple):
 
 
 class PieceResult(NamedTuple):
-    """Log offsets of the hits, ascending, and of records that may be hits but are damaged."""
+    """Log offsets of the hits, ascending, and of damaged records that may be hits."""
 
     hits: list[int]
     damaged: list[int]
 
 
 class PieceSearch:
-    """Searches pieces of one log for one query. For one thread."""
+    """Searches pieces of one log for one query. Not thread-safe."""
 
     def __init__(
         self, log: "ReadOnlyFiles", finder: "RecordFinder", query: Query, packed: PackedRecords
@@ -59,7 +59,7 @@ class PieceSearch:
         return PieceResult(sorted(hits), sorted(damaged))
 
     def messages(self, piece: Piece, damaged: set[int]) -> "Iterator[MessageExt]":
-        """The hits themselves, each once, in no particular order; ``damaged`` takes the others."""
+        """The hits, each once, in no particular order; ``damaged`` collects damaged records."""
         for record in self._candidates(piece):
             message = record.message
             try:
@@ -91,7 +91,7 @@ class PieceSearch:
 
 
 class _Around:
-    """Goes through a piece from one record with a hit to the next."""
+    """Walks through a piece from one record with a hit to the next."""
 
     def __init__(self, finder: "RecordFinder", piece: Piece, *, skips_packed: bool) -> None:
         self._finder = finder
@@ -104,7 +104,7 @@ class _Around:
     ) -> "Iterator[FoundRecord]":
         """Records with a hit that begins in the first ``size`` bytes of the buffer.
 
-        Of those whose bodies are compressed, the head and the properties alone can hold one.
+        In a record with a compressed body, only the head and the properties are searched.
         """
         while self._position < start + size:
             at = find(buffer, self._position - start, length)
@@ -120,7 +120,7 @@ class _Around:
                 yield from self._unless_packed(record)
 
     def last(self, log: LogBytes, needle: SearchBytes) -> "Iterator[FoundRecord]":
-        """The record that reaches beyond the piece, if a hit lies in what is behind it."""
+        """The record that extends beyond the piece, if a hit lies past the end of the piece."""
         end = self._piece.end
         if self._position > end:
             return
@@ -136,7 +136,7 @@ class _Around:
 
 
 def _holds(log: LogBytes, record: "FoundRecord", needle: SearchBytes) -> bool:
-    """Whether the bytes of a record hold the needle, a buffer at a time."""
+    """Whether the bytes of a record contain the needle; reads a buffer at a time."""
     step = len(log.buffer) - needle.longest + 1
     for start in range(record.start, record.end, step):
         length = log.read(start, min(len(log.buffer), record.end - start))

@@ -1,4 +1,4 @@
-"""What a search prints: each hit, with the messages around it if they are wanted."""
+"""Output of a search: each hit, on request with the messages around it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,7 @@ class HitPrinter:
         self.done_to = 0
         """Hits below this log offset are printed."""
         self.unreadable = 0
-        """Hits that can not be read any more, or whose bodies cannot be unpacked."""
+        """Hits that can no longer be read, or whose bodies cannot be unpacked."""
 
     @property
     def full(self) -> bool:
@@ -41,7 +41,7 @@ class HitPrinter:
         return self._stream.full
 
     def write(self, offsets: "Sequence[int]") -> None:
-        """Print hits, as many as the limit lets through."""
+        """Print hits, up to the limit."""
         step = 1 if self._limited else _TOGETHER
         for start in range(0, len(offsets), step):
             if self.full:
@@ -51,7 +51,7 @@ class HitPrinter:
             self.done_to = part[-1] + 1
 
     def flush(self) -> None:
-        """Have the reader see everything so far."""
+        """Make all output so far visible to the reader."""
         self._stream.flush()
 
     def finish(self) -> None:
@@ -71,7 +71,7 @@ class HitPrinter:
                 self.unreadable += 1
 
     def _near(self, hit: "MessageExt") -> Iterator[Any]:
-        """The hit between its neighbours in its queue; none of them a second time."""
+        """The hit with its neighbours in its queue; no message is printed twice."""
         queue = (hit.topic, hit.queue_id)
         low, high = self._view.queue_bounds(*queue)
         first = max(low, hit.queue_offset - self._around, self._printed.get(queue, 0))

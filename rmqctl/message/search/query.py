@@ -1,4 +1,4 @@
-"""What a search looks for: bytes that lead to records, and a test that each record must pass."""
+"""The query of a search: bytes that lead to records, and a test for each record."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,24 +24,25 @@ if TYPE_CHECKING:
 INNER_TOPICS: Final = frozenset(
     {SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC}
 )
-"""Topics in which the broker keeps messages that come again, or are there already, elsewhere."""
+"""Topics in which the broker stores messages that are also in another topic, now or later."""
 _HOUR_MS: Final = 3_600_000
 
 
 class Query(NamedTuple):
-    """One search. ``needle`` None: every record has to be looked at."""
+    """One search. ``needle`` None: every record has to be tested."""
 
     needle: SearchBytes | None
     matches: Predicate
     from_timestamp: int | None
     to_timestamp: int | None
     fingerprint: int
-    """Tells searches apart: a resume token belongs to one."""
+    """Identifies the search: a resume token belongs to one search."""
 
     def may_be_in_file(self, first_timestamp: int, next_timestamp: int | None) -> bool:
-        """Whether a log file between two store times can hold a hit.
+        """Whether a log file between two store times can contain a hit.
 
-        Store times rise but for steps of the broker's clock; one of up to an hour is allowed for.
+        Store times increase except for steps of the broker's clock; steps of up to an hour are
+        allowed for.
         """
         start, end = self.from_timestamp, self.to_timestamp
         if end is not None and first_timestamp - _HOUR_MS >= end:
@@ -60,14 +61,15 @@ def build_query(
 ) -> Query:
     """The search of a call. UsageProblem for malformed values, NotFound for an unknown topic.
 
-    ``needs_filter``: something must be asked for. Else no topics mean all but the broker's own.
+    ``needs_filter``: a pattern or filter is required. Without topics, all topics are searched
+    except the broker's internal ones.
     """
     given = cli.given
     if pattern == "":
-        raise UsageProblem("the PATTERN is empty")
+        raise UsageProblem("PATTERN is empty")
     filters = [name for spec in FILTERS if (name := spec.names[-1][2:].replace("-", "_")) in given]
     if needs_filter and pattern is None and not filters:
-        raise UsageProblem("name a PATTERN to look for, or a filter such as --regex or --tag")
+        raise UsageProblem("give a PATTERN, or a filter such as --regex or --tag")
     for topic in topics or ():
         check_topic_exists(view, topic)
     names = ("body", "properties") if fields is None else cli.parsed("--in", parse_fields, fields)
@@ -101,7 +103,7 @@ def build_query(
 
 
 def check_topic_exists(view: "StoreView", topic: str) -> None:
-    """NotFound for a topic that the store does not have; an impossible name is its own error."""
+    """NotFound for an unknown topic; an illegal name has an error of its own."""
     if topic in view.topics() or any(name == topic for name, _ in view.queues()):
         return
     from broker.validation import check_topic
@@ -127,7 +129,7 @@ def _needle(
     topics: Sequence[str] | None,
     fields: tuple[str, ...],
 ) -> SearchBytes | None:
-    """The best bytes to look for: those that are likely to be rare come first."""
+    """The best bytes to search for: those that are likely to be rare come first."""
     in_body = "body" in fields
     if pattern is not None:
         return _one_needle(pattern.encode("utf-8", "surrogateescape"), in_body=in_body)
@@ -156,7 +158,7 @@ def _needle(
 
 
 def _are_rare(view: "StoreView", topics: Sequence[str]) -> bool:
-    """Whether looking for topics' names costs less than going from record to record."""
+    """Whether a search for the names of topics costs less than reading every record."""
     counts = {True: 0, False: 0}
     for topic, queue_id in view.queues():
         low, high = view.queue_bounds(topic, queue_id)

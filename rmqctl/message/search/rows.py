@@ -1,4 +1,4 @@
-"""The rows of ``message search`` that are not messages alone."""
+"""The rows of ``message search`` other than messages."""
 
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
@@ -8,15 +8,15 @@ from rmqctl.message.rows import MessageRow
 class SearchCount(NamedTuple):
     """What ``--count-only`` prints."""
 
-    hits: Annotated[int, "messages that were found"]
-    searched_bytes: Annotated[int, "how much of the log was gone through"]
-    damaged: Annotated[int, "records that may be hits but can not be read"]
-    resume: Annotated[str, "for --resume: goes on with what is stored later"]
+    hits: Annotated[int, "number of messages found"]
+    searched_bytes: Annotated[int, "searched bytes of the log"]
+    damaged: Annotated[int, "unreadable records that may be hits"]
+    resume: Annotated[str, "token for --resume, to search later messages"]
 
 
-# What --around prints: the fields of a message, and before them whether it is one that was found.
+# Rows of --around: the fields of a message, and before them whether the message is a hit.
 _FIELDS: dict[str, Any] = {
-    "hit": Annotated[bool, "found, or only near one that was"],
+    "hit": Annotated[bool, "true for a hit, false for a message around one"],
     **get_type_hints(MessageRow, include_extras=True),
 }
 _named_tuple: Any = NamedTuple

@@ -1,4 +1,4 @@
-"""One search: which pieces, how many processes, what is printed, and where to go on."""
+"""One search: its pieces, its processes, its output, and the token to continue it."""
 
 import os
 from array import array
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES: Final = 16 << 20
 _FORK_FROM_BYTES: Final = 64 << 20
-"""Below this one process is done before others would have begun."""
+"""Below this size one process finishes before others would have started."""
 _RECORD_EXTRA: Final = 64 << 10
 
 
 class Hits(NamedTuple):
-    """What one piece gave: log offsets, ascending; ``done_to`` is where to go on after them."""
+    """Result of one piece: log offsets, ascending; ``done_to`` is the position to continue at."""
 
     offsets: "array[int]"
     damaged: "array[int]"
@@ -37,7 +37,7 @@ class Hits(NamedTuple):
 
 
 class Token(NamedTuple):
-    """Where a search was left: ``position`` of the log, and which search it was."""
+    """The state of a stopped search: ``position`` in the log, and the search's fingerprint."""
 
     position: int
     fingerprint: int
@@ -47,21 +47,21 @@ class Token(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Token":
-        """The token of a text; ValueError for anything that no search has printed."""
+        """The token of a text; ValueError for another text."""
         position, dash, fingerprint = text.partition("-")
         try:
             if dash and len(fingerprint) == 8:
                 return cls(int(position, 16), int(fingerprint, 16))
         except ValueError:
             pass
-        raise ValueError(f"{text!r} is no token of 'message search'")
+        raise ValueError(f"{text!r} is not a token of 'message search'")
 
 
 class Tally(Protocol):
-    """Counts messages in one process, and what others have counted."""
+    """Counts messages in one process, and merges the counts of others."""
 
     def fresh(self) -> Self:
-        """One that has counted nothing yet."""
+        """A new counter of the same kind."""
         ...
 
     def add(self, message: "MessageExt") -> None:
@@ -69,18 +69,18 @@ class Tally(Protocol):
         ...
 
     def packed(self) -> bytes:
-        """What was counted, for another process."""
+        """The counts as bytes, for another process."""
         ...
 
     def merge(self, packed: bytes) -> None:
-        """Add what another one has counted."""
+        """Add the counts of another counter."""
         ...
 
 
 class SearchRun:
-    """Goes through the log of a store, to the end that it had at the beginning.
+    """Searches the log of a store, up to its end at the start of the search.
 
-    ``ranges`` are the parts of it to go through, ascending commit log offsets; None is all.
+    ``ranges`` are the parts to search, as ascending commit log offsets; None is the whole log.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class SearchRun:
 
     @property
     def start(self) -> int:
-        """Commit log offset where the search begins."""
+        """Commit log offset of the start."""
         return self._start
 
     @property
     def end(self) -> int:
-        """Commit log offset up to which the search goes."""
+        """Commit log offset of the end, exclusive."""
         return self._end
 
     @contextmanager
     def hits(self, progress: "Progress") -> Iterator[Iterator[Hits]]:
-        """Search, piece by piece, in the order of the log. Leaving the block ends all processes."""
+        """Search piece by piece in log order. Leaving the block ends all processes."""
         with closing(in_order(self._pieces, self._work(), self.jobs)) as answers:
             yield self._read(answers, progress)
 
@@ -137,7 +137,7 @@ class SearchRun:
             yield Hits(array("q"), array("q", self._lost), Piece(self._end, self._end))
 
     def tally(self, progress: "Progress", total: "Tally") -> int:
-        """Have all hits counted where they are found; gives how many records are damaged."""
+        """Count all hits in the processes that find them; returns the number of damaged records."""
         search = self._piece_search()
         all_damaged: set[int] = set()
 
@@ -158,7 +158,7 @@ class SearchRun:
         return len(all_damaged | set(self._lost))
 
     def _bytes_lost(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
-        """Log offsets behind which files were cut, and lack bytes that the log had."""
+        """Log offsets after which a file is truncated and lacks bytes of the log."""
         lost = []
         for first in self._log.relist():
             file = self._log.at(first)
@@ -185,7 +185,7 @@ class SearchRun:
         return work
 
     def _files(self) -> list[int]:
-        """First offsets of the log files that may hold hits."""
+        """First offsets of the log files that may contain hits."""
         size = self._log.file_size
         files = [first for first in self._log.relist() if self._start < first + size]
         times = [self._first_timestamp(first) for first in files] + [None]
@@ -197,7 +197,7 @@ class SearchRun:
         ]
 
     def _first_timestamp(self, first: int) -> int | None:
-        """Store time of a file's first record, None if none can be told: the file made ahead."""
+        """Store time of a file's first record; None for a preallocated file without records."""
         file = self._log.at(first) if first < self._end else None
         if file is None or check_record(file.view, 0, file.length).kind is not CheckKind.MESSAGE:
             return None
@@ -210,13 +210,13 @@ class SearchRun:
 
 
 def usable_cpus() -> int:
-    """How many processors this process may use."""
+    """Number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def position_of(token: str | None, query: Query, run_end: int) -> int | None:
-    """Where a token says to go on. UsageProblem for a token of another search or store."""
+    """The position of a token. UsageProblem for a token of another search or store."""
     if token is None:
         return None
     try:
@@ -224,7 +224,7 @@ def position_of(token: str | None, query: Query, run_end: int) -> int | None:
     except ValueError as error:
         raise UsageProblem(f"--resume: {error}") from None
     if parsed.fingerprint != query.fingerprint:
-        raise UsageProblem("--resume: the token belongs to a search for something else")
+        raise UsageProblem("--resume: the token belongs to another search")
     if parsed.position > run_end:
         raise UsageProblem("--resume: the token belongs to another store: this log is shorter")
     return parsed.position

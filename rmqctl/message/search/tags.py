@@ -1,4 +1,4 @@
-"""All messages with a tag: told by the hashes in the queues, without reading the others."""
+"""All messages with a tag, found by the hashes in the queues."""
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
@@ -15,10 +15,10 @@ _LEAST_HASH: Final = -(1 << 31)
 
 
 def with_tag(view: "StoreView", topics: Iterable[str], tags: "TagFilter") -> Iterator[int]:
-    """Log offsets, ascending, of messages whose tag has the hash of one that is wanted.
+    """Log offsets, ascending, of messages whose tag has the hash of a wanted tag.
 
-    Other tags may have it, too. Queues whose units hold something else than the hash (delayed
-    messages, stores with consumequeue_ext) are given whole.
+    Other tags may have the same hash. Queues whose units have another value than the hash (delayed
+    messages, stores with consumequeue_ext) are included completely.
     """
     wanted = frozenset(topics)
     queues = [queue for queue in view.queues() if queue[0] in wanted]

@@ -1,4 +1,4 @@
-"""Where in a message a text is looked for, and what of a pattern can be looked for as bytes."""
+"""The fields of a message that are searched, and the literal bytes of a pattern."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 Texts = Callable[["MessageExt"], Iterable[bytes]]
 
 FIELDS: Final = ("body", "tags", "keys", "properties")
-"""What ``--in`` may name; ``properties`` are the values of all, tags and keys among them."""
+"""The fields of ``--in``; ``properties`` are the values of all, including tags and keys."""
 
 _NAMED: Final = {"tags": (b"TAGS",), "keys": (b"KEYS",)}
 _LEAST: Final = 3
@@ -17,7 +17,7 @@ _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 
 def parse_fields(text: str) -> tuple[str, ...]:
-    """``body,tags`` as the fields that it names; ValueError for any other."""
+    """The fields of a text such as ``body,tags``; ValueError for an unknown field."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in FIELDS:
@@ -28,9 +28,9 @@ def parse_fields(text: str) -> tuple[str, ...]:
 
 
 def texts_in(fields: Iterable[str]) -> Texts:
-    """A function that gives the texts of a message's fields, as bytes.
+    """A function that returns the texts of a message's fields, as bytes.
 
-    It raises BodyError where a body is asked for that can not be inflated.
+    It raises BodyError if the body is needed and cannot be unpacked.
     """
     wanted = frozenset(fields)
     every = "properties" in wanted
@@ -49,7 +49,7 @@ def texts_in(fields: Iterable[str]) -> Texts:
 
 
 def stored_properties(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names and values as they are stored (MessageDecoder.string2messageProperties)."""
+    """Names and values as stored (MessageDecoder.string2messageProperties)."""
     for item in data.split(b"\x02"):
         name, _, value = item.partition(b"\x01")
         if name and value:
@@ -57,9 +57,9 @@ def stored_properties(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def literal_of(pattern: str) -> bytes | None:
-    """The longest text that every match of a regular expression holds; None if none is found.
+    """The longest text that every match of a regular expression contains; None if none is found.
 
-    Careful rather than clever: alternatives, groups and flags are not looked into.
+    Conservative: alternatives, groups and flags are not analysed.
     """
     if "|" in pattern or "(?" in pattern:
         return None
@@ -92,11 +92,11 @@ def literal_of(pattern: str) -> bytes | None:
 
 
 _SHORT_ESCAPES: Final = frozenset("dDwWsSbBAzntrfva")
-"""Those of two characters. Others are longer (``\\x41``, ``\\pN``) or quote text (``\\Q``)."""
+"""Escapes of two characters. Others are longer (``\\x41``, ``\\pN``) or quote text (``\\Q``)."""
 
 
 def _take(runs: list[str], character: str, pattern: str, at: int) -> int:
-    """Add a character to the last run unless what follows makes it optional or repeats it."""
+    """Add a character to the last run, unless a quantifier follows it."""
     following = pattern[at : at + 1]
     if following and following in "?*{":
         runs.append("")

@@ -1,9 +1,9 @@
-"""Work on many pieces at once: forked processes, each with its pipe, their answers in order.
+"""Work on many pieces in parallel: forked processes with a pipe each; results in order.
 
-A child inherits what the parent has opened and read, so that it starts in milliseconds. It writes
-an answer for each of its pieces and waits while its pipe is full, so what is found but not taken
-yet stays small. Children never outlive the work: the parent ends them whatever happens to it, and
-a killed parent's pipes break.
+A child inherits what the parent has opened and read, so it starts in milliseconds. It writes a
+result for each of its pieces and waits while its pipe is full, so few results are buffered.
+Children never outlive the work: the parent ends them in every case, and the pipes of a killed
+parent break.
 """
 
 import os
@@ -20,17 +20,17 @@ T = TypeVar("T")
 _LENGTH: Final = Struct(">q")
 _FAILED: Final = -1
 _SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
-"""Those that the program turns into exceptions."""
+"""Signals that the program turns into exceptions."""
 
 
 def in_order(
     items: Sequence[T], work: Callable[[T], bytes], jobs: int
 ) -> Generator[tuple[T, bytes]]:
-    """Give each item with what ``work`` says of it, in the items' order.
+    """Yield each item with the result of ``work``, in the order of the items.
 
     With one job nothing is forked. ``work`` runs in up to ``jobs`` processes, each of which takes
-    every ``jobs``-th item; what it raises comes as a CliError here. Whoever leaves early closes
-    the generator, which ends the processes.
+    every ``jobs``-th item; an error of it is raised here as a CliError. A caller that stops early
+    closes the generator, which ends the processes.
     """
     jobs = min(jobs, len(items))
     if jobs <= 1:
@@ -40,7 +40,7 @@ def in_order(
     children: list[_Child] = []
     try:
         for number in range(jobs):
-            with _later(_SIGNALS):  # so that no child is forgotten
+            with _later(_SIGNALS):  # so that every child is recorded
                 children.append(_Child(items[number::jobs], work, children))
         for number, item in enumerate(items):
             yield item, children[number % jobs].answer()
@@ -51,7 +51,7 @@ def in_order(
 
 @contextmanager
 def _later(signals: Set[signal.Signals]) -> Iterator[None]:
-    """Have signals come after the block; the children of the block have none blocked."""
+    """Defer signals until after the block; children of the block have no signal blocked."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
@@ -69,35 +69,35 @@ class _Child:
         self.pid = os.fork()
         if not self.pid:
             os.close(reading)
-            for other in others:  # so that their pipes break when the parent is gone
+            for other in others:  # so that their pipes break when the parent ends
                 os.close(other.pipe.fileno())
             _run(items, work, writing)
         os.close(writing)
         self.pipe: BinaryIO = os.fdopen(reading, "rb")
 
     def answer(self) -> bytes:
-        """The next answer; blocks until it is there."""
+        """The next result; blocks until it is available."""
         head = self.pipe.read(_LENGTH.size)
         length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else None
         if length == _FAILED:
             raise CliError(self.pipe.read().decode("utf-8", "replace"))
         data = b"" if length is None else self.pipe.read(length)
         if length is None or len(data) < length:
-            raise CliError("a process that searched has ended unexpectedly")
+            raise CliError("a search process ended unexpectedly")
         return data
 
     def end(self) -> None:
-        """Kill it, if it still runs, and wait until it is gone."""
+        """Kill the process if it still runs, and wait for its end."""
         self.pipe.close()
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
 
 def _run(items: Sequence[T], work: Callable[[T], bytes], descriptor: int) -> NoReturn:
-    """The child's whole life. It never returns into the program that it is a copy of."""
+    """The main function of the child. It never returns to the parent's code."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         with open(descriptor, "wb") as pipe:

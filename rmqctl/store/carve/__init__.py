@@ -1,1 +1,1 @@
-"""``rmqctl store carve``: a part of a store as a store of its own."""
+"""``rmqctl store carve``: copies a part of a store into a new store."""

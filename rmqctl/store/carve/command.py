@@ -1,4 +1,4 @@
-"""``rmqctl store carve``: a part of a store as a store of its own."""
+"""``rmqctl store carve``: copies a part of a store into a new store."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def carve(
     out: Annotated[str, typer.Argument(metavar="OUT", help="Folder of the new store")],
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="This topic; repeatable"),
+        typer.Option("--topic", "-t", metavar="TOPIC", help="A topic to copy; repeatable"),
     ] = None,
     group: Annotated[
         list[str] | None,
@@ -28,8 +28,8 @@ def carve(
             "--group",
             "-g",
             metavar="GROUP",
-            help="This group: its retries, dead letters, settings, progress, and without -t the "
-            "topics that it reads; repeatable",
+            help="A group to copy: its retries, dead letters, settings and progress, and without "
+            "-t the topics that it reads; repeatable",
         ),
     ] = None,
     mask: Annotated[
@@ -39,24 +39,27 @@ def carve(
         ),
     ] = None,
     mask_key: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The same hashes in all stores with it")
+        str | None,
+        typer.Option(metavar="TEXT", help="Stores with the same key have the same hashes"),
     ] = None,
-    small: Annotated[bool, typer.Option("--small", help="16 MiB log files, a small index")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="16 MiB log files and a small index")
+    ] = False,
 ) -> None:
-    r"""Make a new store of a part of this one. A dry run, unless --execute is given.
+    r"""Copy a part of this store into a new store. A dry run unless --execute is given.
 
-    Messages keep their times, hosts, ids, properties and bodies, and their queue offsets too,
-    unless a filter leaves gaps: then they are numbered from 0, and progress with them. Only their
-    place in the log is new, and the offset ids that name it. This store is only read; it may be
-    in use. OUT appears when it is whole.
+    Messages keep their times, hosts, ids, properties and bodies, and also their queue offsets,
+    unless a filter leaves gaps: then offsets count from 0 and progress is adjusted. Only log
+    positions and offset ids are new. This store is only read and may be in use. OUT appears once
+    it is whole.
 
-    A topic to take home:      rmqctl store carve ../orders -t orders --execute
-    A day of it, masked:       rmqctl store carve ../day -t orders --from 2026-01-31 \
+    A topic:                   rmqctl store carve ../orders -t orders --execute
+    One day of it, masked:     rmqctl store carve ../day -t orders --from 2026-01-31 \
                                  --to 2026-02-01 --mask 'json.who.email=hash,keys=hash' --execute
-    What a group works on:     rmqctl store carve ../billing -g billing --execute
-    Its dead letters alone:    rmqctl store carve ../dead -t %DLQ%billing --execute
+    A group and its topics:    rmqctl store carve ../billing -g billing --execute
+    Its dead letters only:     rmqctl store carve ../dead -t %DLQ%billing --execute
 
-    RULES are those of 'message export'. What they hide is nowhere in the files of OUT.
+    RULES are those of 'message export'. Masked values are nowhere in the files of OUT.
     """
     from rmqctl.cli.change_steps import carry_out
     from rmqctl.message.exchange.masking import parse_rules, unmatched
@@ -68,9 +71,9 @@ def carve(
 
     cli = context_of(ctx)
     if not topic and not group:
-        raise UsageProblem("name what is wanted: --topic or --group")
+        raise UsageProblem("give --topic or --group")
     if mask_key is not None and mask is None:
-        raise UsageProblem("--mask-key is for --mask")
+        raise UsageProblem("--mask-key needs --mask")
     rules = []
     if mask is not None:
         rules = cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
@@ -78,12 +81,14 @@ def carve(
     target = Path(out).expanduser().absolute()
     with view_of(cli) as view:
         if target == view.root or view.root in target.parents:
-            raise UsageProblem("OUT must not lie in the store itself")
+            raise UsageProblem("OUT must not be inside the store")
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise Refused(f"{target} is there already; name a folder that is empty or not there")
+            raise Refused(f"{target} exists already; name a folder that is empty or does not exist")
         plan = plan_of(view, topic or (), group or (), chosen)
         if not plan.topics:
-            raise NotFound(f"group {', '.join(group or ())} has read nothing, so there is nothing")
+            raise NotFound(
+                f"group {', '.join(group or ())} has read no topic, so there is nothing to copy"
+            )
         keeps = chosen.predicate is None
         carving = Carving(
             cli,
@@ -101,7 +106,7 @@ def carve(
             CarvePlanRow,
             carving.plan_rows(),
             lambda: carving.run(target),
-            question=f"Make the store {target}?",
+            question=f"Create the store {target}?",
             plan_summary=plan_summary,
             result_type=CarvedRow,
         )
@@ -109,7 +114,7 @@ def carve(
         return
     for sentence in unmatched(rules):
         cli.warn(sentence)
-    cli.say(f"made the store {target}")
+    cli.say(f"created the store {target}")
     if carving.lost:
         raise PartlyDone(
             f"{carving.lost:,} messages could not be read or masked, and are not in {target}"

@@ -1,4 +1,4 @@
-"""Messages that go over as they are, and that consumers may not be able to use."""
+"""Warnings about copied messages that consumers may not be able to use."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,16 +15,16 @@ _NONE: Final = bytes(4)
 
 
 class OddBodies:
-    """Looks at each record that goes over; names empty bodies and those it cannot unpack."""
+    """Checks each copied record; names empty bodies and bodies that cannot be unpacked."""
 
     def __init__(self, tell: Callable[[str], None], *, unpacks: bool) -> None:
-        """``unpacks``: the bodies are unpacked anyway, and those that cannot be stay behind."""
+        """``unpacks``: bodies are unpacked anyway, so unreadable ones are not copied."""
         self._unpacks = unpacks
-        self._empty = Named(tell, "; it went over, and groups of Java consumers are stuck at it")
-        self._unreadable = Named(tell, "; it went over as it is")
+        self._empty = Named(tell, "; it was copied, and it blocks groups of Java consumers")
+        self._unreadable = Named(tell, "; it was copied as it is")
 
     def look(self, record: bytes) -> None:
-        """Take note of a record that goes over."""
+        """Check a copied record."""
         flags = int.from_bytes(record[_SYS_FLAG], "big")
         at = _BODY_LENGTH_AT
         if flags & MessageSysFlag.BORNHOST_V6_FLAG:
@@ -39,6 +39,6 @@ class OddBodies:
                 self._unreadable.add(why)
 
     def finish(self) -> None:
-        """Say how many more there were."""
+        """Print the number of further messages."""
         self._empty.finish()
         self._unreadable.finish()

@@ -1,4 +1,4 @@
-"""What of a store goes into the new one: queues and ranges, settings, groups, progress."""
+"""The plan of a carve: queues and ranges, settings, groups, progress."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CarvePlan(NamedTuple):
-    """Everything that the new store gets. ``offsets`` are those of the old one."""
+    """The content of the new store. ``offsets`` are those of the old one."""
 
     ranges: list[QueueRange]
     topics: dict[str, TopicConfig]
@@ -30,20 +30,20 @@ class CarvePlan(NamedTuple):
 def plan_of(
     view: "StoreView", topics: Sequence[str], groups: Sequence[str], chosen: "MessageFilter"
 ) -> CarvePlan:
-    """The plan of a call. Progress is read first, so none of it is of messages that come later.
+    """The plan of a call. Progress is read first, so it never exceeds the copied messages.
 
-    NotFound for topics and groups that the store does not have; Refused for those that are none of
-    the user's: what waits there would be delivered a second time.
+    NotFound for unknown topics and groups; Refused for internal topics: messages that wait there
+    would be delivered twice.
     """
     offsets = view.consumer_offsets()
     for topic in topics:
         check_topic_exists(view, topic)
         if topic in INNER_TOPICS:
             raise Refused(
-                f"{topic} holds what a broker is still to deliver, and it would be delivered twice"
+                f"{topic} has messages that a broker still delivers; they would be delivered twice"
             )
         if topic.startswith(LMQ_PREFIX):
-            raise Refused(f"{topic} is a light queue: its messages lie in other topics, name those")
+            raise Refused(f"{topic} is a light queue: its messages are in other topics, name those")
     settings = subscription_groups_file(view.root).read(0).items
     queues = view.queues()
     known = dict.fromkeys(topic for topic, _ in queues) | dict.fromkeys(view.topics())
@@ -84,7 +84,7 @@ def _topics_of(offsets: OffsetTable, group: str) -> list[str]:
 def _chosen_offsets(
     offsets: OffsetTable, topics: "dict[str, None]", groups: Sequence[str]
 ) -> OffsetTable:
-    """The progress of the named groups, or of all, in the topics that go over."""
+    """The progress of the named groups, or of all, in the copied topics."""
     chosen: OffsetTable = {}
     for key, queues in offsets.items():
         parts = split_topic_at_group(key)
@@ -100,8 +100,8 @@ def _range(
     chosen: "MessageFilter",
     cut: Sequence[LostUnits],
 ) -> QueueRange:
-    """What is taken of a queue; messages at its end that can not be reached are ``cut``, and count
-    as lost if they were wanted."""
+    """The copied range of a queue; unreachable messages at its end are ``cut``, and count as lost
+    if they were selected."""
     low, high = view.queue_bounds(topic, queue_id)
     begin, end = low, high
     if chosen.from_timestamp is not None:
@@ -127,7 +127,7 @@ def _is_wanted(message: LostUnits, chosen: "MessageFilter") -> bool:
 
 
 def _topic(view: "StoreView", topic: str, queues: Sequence[tuple[str, int]]) -> TopicConfig:
-    """A topic's settings; of one that nobody knows, as many queues as there are."""
+    """The settings of a topic; without settings, as many queues as exist."""
     config = view.topics().get(topic)
     if config is None:
         count = 1 + max((queue_id for name, queue_id in queues if name == topic), default=0)

@@ -4,24 +4,24 @@ from typing import Annotated, NamedTuple
 
 
 class CarvePlanRow(NamedTuple):
-    """A queue of which something goes into the new store."""
+    """A queue to copy."""
 
     topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
-    first_offset: Annotated[int, "queue offset of the first message that is looked at"]
-    end_offset: Annotated[int, "queue offset behind the last one"]
-    messages: Annotated[int | None, "messages that go over; null before filters have seen them"]
+    first_offset: Annotated[int, "queue offset of the first message to read"]
+    end_offset: Annotated[int, "queue offset after the last one"]
+    messages: Annotated[int | None, "messages to copy; null before filters are applied"]
 
 
 class CarvedRow(NamedTuple):
-    """A queue of which something went into the new store."""
+    """A copied queue."""
 
     topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
-    first_offset: Annotated[int, "queue offset of the first message that was looked at"]
-    end_offset: Annotated[int, "queue offset behind the last one"]
-    messages: Annotated[int, "messages that went over"]
-    new_first_offset: Annotated[int | None, "queue offset of the first in the new store"]
-    new_end_offset: Annotated[int | None, "queue offset that its next message will get there"]
-    lost: Annotated[int, "messages that could not be read, or not be masked"]
-    applied: Annotated[bool, "whether the new store is there"]
+    first_offset: Annotated[int, "queue offset of the first message that was read"]
+    end_offset: Annotated[int, "queue offset after the last one"]
+    messages: Annotated[int, "copied messages"]
+    new_first_offset: Annotated[int | None, "queue offset of the first message in the new store"]
+    new_end_offset: Annotated[int | None, "queue offset of the next message to be stored there"]
+    lost: Annotated[int, "messages that could not be read or masked"]
+    applied: Annotated[bool, "whether the new store was created"]

@@ -1,4 +1,4 @@
-"""Carving: the new store is made beside the place where it goes, and moved there once whole."""
+"""Carving: the new store is built beside its target path, and moved there once it is whole."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _AT_ONCE: Final = 1 << 16
-"""Records of one append: they may be short."""
+"""Most records per append, as records may be short."""
 
 
 class Carving:
-    """One carving. ``keeps_offsets``: messages have the queue offsets that they had, else they are
-    numbered from 0."""
+    """One carve. ``keeps_offsets``: messages keep their queue offsets; else they are numbered from
+    0."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Carving:
 
     @property
     def lost(self) -> int:
-        """Messages that could not be read, or not be masked."""
+        """Messages that could not be read or masked."""
         return int(self._lost.sum())
 
     def plan_rows(self) -> list[CarvePlanRow]:
-        """What goes over, queue by queue."""
+        """The plan, queue by queue."""
         return [
             CarvePlanRow(
                 wanted.topic,
@@ -89,10 +89,10 @@ class Carving:
         ]
 
     def run(self, target: Path) -> Iterator[CarvedRow]:
-        """Do it, then tell of each queue."""
+        """Carry it out, then yield a row for each queue."""
         with staged_folder(target, self._fs) as folder:
             create_store(folder, self._config, fs=self._fs)
-            # Nothing of what came from elsewhere is deleted by the way because it is old.
+            # Old messages of the source must not be deleted by a cleaning service.
             self._fs.unlink(folder / OURS / CREATED)
             self._fs.sync_dir(folder / OURS)
             self._put_messages(folder)
@@ -160,7 +160,7 @@ class Carving:
         return taken._replace(records=records, queue_numbers=numbers, queue_offsets=offsets)
 
     def _count(self, taken: TakenRange) -> None:
-        """Count messages, and those before each place at which a group stands."""
+        """Count messages, and those before each committed offset of a group."""
         self._counts += np.bincount(taken.queue_numbers, minlength=len(self._ranges))
         if self._keeps:
             return
@@ -189,7 +189,7 @@ class Carving:
             consumer_offset_file(folder, self._fs).save(encode_offsets({}, offsets))
 
     def _new_offsets(self) -> OffsetTable:
-        """Progress in the new store: each group's first message there that it has not read."""
+        """Progress in the new store: the first unread message of each group."""
         numbers = {wanted[:2]: number for number, wanted in enumerate(self._ranges)}
         new: OffsetTable = {}
         for key, queues in self._plan.offsets.items():
@@ -208,7 +208,7 @@ class Carving:
         return clamped(offset, self._ranges[number], self._ends[number])
 
     def _marks_of(self, wanted: QueueRange) -> "NDArray[np.int64]":
-        """Where groups stand in a queue, ascending."""
+        """Committed offsets of groups in a queue, ascending."""
         found = {
             queues[wanted.queue_id]
             for key, queues in self._plan.offsets.items()
@@ -218,7 +218,7 @@ class Carving:
 
 
 def clamped(offset: int, wanted: QueueRange, new_end: int) -> int:
-    """An offset within what went over, if it lay within what there was."""
+    """An offset limited to the copied range, if it was within the old range."""
     if offset < wanted.begin and wanted.begin > wanted.min_offset:
         return wanted.begin
     if offset > new_end and (wanted.end < wanted.max_offset or offset <= wanted.max_offset):
@@ -227,10 +227,10 @@ def clamped(offset: int, wanted: QueueRange, new_end: int) -> int:
 
 
 def progress_sentences(plan: CarvePlan) -> Sequence[str]:
-    """What goes over besides messages."""
+    """Sentences about copied settings and progress."""
     groups = {parts[1] for key in plan.offsets if (parts := split_topic_at_group(key))}
     names = sorted(groups | set(plan.groups))
     if not names:
         return ["no group has progress in these topics"]
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"settings and progress of groups go over, too: {shown}"]
+    return [f"settings and progress of groups are copied, too: {shown}"]

@@ -1,4 +1,4 @@
-"""What becomes of a record on its way: left out by a filter, masked, or as it is."""
+"""Transforming a record: left out by a filter, masked, or copied as it is."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
 _OF_BODIES: Final = frozenset({"body", "json", *TOLD})
-"""Fields of rules that may change a body: those of traces tell of all but properties."""
+"""Fields of rules that may change a body: bodies of traces contain all but properties."""
 
 
 class UnmaskableError(Exception):
-    """A message that cannot be masked, or not be looked at by the filter, and so does not go over.
+    """A message that cannot be masked or filtered, and so is not copied.
 
-    The text names it.
+    The text names the message.
     """
 
 
 class RecordTransform:
-    """Makes the record that goes over."""
+    """Builds the record for the new store."""
 
     def __init__(self, predicate: "Predicate | None", rules: Sequence[Rule]) -> None:
         self._predicate = predicate
@@ -36,10 +36,10 @@ class RecordTransform:
         self.unpacks = any(rule.field in _OF_BODIES for rule in rules)
         """Whether the body of each message is unpacked."""
         self.changes_nothing = predicate is None and not rules
-        """Whether all records but those of light queues go over as they are."""
+        """Whether all records except those of light queues are copied as they are."""
 
     def remake(self, record: bytes) -> bytes | None:
-        """The record that goes over for this one, None if a filter leaves it out.
+        """The record for the new store, None if a filter leaves it out.
 
         Raises UnmaskableError.
         """
@@ -50,7 +50,7 @@ class RecordTransform:
             return None
         properties = message.properties
         if PROPERTY_INNER_MULTI_DISPATCH in properties:
-            # They name places in light queues, which do not go over.
+            # They name offsets of light queues, which are not copied.
             dropped = (PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET)
             message.properties = {n: v for n, v in properties.items() if n not in dropped}
         elif not self._rules:
@@ -74,6 +74,6 @@ class RecordTransform:
         masked(message, self._rules)
         if old is not None and message.body is not old:
             set_stored_body(message, message.body)
-        # Written anew from what readers see: a property that stands there twice is seen once.
+        # Encoded again from the parsed form: a duplicate property occurs once.
         set_stored_properties(message, message.properties)
         return record_of(message)

@@ -1,1 +1,1 @@
-"""``rmqctl store dump``: the files of a store decoded, byte for byte."""
+"""``rmqctl store dump``: decodes the files of a store."""

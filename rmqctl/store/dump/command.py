@@ -1,4 +1,4 @@
-"""``rmqctl store dump``: a file of a store, or one place of its log, decoded."""
+"""``rmqctl store dump``: decodes a file of a store, or one position of its log."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,21 +44,19 @@ _MOST_IN_ONE_OBJECT = 100_000
 )
 def dump(
     ctx: typer.Context,
-    what: Annotated[
-        str, typer.Argument(metavar="FILE|POS", help="A file, or a position of the log")
-    ],
+    what: Annotated[str, typer.Argument(metavar="FILE|POS", help="A file, or a log position")],
     form: Annotated[
-        str, typer.Option("--as", metavar="FORM", help="fields, or hex: bytes with their names")
+        str, typer.Option("--as", metavar="FORM", help="fields, or hex: bytes with field names")
     ] = "fields",
 ) -> int:
-    """Decode a file of a store, or what lies at a position of its log.
+    """Decode a file of a store, or the record at a log position.
 
-    Any file: commit log, consume queue, index, checkpoint, settings, rmqctl's own. Damage is shown.
-    A file may be named from the working folder or from the store's.
+    Decodes commit log, consume queue, index and checkpoint files, settings, and rmqctl's own files,
+    and shows damage. A file name may be relative to the working folder or to the store.
 
     All records of a file:             rmqctl store dump commitlog/00000000000000000000
-    What is wrong in it:               rmqctl store dump FILE --where 'problem != null'
-    One record with its body:          rmqctl store dump 165
+    Damage in a file:                  rmqctl store dump FILE --where 'problem != null'
+    One record:                        rmqctl store dump 165
     Its bytes, field by field:         rmqctl store dump 165 --as hex
     A queue's units:                   rmqctl store dump consumequeue/orders/0/0000...
     """
@@ -95,14 +93,14 @@ def _dump_position(cli: Cli, position: int, form: str) -> int:
         if form == "hex":
             cli.rows(HexDump, bytes_at(broker.view, piece))
             return DAMAGED if piece.problem else DONE
-    if not cli.view.columns:  # tables show all, too
+    if not cli.view.columns:  # then tables show all fields
         cli.view = cli.view._replace(columns=_known_fields(cli, piece))
     cli.one(piece)
     return DAMAGED if piece.problem else DONE
 
 
 def _known_fields(cli: Cli, piece: RecordDump) -> tuple[str, ...]:
-    """All fields of a record; for people without those that are left out where they are null."""
+    """All fields of a record; in tables without those that are omitted if null."""
     from rmqctl.output.fields import fields_of
 
     programs = cli.view.format.for_programs
@@ -184,7 +182,7 @@ def _print_page(cli: Cli, file: DumpFile) -> None:
 
 
 def _print_head(cli: Cli, head: Any) -> None:
-    """What stands in front of a list, for people; programs that read lines get the list alone."""
+    """The head before a list, in tables only; line formats have the list alone."""
     if cli.view.format.for_programs:
         return
     from rmqctl.output.render import render_one
@@ -195,7 +193,7 @@ def _print_head(cli: Cli, head: Any) -> None:
 
 
 def _print_document(cli: Cli, value: Any) -> None:
-    """A settings file, as JSON or YAML; a line each where lines are wanted."""
+    """A settings file, as JSON or YAML; one line per entry in line formats."""
     match cli.view.format:
         case Format.YAML:
             from rmqctl.output.encoders import as_yaml

@@ -1,4 +1,4 @@
-"""Finding the file that was named, and telling what it is."""
+"""Finding the named file, and its kind."""
 
 import mmap
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FileKind(StrEnum):
-    """What a file of a store is."""
+    """The kind of a file of a store."""
 
     LOG = "commit log file"
     QUEUE = "consume queue file"
@@ -41,7 +41,7 @@ class FileKind(StrEnum):
 
 
 class DumpFile(NamedTuple):
-    """A file to decode. ``root`` is the folder of its store, None for a file that lies alone."""
+    """A file to decode. ``root`` is the folder of its store, None for a file outside of one."""
 
     path: Path
     kind: FileKind
@@ -49,22 +49,22 @@ class DumpFile(NamedTuple):
 
 
 _LEVELS: Final = 5
-"""So far above a file its store is looked for: consumequeue/<topic>/<queue>/<file>, and one."""
+"""Number of parent folders that may be the store: consumequeue/<topic>/<queue>/<file>, and one."""
 _OF_5X: Final = frozenset({"timerwheel", "timercheck", "timerlog", "compaction", "kvStore"})
 _TEXTS: Final = frozenset({ABORT, LOCK, "queues", "created", "abort.bak"})
 
 
 def find_file(cli: "Cli", name: str) -> DumpFile:
-    """The file of that name, from the working folder or from the store's.
+    """The file of a name, relative to the working folder or to the store.
 
-    NotFound if there is none, or if it is no file that belongs to a store.
+    NotFound if there is none, or if it is not a file of a store.
     """
     path = Path(name).expanduser()
     if not path.exists():
         inside = cli.store.path / path
         if path.is_absolute() or not inside.exists():
             places = f"{Path.cwd()} nor in the store {cli.store.path}"
-            raise NotFound(f"there is no file {name} in {places}")
+            raise NotFound(f"there is no file {name}, neither in {places}")
         path = inside
     path = path.absolute()
     if path.is_dir():
@@ -72,13 +72,13 @@ def find_file(cli: "Cli", name: str) -> DumpFile:
     kind = _kind(path)
     if kind is None:
         if path.name in _OF_5X or _OF_5X.intersection(folder.name for folder in path.parents):
-            raise CliError(f"{path} belongs to RocketMQ 5.x alone; rmqctl does not decode it")
-        raise NotFound(f"{path} is not a file that a RocketMQ store has")
+            raise CliError(f"{path} is a file of RocketMQ 5.x only; rmqctl does not decode it")
+        raise NotFound(f"{path} is not a file of a RocketMQ store")
     return DumpFile(path, kind, _root_of(path))
 
 
 def config_of(file: DumpFile) -> "StoreConfig | None":
-    """The sizes of the store that the file lies in, as far as they can be told."""
+    """The file sizes of the store of the file, as far as known."""
     from storage.detect import detect_config
     from storage.errors import StoreError
 
@@ -109,7 +109,7 @@ def _root_of(path: Path) -> Path | None:
 
 
 def _kind(path: Path) -> FileKind | None:
-    """By the folders it lies in, else by its own name."""
+    """The kind of a file by its folders, else by its name."""
     above = [folder.name for folder in list(path.parents)[:_LEVELS]]
     name = path.name
     if parse_file_name(name) is not None:
@@ -135,7 +135,7 @@ def _kind(path: Path) -> FileKind | None:
 
 
 def _by_content(path: Path) -> FileKind | None:
-    """Settings of other versions, and files that were copied away from their store."""
+    """The kind of settings of other versions, and of files that were copied out of a store."""
     from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, StoreUnit
     from storage.format.record import CheckKind, check_record
 

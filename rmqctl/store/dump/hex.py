@@ -1,4 +1,4 @@
-"""Bytes with the names of the fields that they belong to (FORMAT.md)."""
+"""Bytes with the names of their fields (FORMAT.md)."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LINE: Final = 16
 _RUN: Final = 64
-"""Zeros in a row from which they are one line."""
+"""Number of consecutive zeros that are shown as one line."""
 _NUMBER, _TIME, _HEX, _HOST, _TEXT = range(5)
 
 
@@ -63,14 +63,14 @@ _BLANK: Final = (_Field("totalSize", 4), _Field("magic", 4, _HEX))
 
 
 class HexDumper:
-    """The bytes of one file or piece; ``base`` is what its first byte's position is shown as."""
+    """The bytes of one file or piece; ``base`` is the shown position of its first byte."""
 
     def __init__(self, view: memoryview, base: int = 0) -> None:
         self._view = view
         self._base = base
 
     def fields(self, at: int, fields: Iterable[_Field]) -> Iterator[HexDump]:
-        """Fields one behind the other, as far as there are bytes."""
+        """Consecutive fields, as far as there are bytes."""
         for name, size, kind in fields:
             data = bytes(self._view[at : at + size])
             if not data:
@@ -83,7 +83,7 @@ class HexDumper:
             at += size
 
     def lines(self, at: int, end: int, name: str | None = None) -> Iterator[HexDump]:
-        """Bytes without further fields, a line each 16, long runs of zeros in one."""
+        """Bytes without fields, 16 per line; a long run of zeros is one line."""
         while at < end:
             zeros = self._zeros(at, end)
             if zeros >= _RUN:
@@ -95,7 +95,7 @@ class HexDumper:
             at += len(data)
 
     def record(self, at: int, size: int) -> Iterator[HexDump]:
-        """A record of the log; what its lengths do not explain comes without a name."""
+        """A record of the log; bytes outside of its lengths have no name."""
         view, end = self._view, min(at + size, len(self._view))
 
         def number(where: int, width: int) -> int:
@@ -148,7 +148,7 @@ class HexDumper:
             yield from self.lines(at, at + piece.size)
 
     def _zeros(self, at: int, end: int) -> int:
-        """How many zeros stand here, whole lines of them."""
+        """Number of zeros at a position, in whole lines."""
         start = at
         while at < end:
             step = min(end - at, 1 << 20)
@@ -162,9 +162,9 @@ class HexDumper:
 
 
 def hex_rows(file: DumpFile, mapped: "ReadMap") -> Iterator[HexDump]:
-    """All bytes of a file, in order, each once; positions are those in the file.
+    """All bytes of a file, in order, each once; positions are relative to the file.
 
-    Those of a log file are positions of the log.
+    Positions of a log file are log positions.
     """
     path, view = file.path, mapped.view
     match file.kind:

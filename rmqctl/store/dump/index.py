@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class IndexDump:
-    """The head of an index file and its entries. ``config`` is the store's, if one is known."""
+    """The head of an index file and its entries. ``config`` is the store's, if known."""
 
     def __init__(self, file: "ReadMap", path: Path, config: StoreConfig | None) -> None:
         self._file = file
@@ -42,17 +42,19 @@ class IndexDump:
         slots, entries = self._sizes or (None, None)
         problem = None
         if self._file.length < INDEX_HEADER_SIZE:
-            problem = f"the file has {self._file.length} bytes, its head {INDEX_HEADER_SIZE}"
+            problem = (
+                f"the file has {self._file.length} bytes, less than its head of {INDEX_HEADER_SIZE}"
+            )
         elif slots is None or entries is None:
-            problem = "how many slots and entries it has can not be told from its bytes"
+            problem = "the numbers of slots and entries cannot be determined from its bytes"
         elif not 0 <= self._head.index_count <= entries:
-            problem = f"it counts {self._head.index_count} entries and has room for {entries}"
+            problem = f"it counts {self._head.index_count} entries, but has space for {entries}"
         elif not 0 <= self._head.hash_slot_count <= slots:
-            problem = f"it counts {self._head.hash_slot_count} slots in use of {slots}"
+            problem = f"it counts {self._head.hash_slot_count} used slots of {slots}"
         return IndexHeaderDump(*self._head, slots, entries, problem)
 
     def entries(self) -> Iterator[IndexEntryDump]:
-        """The entries that the head counts, as far as the file has room for them."""
+        """The entries that the head counts, limited by the size of the file."""
         if self._sizes is None:
             return
         slots, room = self._sizes
@@ -67,9 +69,9 @@ class IndexDump:
         if entry.key_hash < 0:
             problem = "the hash is negative"
         elif not 0 <= entry.previous < number:
-            problem = "the entry before it does not lie before it"
+            problem = "its previous entry does not come before it"
         elif entry.commitlog_offset < 0:
-            problem = "no record can lie there"
+            problem = "no record can be at this position"
         return IndexEntryDump(
             number,
             entry.key_hash % slots if entry.key_hash >= 0 else None,

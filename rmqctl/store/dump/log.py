@@ -1,4 +1,4 @@
-"""A commit log file, or what lies at one position of the log."""
+"""A commit log file, or the piece at one log position."""
 
 import base64
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ _ZEROS: Final = bytes(1 << 20)
 
 
 def record_rows(file: "ReadMap", path: Path) -> Iterator[RecordDump]:
-    """All pieces of a commit log file, in order; together they are the whole file.
+    """All pieces of a commit log file, in order; together they cover the file.
 
-    Its name says which position of the log it begins at; any other name counts as 0.
+    Its name is the log position of its start; any other name counts as 0.
     """
     first = parse_file_name(path.name) or 0
     used = _used(path, file.length)
@@ -37,27 +37,27 @@ def record_rows(file: "ReadMap", path: Path) -> Iterator[RecordDump]:
 
 
 def record_at(file: "ReadMap", path: Path, position: int) -> RecordDump:
-    """What begins at a byte of a commit log file."""
+    """The piece that begins at a byte of a commit log file."""
     first = parse_file_name(path.name) or 0
     return _piece(file, position, first, _used(path, file.length))
 
 
 def _used(path: Path, length: int) -> int:
-    """Where the hole begins that a file made ahead ends with: nobody need look into it."""
+    """Start of the hole at the end of a preallocated file, which need not be read."""
     with path.open("rb") as opened:
         ranges = FileSystem().data_ranges(opened.fileno(), 0, length)
     return ranges[-1][1] if ranges else 0
 
 
 def _piece(file: "ReadMap", position: int, first: int, used: int) -> RecordDump:
-    """What begins at ``position`` of a file that holds zeros only from ``used`` on."""
+    """The piece that begins at ``position`` of a file that has only zeros from ``used`` on."""
     found = check_record(file.view, position, file.length)
     place = first + position
     if found.kind is CheckKind.MESSAGE:
         return _record(file, position, found.size, place, None)
     if found.kind is CheckKind.BLANK:
         left = file.length - position
-        wrong = f"it says that {found.size} bytes are left" if found.size != left else None
+        wrong = f"its length field is {found.size}" if found.size != left else None
         return RecordDump(place, "BLANK", left, wrong)
     whole = check_record(file.view, position, file.length, check_crc=False)
     if whole.kind is CheckKind.MESSAGE and _goes_on(file, position + whole.size):
@@ -69,7 +69,7 @@ def _piece(file: "ReadMap", position: int, first: int, used: int) -> RecordDump:
 
 
 def _goes_on(file: "ReadMap", position: int) -> bool:
-    """Whether a record may end here: another one follows, or nothing."""
+    """Whether a record may end here: another record follows, or nothing."""
     following = check_record(file.view, position, file.length)
     return following.kind is not CheckKind.INVALID or not any(file.view[position : position + 8])
 
@@ -83,7 +83,7 @@ def _record(
         return _head_only(file, position, position + size, place, error.reason)
     kind = "MESSAGE" if problem is None else "DAMAGED"
     if problem is None and message.commitlog_offset != place:
-        kind, problem = "DAMAGED", f"it says that it lies at {message.commitlog_offset}"
+        kind, problem = "DAMAGED", f"its own position field is {message.commitlog_offset}"
     body, encoded = None, None
     try:
         body = message.body.decode("utf-8")
@@ -121,7 +121,7 @@ def _record(
 
 
 def _head_only(file: "ReadMap", position: int, end: int, place: int, reason: str) -> RecordDump:
-    """Bytes that are no whole record; where the magic code is right, what the head says."""
+    """Bytes that are not a whole record; with a valid magic code, also the fields of the head."""
     lost = RecordDump(place, "LOST", end - position, reason)
     if bytes(file.view[position + 4 : position + 8]) not in _MAGICS:
         return lost
@@ -146,7 +146,7 @@ def _head_only(file: "ReadMap", position: int, end: int, place: int, reason: str
 
 
 def _next_record(file: "ReadMap", position: int, used: int) -> int:
-    """Where the next whole record behind ``position`` begins, else the end of the file."""
+    """Start of the next whole record after ``position``, else the end of the file."""
     found: int | None = None
     for magic in _MAGICS:
         limit = used if found is None else found

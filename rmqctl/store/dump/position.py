@@ -1,4 +1,4 @@
-"""What lies at one position of a store's log."""
+"""The piece at one log position of a store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def piece_at(view: "StoreView", position: int) -> RecordDump:
     """The record or damage that begins at a position.
 
-    NotFound outside of the log, and inside a piece: the sentence says where that begins.
+    NotFound outside of the log, and inside of a piece: the sentence gives its start.
     """
     low, high = view.log_min_offset(), view.log_max_offset()
     log = view.files.apart().log
     first = position - position % log.file_size
     file = log.at(first)
-    outside = f"no record begins at {position}: the log of {view.root} goes from {low} to {high}"
+    outside = f"no record begins at {position}: the log of {view.root} spans {low} to {high}"
     if file is None:
         raise NotFound(outside)
     path = Path(log.path(first))
@@ -38,18 +38,18 @@ def piece_at(view: "StoreView", position: int) -> RecordDump:
             return piece
         if piece.position < position:
             raise NotFound(
-                f"no record begins at {position} of the log: it lies within {piece.size} bytes "
+                f"no record begins at log position {position}: it is within {piece.size} bytes "
                 f"({piece.kind}) that begin at {piece.position}"
             )
     raise NotFound(outside)
 
 
 def bytes_at(view: "StoreView", piece: RecordDump) -> Iterator[HexDump]:
-    """The bytes of a piece, field by field; positions are those of the log."""
+    """The bytes of a piece, field by field; positions are log positions."""
     from .hex import HexDumper
 
     log = view.files.apart().log
     first = piece.position - piece.position % log.file_size
     file = log.at(first)
-    assert file is not None  # the piece was found in it
+    assert file is not None  # it contains the piece
     return HexDumper(file.view, first).piece(piece, piece.position - first)

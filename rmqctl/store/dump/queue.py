@@ -17,7 +17,7 @@ _EMPTY: Final = StoreUnit(0, 0, 0)
 
 
 def unit_rows(file: "ReadMap", name: str) -> Iterator[UnitDump]:
-    """All units of a file; runs of fillers and of empty ones are one row each."""
+    """All units of a file; a run of fillers or empty units is one row."""
     first = (parse_file_name(name) or 0) // CQ_STORE_UNIT_SIZE
     run: UnitDump | None = None
     number = -1
@@ -46,7 +46,7 @@ def _unit(first: int, number: int, unit: StoreUnit) -> UnitDump:
         return UnitDump(position, "FILLER", queue_offset, 1)
     if unit == _EMPTY:
         return UnitDump(position, "EMPTY", queue_offset, 1)
-    problem = None if unit.is_present else "no record can lie there"
+    problem = None if unit.is_present else "no record can be at this position"
     return UnitDump(
         position,
         "UNIT" if problem is None else "DAMAGED",
@@ -58,7 +58,7 @@ def _unit(first: int, number: int, unit: StoreUnit) -> UnitDump:
 
 
 def ext_unit_rows(file: "ReadMap") -> Iterator[ExtUnitDump]:
-    """The units of a consumequeue_ext file up to its end mark or what was not written."""
+    """The units of a consumequeue_ext file, up to its end mark or the unwritten part."""
     position = 0
     while position < file.length:
         try:

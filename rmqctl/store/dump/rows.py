@@ -8,13 +8,13 @@ from rmqctl.output.fields import OmitNull, Wide
 class RecordDump(NamedTuple):
     """A piece of a commit log file."""
 
-    position: Annotated[int, "its first byte in the commit log"]
+    position: Annotated[int, "log position of its first byte"]
     kind: Annotated[str, "MESSAGE, DAMAGED (a record), LOST (no record), BLANK or EMPTY"]
-    size: Annotated[int, "its bytes"]
+    size: Annotated[int, "number of bytes"]
     problem: Annotated[str | None, "what is wrong with it"]
     topic: Annotated[str | None, "the topic"] = None
     queue_id: Annotated[int | None, "the queue"] = None
-    queue_offset: Annotated[int | None, "its place in the queue"] = None
+    queue_offset: Annotated[int | None, "its queue offset"] = None
     store_timestamp: Annotated[int | None, "when it was stored"] = None
     tags: Annotated[str | None, "the tag"] = None
     keys: Annotated[list[str] | None, "the keys"] = None
@@ -25,37 +25,39 @@ class RecordDump(NamedTuple):
     )
     body_base64: Annotated[str | None, OmitNull("the body as stored, if it is not text")] = None
     properties: Annotated[dict[str, str] | None, Wide("every property as stored")] = None
-    physical_offset: Annotated[int | None, Wide("where the record itself says it lies")] = None
+    physical_offset: Annotated[int | None, Wide("the position field of the record")] = None
     version: Annotated[int | None, Wide("1, or 2 for long topics of 5.x")] = None
-    body_crc: Annotated[int | None, Wide("CRC-32 of the stored body, as the record has it")] = None
-    flag: Annotated[int | None, Wide("the user's own number")] = None
+    body_crc: Annotated[int | None, Wide("CRC-32 field of the record")] = None
+    flag: Annotated[int | None, Wide("the producer's flag")] = None
     sys_flag: Annotated[int | None, Wide("compression, transaction, IPv6")] = None
-    born_timestamp: Annotated[int | None, Wide("when the producer made it")] = None
+    born_timestamp: Annotated[int | None, Wide("when the producer created it")] = None
     born_host: Annotated[str | None, Wide("the producer's address")] = None
     store_host: Annotated[str | None, Wide("the broker's address")] = None
-    reconsume_times: Annotated[int | None, Wide("how often it was given back")] = None
-    prepared_transaction_offset: Annotated[int | None, Wide("place of the half message")] = None
+    reconsume_times: Annotated[int | None, Wide("how often it was sent back")] = None
+    prepared_transaction_offset: Annotated[int | None, Wide("queue offset of the half message")] = (
+        None
+    )
 
 
 class HexDump(NamedTuple):
-    """Some bytes, of one field where it is known."""
+    """Some bytes, of one field if known."""
 
-    position: Annotated[int, "the first byte's place in the file; in the log for log files"]
-    size: Annotated[int, "how many bytes"]
+    position: Annotated[int, "position of the first byte in the file; for log files in the log"]
+    size: Annotated[int, "number of bytes"]
     bytes: Annotated[str, "the bytes in hex; 00 ... stands for many zeros"]
-    field: Annotated[str | None, "what they belong to, as FORMAT.md calls it; null: nobody knows"]
-    value: Annotated[str | None, "what they say; of text and unknown bytes the printable ones"]
+    field: Annotated[str | None, "the field, by its name in FORMAT.md; null if unknown"]
+    value: Annotated[str | None, "the decoded value; of text and unknown bytes the printable ones"]
 
 
 class UnitDump(NamedTuple):
-    """A unit of a consume queue file, or a run of units that hold nothing."""
+    """A unit of a consume queue file, or a run of empty units."""
 
-    position: Annotated[int, "its first byte in the file"]
+    position: Annotated[int, "position of its first byte in the file"]
     kind: Annotated[str, "UNIT, FILLER, EMPTY or DAMAGED"]
     queue_offset: Annotated[int, "the (first) queue offset"]
-    units: Annotated[int, "how many alike"]
-    commitlog_offset: Annotated[int | None, "where the record lies"] = None
-    size: Annotated[int | None, "the record's bytes"] = None
+    units: Annotated[int, "number of equal units"]
+    commitlog_offset: Annotated[int | None, "log position of the record"] = None
+    size: Annotated[int | None, "bytes of the record"] = None
     tags_code: Annotated[int | None, "hash of the tag, delivery time or ext address"] = None
     problem: Annotated[str | None, "what is wrong with it"] = None
 
@@ -63,9 +65,9 @@ class UnitDump(NamedTuple):
 class ExtUnitDump(NamedTuple):
     """A unit of a consumequeue_ext file."""
 
-    position: Annotated[int, "its first byte in the file"]
+    position: Annotated[int, "position of its first byte in the file"]
     kind: Annotated[str, "UNIT, END, EMPTY or DAMAGED"]
-    size: Annotated[int | None, "its bytes"] = None
+    size: Annotated[int | None, "number of bytes"] = None
     tags_code: Annotated[int | None, "hash of the tag"] = None
     store_timestamp: Annotated[int | None, "when the message was stored"] = None
     filter_bit_map: Annotated[str | None, "filter bits, in hex"] = None
@@ -81,8 +83,8 @@ class IndexHeaderDump(NamedTuple):
     end_phy_offset: Annotated[int, "log position of the last key's message"]
     hash_slot_count: Annotated[int, "slots in use"]
     index_count: Annotated[int, "number of the next free entry"]
-    max_hash_slot_num: Annotated[int | None, "slots of the file; null if it can not be told"]
-    max_index_num: Annotated[int | None, "entries of the file; null if it can not be told"]
+    max_hash_slot_num: Annotated[int | None, "slots of the file; null if unknown"]
+    max_index_num: Annotated[int | None, "entries of the file; null if unknown"]
     problem: Annotated[str | None, "what is wrong with it"]
     entries: Annotated[list[Any] | None, OmitNull("number, slot, key_hash, ... of each")] = None
 
@@ -93,9 +95,9 @@ class IndexEntryDump(NamedTuple):
     number: Annotated[int, "its number, from 1 on"]
     slot: Annotated[int | None, "the slot of its hash"]
     key_hash: Annotated[int, "hash of topic#key"]
-    commitlog_offset: Annotated[int, "where the record lies"]
-    store_timestamp: Annotated[int, "when it was stored; whole seconds from the first key on"]
-    previous: Annotated[int, "number of the entry before it in the slot, 0: none"]
+    commitlog_offset: Annotated[int, "log position of the record"]
+    store_timestamp: Annotated[int, "when it was stored, in whole seconds after the first key"]
+    previous: Annotated[int, "number of the previous entry of the slot, 0: none"]
     problem: Annotated[str | None, "what is wrong with it"]
 
 
@@ -111,19 +113,19 @@ class CheckpointDump(NamedTuple):
 
 
 class PageDump(NamedTuple):
-    """The page that the processes of a store share."""
+    """The shared state of the processes of a store."""
 
     words: Annotated[dict[str, int], "its words by name"]
-    waiting: Annotated[list[int], "numbers of the waiters that have armed their bell"]
+    waiting: Annotated[list[int], "numbers of the armed waiters"]
     queues: Annotated[list[Any], "slot, topic, queue_id, next_offset, synced_offset of each"]
     problem: Annotated[str | None, "what is wrong with it"]
 
 
 class PageQueueDump(NamedTuple):
-    """A queue's slot of the shared page."""
+    """A queue's slot of the shared state."""
 
     slot: Annotated[int, "its number"]
     topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
-    next_offset: Annotated[int, "where the next message will be"]
-    synced_offset: Annotated[int, "the device has the units below"]
+    next_offset: Annotated[int, "offset of the next message to be stored"]
+    synced_offset: Annotated[int, "units before this offset are on the device"]

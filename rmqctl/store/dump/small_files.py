@@ -1,4 +1,4 @@
-"""Checkpoint, settings, journal and the shared page."""
+"""Checkpoint, settings, journal and the shared state."""
 
 import io
 from collections.abc import Iterator
@@ -32,9 +32,7 @@ def checkpoint(path: Path) -> CheckpointDump:
     data = read_first(path, CHECKPOINT_SIZE)
     problem = None
     if len(data) < CHECKPOINT_SIZE:
-        problem = (
-            f"the file has {len(data)} bytes of {CHECKPOINT_SIZE}; what is missing counts as 0"
-        )
+        problem = f"the file has {len(data)} of {CHECKPOINT_SIZE} bytes; missing ones count as 0"
     fields = CheckpointData.unpack(data)
     return CheckpointDump(
         fields.physic_msg_timestamp or None,
@@ -47,7 +45,7 @@ def checkpoint(path: Path) -> CheckpointDump:
 
 
 def document(path: Path) -> Any:
-    """The content of a settings file, written by fastjson, or sealed by rmqctl.
+    """The content of a settings file, in fastjson's form or with rmqctl's checksum.
 
     CliError (4) if it is neither.
     """
@@ -55,7 +53,7 @@ def document(path: Path) -> Any:
     if data.startswith(b'{"crc":'):
         entry = unseal(data)
         if entry is None:
-            raise CliError(f"{path} is damaged: its check sum is wrong", DAMAGED)
+            raise CliError(f"{path} is damaged: its checksum is wrong", DAMAGED)
         return entry
     try:
         return loads(data.decode("utf-8", "replace"))
@@ -64,7 +62,7 @@ def document(path: Path) -> Any:
 
 
 def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of a journal; a damaged line is an entry that says so."""
+    """The entries of a journal; a damaged line is an entry with a problem."""
     with io.BytesIO(read_bounded(path)) as file:
         for number, line in enumerate(file, 1):
             entry = unseal(line)
@@ -72,16 +70,18 @@ def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield entry
             elif line.strip():
                 text = line.decode("utf-8", "replace").rstrip("\n")
-                yield {"line": number, "problem": "the check sum is wrong", "text": text}
+                yield {"line": number, "problem": "the checksum is wrong", "text": text}
 
 
 def shared_state(root: Path) -> PageDump:
-    """The page of the store at ``root``, and the names of its slots."""
+    """The shared state of the store at ``root``, and the names of its slots."""
     path = root / "rmqctl" / "shared"
     try:
         page = SharedState(FileSystem(), root, writable=False)
     except FileNotFoundError as error:
-        raise CliError(f"{path} is damaged: it is too short for a shared page", DAMAGED) from error
+        raise CliError(
+            f"{path} is damaged: it is too short for a shared state file", DAMAGED
+        ) from error
     try:
         words = {WORD_NAMES[number].lower(): int(page.words[number]) for number in WORD_NAMES}
         flags = page.map[WAITER_FLAGS : WAITER_FLAGS + MAX_WAITERS]
@@ -113,4 +113,4 @@ def _page_problem(page: SharedState) -> str | None:
         page.check_version()
     except StoreError as error:
         return str(error)
-    return "no writer vouches for it: the next one that opens the store makes it anew"
+    return "no writer has the store open: the next writer creates it again"

@@ -1,1 +1,1 @@
-"""``rmqctl store rebuild``: queues and index made anew from the log."""
+"""``rmqctl store rebuild``: rebuilds queues and index from the log."""

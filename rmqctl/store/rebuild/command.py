@@ -1,4 +1,4 @@
-"""``rmqctl store rebuild``: making anew what follows from the log."""
+"""``rmqctl store rebuild``: rebuilds queues and index from the log."""
 
 from typing import Annotated
 
@@ -13,22 +13,22 @@ from .rows import RebuildRow
 @prints(RebuildRow)
 def rebuild(
     ctx: typer.Context,
-    what: Annotated[str, typer.Argument(metavar="queue|index", help="What to make anew")],
+    what: Annotated[str, typer.Argument(metavar="queue|index", help="What to rebuild")],
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Queues of this topic")
+        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only queues of this topic")
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option("--queue", "-Q", metavar="LIST", help="Some of them, such as 0,2-4"),
+        typer.Option("--queue", "-Q", metavar="LIST", help="Only these queues, such as 0,2-4"),
     ] = None,
 ) -> None:
-    """Make consume queues, or the key index, anew from the log: byte for byte as a broker does.
+    """Rebuild consume queues, or the key index, from the log: byte for byte as a broker does.
 
-    Shows what is not as the log says; --execute replaces it. Files that are right stay. Old ones
-    go to rmqctl/quarantine in the store. Nobody else may have the store open for writing.
+    Shows the files that differ from the log; --execute replaces them. Old files are moved to
+    rmqctl/quarantine in the store. No other process may have the store open for writing.
 
-    What is wrong:             rmqctl store rebuild queue
-    Make it anew:              rmqctl store rebuild queue --execute
+    Show differences:          rmqctl store rebuild queue
+    Rebuild all queues:        rmqctl store rebuild queue --execute
     Two queues of a topic:     rmqctl store rebuild queue -t orders -Q 0,3 --execute
     The key index:             rmqctl store rebuild index --execute
     """
@@ -41,9 +41,9 @@ def rebuild(
     if what not in ("queue", "index"):
         raise UsageProblem(f"{what!r} is neither queue nor index")
     if what == "index" and (topic is not None or queue is not None):
-        raise UsageProblem("the index has the keys of all topics; leave --topic and --queue out")
+        raise UsageProblem("the index has the keys of all topics; omit --topic and --queue")
     if queue is not None and topic is None:
-        raise UsageProblem("--queue needs the --topic whose queues they are")
+        raise UsageProblem("--queue needs --topic")
     numbers = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     with view_of(cli) as view:
         run_rebuild(cli, view, Index() if what == "index" else Queues(topic, numbers))

@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 class RebuildRow(NamedTuple):
-    """A queue or an index file that is not what the log says."""
+    """A queue or an index file that differs from the log."""
 
     part: Annotated[str, "queue or index"]
     topic: Annotated[str | None, "the topic; null for the index"]
     queue_id: Annotated[int | None, "the queue; null for the index"]
-    files: Annotated[list[str], "its files that are replaced, made or taken away"]
-    units_before: Annotated[int | None, "units (keys of an index file) it has; null: no such file"]
-    units_after: Annotated[int | None, "units it is to have; null: the file goes"]
-    changed: Annotated[int | None, "units that are missing or wrong now; null for the index"]
-    log_from: Annotated[int | None, "log position of the first record that they are made from"]
-    log_to: Annotated[int | None, "log position of the last one; of a queue, where it ends"]
-    next_before: Annotated[int | None, Wide("where the queue ends now: its next queue offset")]
-    next_after: Annotated[int | None, Wide("where it is to end")]
-    fillers: Annotated[int | None, Wide("units in the place of messages that the log has lost")]
-    applied: Annotated[bool | None, OmitNull("whether it was done; null in a plan")] = None
+    files: Annotated[list[str], "its files that are replaced, created or removed"]
+    units_before: Annotated[int | None, "present units (keys of an index file); null: no file"]
+    units_after: Annotated[int | None, "units after the rebuild; null: the file is removed"]
+    changed: Annotated[int | None, "units that are missing or wrong; null for the index"]
+    log_from: Annotated[int | None, "log position of the first record"]
+    log_to: Annotated[int | None, "log position of the last record; for a queue its end"]
+    next_before: Annotated[int | None, Wide("next offset of the queue before")]
+    next_after: Annotated[int | None, Wide("next offset of the queue after")]
+    fillers: Annotated[int | None, Wide("units for messages that are missing in the log")]
+    applied: Annotated[bool | None, OmitNull("whether it was rebuilt; null in a plan")] = None
 
 
 def queue_row(queue: "RebuiltQueue") -> RebuildRow:

@@ -1,4 +1,4 @@
-"""One run of ``store rebuild``: compare with the log, plan, question, execution, a look at it."""
+"""One run of ``store rebuild``: comparison with the log, plan, question, execution, check."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -37,13 +37,13 @@ Walked = Callable[[int, int], None]
 
 
 class _Part(Protocol):
-    """What can be made anew: queues, or the index."""
+    """A part that can be rebuilt: queues, or the index."""
 
     name: str
     same: int
-    """How many queues or index files are what the log says, after :meth:`plan`."""
+    """Number of queues or index files that match the log, after :meth:`plan`."""
     left_out: str
-    """The file that a writer is at, so that :meth:`plan` has not judged it; "" without any."""
+    """The file that a writer is writing, which :meth:`plan` skips; "" without one."""
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
         """Compare with the log."""
@@ -52,7 +52,7 @@ class _Part(Protocol):
     def carry_out(
         self, view: StoreView, fs: FileSystem, made: Path, quarantine: Quarantine, progress: Walked
     ) -> list[RebuildRow]:
-        """Make them anew and put them in their place."""
+        """Rebuild the files and replace the old ones."""
         ...
 
 
@@ -78,17 +78,17 @@ def rebuild(cli: "Cli", view: StoreView, part: _Part) -> None:
 
 
 def _same(part: _Part) -> str:
-    return f"{part.same:,} {part.name} are byte for byte what the log says; they stay"
+    return f"{part.same:,} {part.name} match the log and stay as they are"
 
 
 def _left_out(part: _Part) -> list[str]:
     if not part.left_out:
         return []
-    return [f"index file {part.left_out} is being written, and is left out"]
+    return [f"index file {part.left_out} is being written and is skipped"]
 
 
 def _quarantine(root: Path, rows: Sequence[RebuildRow]) -> list[str]:
-    return [f"old files go to {root}/rmqctl/quarantine/"] if rows else []
+    return [f"old files are moved to {root}/rmqctl/quarantine/"] if rows else []
 
 
 def _refuse_writers(root: Path) -> None:
@@ -97,7 +97,7 @@ def _refuse_writers(root: Path) -> None:
         pids = ", ".join(map(str, writers))
         raise Refused(
             f"process {pids} has {root} open for writing; "
-            "end it first (rmqctl broker status shows who it is)"
+            "stop it first ('rmqctl broker status' shows it)"
         )
 
 
@@ -108,7 +108,7 @@ def _apply(
     plan: Sequence[RebuildRow],
     check: Callable[[], None] | None,
 ) -> Iterator[RebuildRow]:
-    """Do all of it before the first row is printed: a broken pipe must not stop it half way."""
+    """Finish before the first row is printed, as a broken pipe must not stop it half way."""
     fs = FileSystem()
     with ExitStack() as stack:
         stack.enter_context(alone(root))
@@ -122,7 +122,7 @@ def _apply(
         done = part.carry_out(view, fs, made, quarantine, _walked(progress))
     yield from done
     if quarantine.folder.exists():
-        cli.say(f"what was there before is in {quarantine.folder}")
+        cli.say(f"old files are in {quarantine.folder}")
 
 
 def _note(
@@ -176,7 +176,7 @@ class Queues:
             if wanted and queue.log_from is None and not queue.next_before:
                 raise NotFound(
                     f"topic {queue.topic} has no queue {queue.queue_id} in {view.root}: "
-                    "neither files nor messages of it are there"
+                    "it has neither files nor messages"
                 )
         if not found and topic is not None:
             raise NotFound(f"topic {topic} has neither queues nor messages in {view.root}")
@@ -187,7 +187,7 @@ class Queues:
     def carry_out(
         self, view: StoreView, fs: FileSystem, made: Path, quarantine: Quarantine, progress: Walked
     ) -> list[RebuildRow]:
-        """Those of the plan, as they are to be now."""
+        """The files of the plan, to be compared again."""
         wanted = [(queue.topic, queue.queue_id) for queue in self._differing]
         queues = rebuild_queues(view, made, wanted, progress=progress, fs=fs)
         with unclean(view.root, fs):
@@ -211,7 +211,7 @@ class Index:
         self.left_out = ""
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
-        """Refused where the store has no index."""
+        """Refused for a store without index."""
         if not view.config.message_index_enable:
             raise Refused(f"{view.root} has no index: messageIndexEnable is false")
         files = plan_index(view, beside_writers=beside_writers, progress=progress)
@@ -225,7 +225,7 @@ class Index:
     def carry_out(
         self, view: StoreView, fs: FileSystem, made: Path, quarantine: Quarantine, progress: Walked
     ) -> list[RebuildRow]:
-        """All files that differ now."""
+        """All files that differ."""
         files = rebuild_index(view, made, progress=progress, fs=fs)
         with unclean(view.root, fs):
             done = list(put_index_in_place(view, made, files, quarantine, fs=fs))

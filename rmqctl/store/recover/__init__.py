@@ -1,1 +1,1 @@
-"""``rmqctl store recover-offsets`` and ``recover-config``: what damaged files still tell."""
+"""``rmqctl store recover-offsets`` and ``recover-config``: recovery from damaged files."""

@@ -1,4 +1,4 @@
-"""``rmqctl store recover-offsets`` and ``recover-config``: what damaged files still tell."""
+"""``rmqctl store recover-offsets`` and ``recover-config``: recovery from damaged files."""
 
 from typing import Annotated
 
@@ -15,30 +15,31 @@ def recover_offsets(
     ctx: typer.Context,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Also where a group has other progress by now"),
+        typer.Option("--overwrite", help="Also replace newer progress of a group"),
     ] = False,
     handed: Annotated[
         bool,
         typer.Option(
-            "--handed", help="Where nothing tells: behind what the group was given; may skip"
+            "--handed",
+            help="Without other evidence: after the last delivered message; may skip some",
         ),
     ] = False,
     trace_topic: Annotated[
-        str, typer.Option("--trace-topic", metavar="TOPIC", help="Where clients wrote traces")
+        str, typer.Option("--trace-topic", metavar="TOPIC", help="Topic of the traces")
     ] = "RMQ_SYS_TRACE_TOPIC",
     no_live: Annotated[
         bool, typer.Option("--no-live", help="Refuse if consumers of the groups are running")
     ] = False,
 ) -> None:
-    """Bring back progress that was lost: consumerOffset.json is empty, cut or gone.
+    """Recover lost progress of groups if consumerOffset.json is empty, truncated or missing.
 
-    It puts together what the file, its .bak, the journal, samples, retries, dead letters and
-    traces still tell. No offset is more than what the group had committed, so messages may come
-    again, but none is left out. Queues that have progress stay as they are. It does nothing
-    without --execute; 'rmqctl offset undo' takes it back.
+    Offsets come from the file, its .bak, the journal, samples, retries, dead letters and traces.
+    No offset exceeds what the group had committed, so messages may be consumed again, but none is
+    skipped. Queues with progress stay as they are. A dry run unless --execute is given;
+    'rmqctl offset undo' undoes it.
 
-    Look:      rmqctl store recover-offsets -S /data/store
-    Do it:     rmqctl store recover-offsets -S /data/store --execute
+    Preview:   rmqctl store recover-offsets -S /data/store
+    Recover:   rmqctl store recover-offsets -S /data/store --execute
     """
     cli = context_of(ctx)
     from .offsets import RecoverOptions, carry_out_recovery
@@ -50,15 +51,16 @@ def recover_offsets(
 
 @prints(RecoveredSettingDone)
 def recover_config(ctx: typer.Context) -> None:
-    """Put settings together again: topics, groups and delays whose file is cut, empty or gone.
+    """Recover settings of topics, groups and delays from truncated, empty or missing files.
 
-    What is whole of topics.json, subscriptionGroup.json and delayOffset.json is taken, then
-    their .bak, then what queues, progress and retries tell. Settings that nothing tells get
-    RocketMQ's defaults; delayed messages may come again, none is left out. Files that can be read
-    stay as they are, damaged ones go to the quarantine. It does nothing without --execute.
+    Settings come from the readable parts of topics.json, subscriptionGroup.json and
+    delayOffset.json, then from their .bak, then from queues, progress and retries. Other settings
+    get RocketMQ's defaults; delayed messages may be delivered again, but none is skipped. Readable
+    files stay as they are, damaged ones are moved to the quarantine. A dry run unless --execute
+    is given.
 
-    Look:      rmqctl store recover-config -S /data/store
-    Do it:     rmqctl store recover-config -S /data/store --execute
+    Preview:   rmqctl store recover-config -S /data/store
+    Recover:   rmqctl store recover-config -S /data/store --execute
     """
     cli = context_of(ctx)
     from .config import carry_out_config_recovery

@@ -1,4 +1,4 @@
-"""``store recover-config``: settings that were half written, from what is whole and what tells."""
+"""``store recover-config``: settings of damaged files, from readable parts and other evidence."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def salvaged_files(view: "StoreView", now_ms: int) -> list[SalvagedFile]:
-    """What becomes of each settings file that can not be read."""
+    """The plan for each settings file that cannot be read."""
     found = (salvage_topics(view, now_ms), salvage_groups(view, now_ms), salvage_delays(view))
     return [file for file in found if file is not None]
 
 
 def carry_out_config_recovery(cli: "Cli", view: "StoreView") -> None:
-    """Plan, show, ask, do: each file in one step, the damaged one to the quarantine before."""
+    """Plan, show, ask, write: each file atomically, after the damaged one was quarantined."""
     root = view.root
     java_check: Callable[[], None] = refuse_beside_java(root) if will_execute(cli) else lambda: None
     files = salvaged_files(view, cli.now_ms)
@@ -54,7 +54,7 @@ def carry_out_config_recovery(cli: "Cli", view: "StoreView") -> None:
         RecoveredSettingRow,
         plan,
         apply,
-        question=f"Write {' and '.join(names)} anew?",
+        question=f"Replace {' and '.join(names)}?",
         plan_summary=[f"{file.path.relative_to(root)} {_flaw(file)}" for file in files],
         result_type=RecoveredSettingDone,
     )
@@ -69,7 +69,7 @@ def _flaw(file: SalvagedFile) -> str:
 def write_salvaged(
     cli: "Cli", root: "Path", file: SalvagedFile, java_check: Callable[[], None]
 ) -> None:
-    """Keep the damaged file, note the change, replace it; on the device when this returns."""
+    """Quarantine the damaged file, write the journal, replace it; synced when this returns."""
     with config_lock(root):
         java_check()
         quarantine = Quarantine(root, _now_ms())

@@ -6,30 +6,30 @@ from broker.offset_recovery.evidence import Bound, Source
 from rmqctl.output.fields import Wide
 from storage.tools.config_recovery.configs import Evidence
 
-_APPLIED = Annotated[bool | None, "whether it was done, as read back; null: left alone"]
+_APPLIED = Annotated[bool | None, "whether it was written, as read back; null: not changed"]
 _new_row_type: Any = NamedTuple
 
 
 class RecoveredOffset(NamedTuple):
-    """What is known of a group's progress in a queue."""
+    """The recovered progress of a group in a queue."""
 
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
-    old_offset: Annotated[int | None, "what can be read as committed; null: nothing"]
-    new_offset: Annotated[int | None, "what was recovered; null: nothing tells"]
-    max_offset: Annotated[int, "where the next message will be"]
+    old_offset: Annotated[int | None, "readable committed offset; null for none"]
+    new_offset: Annotated[int | None, "recovered offset; null without evidence"]
+    max_offset: Annotated[int, "offset of the next message to be stored"]
     source: Annotated[
-        Source | None, "file, offsets, bak, note, journal, sample, retry, trace: what tells"
+        Source | None, "kind of evidence: file, offsets, bak, note, journal, sample, retry, trace"
     ]
-    evidence: Annotated[str | None, "which file, change or message that is"]
+    evidence: Annotated[str | None, "the file, change or message"]
     bound: Annotated[Bound | None, "AT_LEAST; EXACTLY_AT the time of the evidence; HANDED"]
-    evidence_timestamp: Annotated[int | None, Wide("when the evidence was stored or written")]
+    evidence_timestamp: Annotated[int | None, Wide("time of the evidence")]
     handed_offset: Annotated[
         int | None,
-        Wide("behind the furthest message that the group was surely given; it may have been less"),
+        Wide("offset after the last message surely delivered to the group; it may have read less"),
     ]
-    min_offset: Annotated[int, Wide("the first message that is still there")]
+    min_offset: Annotated[int, Wide("offset of the first stored message")]
 
 
 RecoveredOffsetDone: Any = _new_row_type(
@@ -39,13 +39,13 @@ RecoveredOffsetDone: Any = _new_row_type(
 
 
 class RecoveredSettingRow(NamedTuple):
-    """A row of a settings file that was damaged."""
+    """A recovered row of a damaged settings file."""
 
     file: Annotated[str, "topics.json, subscriptionGroup.json or delayOffset.json"]
     name: Annotated[str, "the topic, the group or the delay level"]
-    new_value: Annotated[Any, "its settings in the file's JSON; of a level the next offset"]
-    source: Annotated[Evidence, "file, bak, queues, offsets, retry, delivered: what tells"]
-    evidence: Annotated[str, "which file, queue or message that is"]
+    new_value: Annotated[Any, "its settings as in the file's JSON; for a level the next offset"]
+    source: Annotated[Evidence, "kind of evidence: file, bak, queues, offsets, retry, delivered"]
+    evidence: Annotated[str, "the file, queue or message"]
 
 
 RecoveredSettingDone: Any = _new_row_type(

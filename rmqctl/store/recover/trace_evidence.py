@@ -1,7 +1,7 @@
-"""What traces tell of messages that groups have dealt with, for broker.offset_recovery.
+"""Evidence of progress from traces, for broker.offset_recovery.
 
-A trace names the message by its unique id, not its place: the id leads to the record. Of two
-records with one id (a producer that sent again after a time-out) nothing can be told.
+A trace names a message by its unique id, not its offset: the id leads to the record. Two records
+with one id (a producer that sent again after a timeout) are no evidence.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _BATCH: Final = 32
 
 
 def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[ConsumedOffsets]:
-    """Read all traces of consumers that are still there; also the ids of what was sent by them."""
+    """Read all stored traces of consumers, and the ids of messages sent by traced producers."""
     contexts = [
         (message, context)
         for message in _messages(view, trace_topic)
@@ -62,7 +62,7 @@ def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[ConsumedOf
             if before:
                 begun.add(telling)
                 if attempt and not place[0].startswith(RETRY_GROUP_TOPIC_PREFIX):
-                    continue  # tried again in order: it did not come anew
+                    continue  # retried in order: the message was not stored again
             elif not (context.success and context.context_code in (_SUCCESS, -1)):
                 continue
             topic, queue_id, offset = place
@@ -82,7 +82,7 @@ def traced(view: "StoreView", trace_topic: str = TRACE_TOPIC) -> list[ConsumedOf
 
 
 class _Topics:
-    """Where messages lie that traces name."""
+    """Offsets of the messages that traces name."""
 
     def __init__(self, contexts: "list[tuple[MessageExt, TraceContext]]") -> None:
         self._sent: dict[str, str] = {}  # unique id to offset id
@@ -96,7 +96,7 @@ class _Topics:
     def place(
         self, view: "StoreView", group: str, msg_id: str, attempt: int
     ) -> tuple[str, int, int] | None:
-        """Topic, queue id and offset of what was consumed; None if that can not be told."""
+        """Topic, queue id and offset of a consumed message; None if unknown."""
         key = (group if attempt else "", msg_id, attempt)
         if key not in self._known:
             self._known[key] = self._find(view, group, msg_id, attempt)
@@ -110,7 +110,7 @@ class _Topics:
             tried = [m for m in view.find_unique(topic, msg_id) if m.reconsume_times == attempt]
             if tried:
                 return (topic, *_place(tried[0])) if len(tried) == 1 else None
-            # One who consumes in order has tried it again where it was.
+            # An orderly consumer retried it in its queue.
         sent = self._record(view, msg_id)
         if sent is None:
             return None
@@ -129,7 +129,7 @@ class _Topics:
         return message if message is not None and message.msg_id == msg_id else None
 
     def _by_topics(self, view: "StoreView", msg_id: str) -> "MessageExt | None":
-        """The one message with that id, where its producer did not trace."""
+        """The one message with that id, if its producer did not trace."""
         found = []
         for topic in {name for name, _ in view.queues()}:
             if not topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
@@ -138,7 +138,7 @@ class _Topics:
 
 
 def _first_ones(view: "StoreView", topic: str, msg_id: str) -> "list[MessageExt]":
-    """Messages with a unique id that nobody has tried yet; there may be keys that look like it."""
+    """Messages with a unique id that were not retried; other keys may look like the id."""
     found = view.find_unique(topic, msg_id)
     return [m for m in found if m.msg_id == msg_id and not m.reconsume_times]
 

@@ -1,1 +1,1 @@
-"""``rmqctl store repair``: mending a damaged store by a plan."""
+"""``rmqctl store repair``: repairs a damaged store by a plan."""

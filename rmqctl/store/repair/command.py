@@ -1,4 +1,4 @@
-"""``rmqctl store repair``: mending a damaged store by a plan."""
+"""``rmqctl store repair``: repairs a damaged store by a plan."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,8 @@ from .rows import RepairRow
 def repair(
     ctx: typer.Context,
     only: Annotated[
-        str | None, typer.Option(metavar="PARTS", help="Some of log,queue,index,offset,config")
+        str | None,
+        typer.Option(metavar="PARTS", help="Repair only some of log,queue,index,offset,config"),
     ] = None,
     jobs: Annotated[
         int,
@@ -24,18 +25,19 @@ def repair(
         str | None, typer.Option("--export", metavar="FILE", help="Save the plan as JSON")
     ] = None,
     expect: Annotated[
-        str | None, typer.Option("--expect", metavar="FILE", help="Only if the plan is still this")
+        str | None,
+        typer.Option("--expect", metavar="FILE", help="Repair only if the plan equals FILE"),
     ] = None,
 ) -> None:
-    """Mend what 'store fsck' finds: show a plan, and carry it out with --execute.
+    """Repair what 'store fsck' finds: show a plan, and carry it out with --execute.
 
-    Nothing is deleted: what is written over or taken away goes to rmqctl/quarantine in the store.
-    A record that is damaged in the middle of the log is replaced by one of zeros, so that brokers
-    read on behind it; rmqctl passes over it, a Java broker delivers the zeros. Queues and index are
-    made anew from the log. Nobody else may have the store open for writing.
+    Nothing is deleted: overwritten or removed data is kept in rmqctl/quarantine in the store. A
+    damaged record in the middle of the log is replaced by a record of zeros, so that brokers can
+    read the records after it; rmqctl skips it, a Java broker delivers the zeros. Queues and index
+    are rebuilt from the log. No other process may have the store open for writing.
 
-    What would be done:        rmqctl store repair
-    Do it:                     rmqctl store repair --execute
+    Show the plan:             rmqctl store repair
+    Repair:                    rmqctl store repair --execute
     Only queues and index:     rmqctl store repair --only queue,index --execute
     """
     from rmqctl.cli.opening import view_of

@@ -1,7 +1,7 @@
-"""The part of ``store repair`` that brings back lost progress: what ``store recover-offsets`` does.
+"""The step of ``store repair`` that recovers lost progress, as ``store recover-offsets`` does.
 
-It stands here and not in the plan of the files, because messages tell of progress too, and only a
-broker knows how.
+It is not part of the plan of the files, because messages are evidence of progress, too, and reading
+them needs a broker.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,10 @@ _DAMAGED: Final = (FileState.CUT, FileState.EMPTY)
 
 
 class ProgressRepair:
-    """What is to be done about a store's ``offsets.json``, and doing it."""
+    """The plan for a store's ``offsets.json``, and its execution."""
 
     def __init__(self, view: "StoreView", parts: Sequence[Part] | None) -> None:
-        """``parts`` are those that were asked for, None for all. Reads the files."""
+        """``parts`` are the selected parts, None for all. Reads the files."""
         self._root = view.root
         self._found: list[Recovered] = []
         self._step: Step | None = None
@@ -40,14 +40,14 @@ class ProgressRepair:
             self._step = _step_of(self._found)
 
     def added_to(self, plan: Plan) -> Plan:
-        """A plan with the step, if there is one, in place of the words that none mends it."""
+        """A plan with this step, if there is one, instead of the note that repair cannot fix it."""
         if self._step is None:
             return plan
         steps = [s for s in plan.steps if s.action is not Action.NONE or s.file != _FILE]
         return plan._replace(steps=[*steps, self._step])
 
     def carry_out(self, cli: "Cli") -> Iterator[Step]:
-        """Do it while no other process has the store open. On the device when the step is given."""
+        """Carry it out while no other process has the store open. Yields the step once synced."""
         from broker.offset.offset_move import move_progress
         from broker.offset_recovery.recovery import targets_of
 
@@ -87,13 +87,13 @@ def _recovered(view: "StoreView") -> "list[Recovered]":
 def _step_of(found: "list[Recovered]") -> Step:
     known = [row for row in found if row.offset is not None]
     groups = len({row.place[0] for row in known})
-    what = "nothing tells of what it held: it goes to the quarantine"
+    what = "no evidence of its content exists: it is moved to the quarantine"
     if known:
         what = (
             f"the progress of {groups} group{'' if groups == 1 else 's'} in {len(known)} "
-            f"queue{'' if len(known) == 1 else 's'} is put together again of what else tells of it"
+            f"queue{'' if len(known) == 1 else 's'} is recovered from other evidence"
         )
     cost = ""
     if len(known) < len(found) or not known:
-        cost = "where nothing tells of a group's progress, it begins as a new one"
+        cost = "a group without evidence of its progress starts as a new group"
     return Step(Action.RECOVER, _FILE, None, None, _WHY, what, cost)

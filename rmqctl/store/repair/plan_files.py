@@ -16,24 +16,24 @@ from .rows import RepairRow
 
 
 def write_plan(path: Path, rows: Sequence[RepairRow]) -> None:
-    """Write a plan as JSON, in one step and onto the device. CliError (5) if that fails."""
+    """Write a plan as JSON, atomically and synced. CliError (5) if that fails."""
     try:
         with saved_file(path) as file:
             file.write(_text(rows).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
+        raise CliError(f"{path} cannot be written: {error.strerror}", NOT_WRITABLE) from error
 
 
 def compare_with(path: Path, rows: Sequence[RepairRow]) -> None:
-    """CliError (6) if the plan is not the one that was saved; UsageProblem for no such file."""
+    """CliError (6) if the plan differs from the saved one; UsageProblem without the file."""
     try:
         saved = loads_strict(read_bounded(path).decode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise UsageProblem(f"--expect: {path} can not be read: {error.strerror}") from error
+        raise UsageProblem(f"--expect: {path} cannot be read: {error.strerror}") from error
     except (ValueError, CorruptFileError) as error:
-        raise UsageProblem(f"--expect: {path} is no plan that --export wrote") from error
+        raise UsageProblem(f"--expect: {path} is not a plan of --export") from error
     if saved != json.loads(_text(rows)):
-        raise CliError(f"the plan is not the one in {path} any more; nothing was changed", CHANGED)
+        raise CliError(f"the plan differs from {path}; nothing was changed", CHANGED)
 
 
 def _text(rows: Sequence[RepairRow]) -> str:

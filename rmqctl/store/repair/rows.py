@@ -11,16 +11,18 @@ if TYPE_CHECKING:
 class RepairRow(NamedTuple):
     """One step of a repair."""
 
-    step: Annotated[int, "its number; steps are done in this order"]
-    action: Annotated[str, "what is done; a stable name, NONE where nothing can be"]
+    step: Annotated[int, "its number; steps are executed in this order"]
+    action: Annotated[str, "the action, a stable name; NONE if there is none"]
     file: Annotated[str, "the file or folder, below the store's folder"]
-    position: Annotated[int | None, "the first byte in the file; null for all of it"]
-    bytes: Annotated[int | None, "how many bytes are written, or taken away"]
-    why: Annotated[str, "code of the finding that this mends"]
-    what: Annotated[str, "what is done, in words"]
-    cost: Annotated[str, "what is lost for good; empty if nothing is"]
-    lost_messages: Annotated[int | None, "messages that stay unreadable; null if nobody can tell"]
-    applied: Annotated[bool | None, OmitNull("whether it was done; null in a plan")] = None
+    position: Annotated[
+        int | None, "position of the first byte in the file; null for the whole file"
+    ]
+    bytes: Annotated[int | None, "number of bytes that are written or removed"]
+    why: Annotated[str, "code of the finding that it repairs"]
+    what: Annotated[str, "the action, in words"]
+    cost: Annotated[str, "permanent losses; empty for none"]
+    lost_messages: Annotated[int | None, "messages that stay unreadable; null if unknown"]
+    applied: Annotated[bool | None, OmitNull("whether it was executed; null in a plan")] = None
 
 
 def repair_row(number: int, step: "Step", *, applied: bool | None = None) -> RepairRow:

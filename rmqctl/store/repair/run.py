@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _OF_JOURNAL = f"{OURS}/{JOURNAL_FOLDER}/"
 _MAX_FINDINGS = 1_000_000
-_HOPELESS = "repair can not mend this; the rows say what can"
+_HOPELESS = "repair cannot fix this; the rows say what can"
 
 
 def repair(
@@ -43,7 +43,7 @@ def repair(
     export: Path | None,
     expect: Path | None,
 ) -> None:
-    """Plan and, with ``--execute``, mend. The errors are those of the exit codes 4 to 8."""
+    """Plan and, with ``--execute``, repair. Raises errors of exit codes 4 to 8."""
     root = view.root
     execute = will_execute(cli)
     check: Callable[[], None] = refuse_beside_java(root) if execute else lambda: None
@@ -66,7 +66,7 @@ def repair(
         rows,
         lambda: _apply(cli, view, plan, progress, check, jobs),
         question=f"Repair {root} in {len(plan.executable)} steps?",
-        plan_summary=_foot(plan),
+        plan_summary=_plan_summary(plan),
         refusal=CliError(_HOPELESS, DAMAGED) if nothing and execute else None,
         refused_rows=_HOPELESS if nothing else "",
     )
@@ -78,7 +78,7 @@ def _refuse_writers(root: Path) -> None:
         pids = ", ".join(map(str, writers))
         raise Refused(
             f"process {pids} has {root} open for writing; "
-            "end it first (rmqctl broker status shows who it is)"
+            "stop it first ('rmqctl broker status' shows it)"
         )
 
 
@@ -98,15 +98,15 @@ def _fsck(cli: "Cli", view: StoreView, jobs: int) -> Report:
         )
 
 
-def _foot(plan: Plan) -> list[str]:
+def _plan_summary(plan: Plan) -> list[str]:
     if not plan.executable:
         return []
     known = sum(step.lost or 0 for step in plan.steps)
     unknown = any(step.lost is None for step in plan.steps)
-    more = ", and some that nobody can count" if unknown else ""
+    more = ", and an unknown number more" if unknown else ""
     stay = "1 message stays" if known == 1 else f"{known} messages stay"
     lost = f"{stay} unreadable{more}" if known or unknown else ""
-    kept = f"what is written over or taken away goes to rmqctl/{QUARANTINE}/"
+    kept = f"overwritten or removed data is kept in rmqctl/{QUARANTINE}/"
     return [sentence for sentence in (lost, kept) if sentence]
 
 
@@ -131,7 +131,7 @@ def _apply(
         of_journal = [s for s in plan.executable if s.file.startswith(_OF_JOURNAL)]
         for step in carry_out_plan(
             root, config, plan._replace(steps=of_journal), cli.now_ms
-        ):  # first, so that the entry of this repair is not among what is put in its place
+        ):  # first, so that the recovered file does not contain the entry of this repair
             yield repair_row(numbers[id(step)], step, applied=True)
         Journal(root).append(entry, cli.now_ms)
         late = (*of_journal, *(s for s in plan.steps if s.action is Action.RECOVER))
@@ -161,4 +161,4 @@ def _look_again(cli: "Cli", root: Path, jobs: int) -> None:
     if report.warnings:
         cli.warn(f"{report.warnings} warnings are left; 'rmqctl store fsck' lists them")
     else:
-        cli.say("checked again: nothing is wrong any more")
+        cli.say("checked again: no findings are left")

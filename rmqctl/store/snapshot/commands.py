@@ -1,4 +1,4 @@
-"""``rmqctl store snapshot`` and ``store restore``: a copy of a store while it runs, and back."""
+"""``rmqctl store snapshot`` and ``store restore``: copying a store while it is in use, and back."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,26 +15,29 @@ from .rows import RestoreRow, SnapshotRow
 def snapshot(
     ctx: typer.Context,
     save: Annotated[
-        str | None, typer.Option("--save", metavar="DIR|FILE", help="Where to; FILE is *.tar[.gz]")
+        str | None,
+        typer.Option("--save", metavar="DIR|FILE", help="Target folder, or a file *.tar[.gz]"),
     ] = None,
     verify: Annotated[
         str | None,
-        typer.Option("--verify", metavar="SNAPSHOT", help="Compare the check sums of one instead"),
+        typer.Option(
+            "--verify", metavar="SNAPSHOT", help="Verify the checksums of a snapshot instead"
+        ),
     ] = None,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Share no blocks with the store: no clones, no links")
+        bool, typer.Option("--copy", help="Copy all data: no clones, no links")
     ] = False,
 ) -> None:
-    """Take a snapshot: a copy of the store as it is at one moment, while others write to it.
+    """Take a snapshot: a copy of the store at one moment, while other processes write to it.
 
-    Changes nothing in the store, takes no lock, works beside writers and Java brokers. All that was
-    acknowledged before it began is in it, and how far groups were. Full files are cloned or linked
-    where the file system has that, so a folder on the same one takes little time and room. It has a
-    check sum of each file, and can be read like a store (-S).
+    Changes nothing in the store, takes no lock, works beside writers and Java brokers. It contains
+    all messages acknowledged before it began, and the progress of groups. Full files are cloned or
+    linked if the file system supports it, so a folder on the same file system takes little time
+    and space. It has a checksum of each file, and can be read like a store (-S).
 
-    A folder:                  rmqctl store snapshot --save /backup/monday
-    One file:                  rmqctl store snapshot --save /backup/monday.tar.gz
-    Is it still whole?         rmqctl store snapshot --verify /backup/monday
+    To a folder:               rmqctl store snapshot --save /backup/monday
+    To a file:                 rmqctl store snapshot --save /backup/monday.tar.gz
+    Verify it:                 rmqctl store snapshot --verify /backup/monday
     """
     from .take import take, verify_snapshot
 
@@ -54,21 +57,23 @@ def snapshot(
 @prints(RestoreRow)
 def restore(
     ctx: typer.Context,
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A folder or a file")],
+    snapshot: Annotated[
+        str, typer.Argument(metavar="SNAPSHOT", help="The snapshot: a folder or a file")
+    ],
     confirm: Annotated[
         str | None,
         typer.Option("--confirm", metavar="NAME", help="The target's name, if it is not empty"),
     ] = None,
 ) -> None:
-    """Make a store of a snapshot. Shows what it would do; --execute does it.
+    """Create a store from a snapshot. A dry run unless --execute is given.
 
-    All check sums are compared before anything counts. The store appears as a whole or not at all;
-    after a kill, the same command begins anew. What the folder held before is moved aside, beside
-    it. Refused while a Java broker or another process has it open for writing.
+    All checksums are verified first. The store appears as a whole or not at all; after a kill, the
+    same command starts again. The old content of the folder is moved to a folder beside it.
+    Refused while a Java broker or another process has the store open for writing.
 
-    What would happen:         rmqctl store restore /backup/monday -S ./store
-    Do it:                     rmqctl store restore /backup/monday -S ./store --execute
-    Instead of a store:        rmqctl store restore SNAPSHOT -S ./store --execute --confirm store
+    Preview:                   rmqctl store restore /backup/monday -S ./store
+    Restore:                   rmqctl store restore /backup/monday -S ./store --execute
+    Replace a store:           rmqctl store restore SNAPSHOT -S ./store --execute --confirm store
     """
     from .restore import restore as restore_to
 

@@ -1,4 +1,4 @@
-"""What differs between two stores, or a store and a snapshot: ``store diff``."""
+"""``store diff``: the differences between two stores, or a store and a snapshot."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
@@ -22,9 +22,9 @@ def diff_rows(
 ) -> Iterator[StoreDiffRow]:
     """All differences: the log, settings, topics, groups, queues, messages, progress.
 
-    ``topics`` chooses what is looked at; then the log and the settings of the store are not.
-    ``deep`` compares the messages themselves, else only their sizes and tags. ``tick`` is called
-    with the messages of a queue that were compared.
+    ``topics`` limits the comparison to topics, without the log and the settings of the store.
+    ``deep`` compares whole messages, else only sizes and tags. ``tick`` is called with the number
+    of compared messages of a queue.
     """
     if not topics:
         yield from _values(
@@ -129,7 +129,7 @@ def _queue(
 def _unlike(
     a: StoreView, b: StoreView, queue: tuple[str, int], start: int, end: int, *, deep: bool
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """Blocks of a queue: where one begins, its length, and which messages of it differ."""
+    """Blocks of a queue: start, length, and the messages that differ."""
     import numpy as np
 
     unit = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
@@ -148,20 +148,20 @@ def _unlike(
 
 
 def _units(view: StoreView, queue: tuple[str, int], offset: int, count: int) -> bytes:
-    """Units of a queue; zeros where its file is missing."""
+    """Units of a queue; zeros if its file is missing."""
     found = view.unit_bytes(*queue, offset, count)
     return found or CQ_STORE_UNIT.pack(0, 0, 0)
 
 
 class _Contents:
-    """Check sums of what producers sent: nothing of where and when it is stored."""
+    """Checksums of the producers' part of messages, without offsets and store times."""
 
     def __init__(self, view: StoreView) -> None:
         self._log = view.files.apart().log
         self._crc32 = bulk_crc32()
 
     def sum(self, place: int, size: int) -> int | None:
-        """That of a record; None if its file is gone."""
+        """The checksum of a record; None if its file is gone."""
         within = place % self._log.file_size
         file = self._log.at(place - within)
         if file is None:

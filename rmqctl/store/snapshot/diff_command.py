@@ -1,4 +1,4 @@
-"""``rmqctl store diff``: what two stores have not in common."""
+"""``rmqctl store diff``: the differences between two stores."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,21 +14,22 @@ from .rows import StoreDiffRow
 @prints(StoreDiffRow)
 def diff(
     ctx: typer.Context,
-    first: Annotated[str, typer.Argument(metavar="A", help="A store or a snapshot: a folder")],
-    second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with")],
+    first: Annotated[str, typer.Argument(metavar="A", help="Folder of a store or snapshot")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Folder to compare it with")],
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Compare the messages themselves, not sizes and tags")
+        bool, typer.Option("--deep", help="Compare whole messages, not only sizes and tags")
     ] = False,
 ) -> None:
-    """Compare two stores, or a store and a snapshot: a row for each difference.
+    """Compare two stores, or a store and a snapshot. Prints a row for each difference.
 
-    Log, settings, topics, groups, bounds of queues, messages, progress of groups. Of a queue whose
-    messages differ the first one is shown. Where and when messages are stored does not count, so
-    stores of two brokers can be compared. No rows: nothing differs; the exit code is 0 either way.
+    Compares log, settings, topics, groups, bounds of queues, messages and progress of groups. For a
+    queue with differing messages the first one is shown. Log positions and store times are
+    ignored, so stores of two brokers can be compared. The exit code is 0 with and without
+    differences.
 
     A store and its snapshot:  rmqctl store diff /backup/monday ./store
     Each message:              rmqctl store diff ./old ./new -t orders --deep

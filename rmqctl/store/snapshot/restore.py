@@ -1,4 +1,4 @@
-"""Making a store of a snapshot again: plan, refusals, doing it."""
+"""Creating a store from a snapshot: plan, refusals, execution."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ _OLD = "old store"
 
 
 def restore(cli: Cli, snapshot: Path, confirm: str | None) -> None:
-    """Show what a restore into the call's store would do, and do it with ``--execute``.
+    """Show the plan of a restore into the call's store; carry it out with ``--execute``.
 
-    Without it all check sums are compared; with it they are while the files are written.
+    A dry run verifies all checksums; otherwise they are verified while the files are written.
     """
     target = _target(cli)
     source = open_snapshot(snapshot)
@@ -50,7 +50,7 @@ def restore(cli: Cli, snapshot: Path, confirm: str | None) -> None:
         list(_rows(source, target, aside, applied=None)),
         lambda: _apply(cli, source, target, aside, run),
         question=f"Restore {snapshot} to {target}?",
-        plan_summary=_foot(target, needs_name=occupied and confirm is None),
+        plan_summary=_plan_summary(target, needs_name=occupied and confirm is None),
         confirm_name=target.name if occupied else None,
         confirmed=confirm,
     )
@@ -58,19 +58,19 @@ def restore(cli: Cli, snapshot: Path, confirm: str | None) -> None:
 
 def _target(cli: Cli) -> Path:
     if not cli.store.named:
-        raise UsageProblem("where to? name the store that is to be made with -S")
+        raise UsageProblem("name the store to create with -S")
     target = cli.store.path.resolve()
     if target.exists() and not target.is_dir():
         raise CliError(f"{target} is a file, not a folder", NOT_WRITABLE)
     if not target.parent.is_dir():
-        raise CliError(f"{target.parent} is not a folder; make it first", NOT_WRITABLE)
+        raise CliError(f"{target.parent} is not a folder; create it first", NOT_WRITABLE)
     if target.is_mount():
-        raise Refused(f"{target} is a mount point, which can not be renamed; name a folder in it")
+        raise Refused(f"{target} is a mount point, which cannot be renamed; name a folder in it")
     if target.exists() and any(target.iterdir()):
         if is_snapshot(target):
-            raise Refused(f"{target} is a snapshot itself; name another folder")
+            raise Refused(f"{target} is a snapshot; name another folder")
         if not looks_like_a_store(target):
-            raise Refused(f"{target} holds other things than a store; name another folder")
+            raise Refused(f"{target} is neither empty nor a store; name another folder")
     return target
 
 
@@ -82,10 +82,10 @@ def _refuse_users(target: Path) -> None:
     check()
 
 
-def _foot(target: Path, *, needs_name: bool) -> list[str]:
+def _plan_summary(target: Path, *, needs_name: bool) -> list[str]:
     if not needs_name:
         return []
-    return [f"{target} is not empty: --execute needs --confirm {target.name}, too"]
+    return [f"{target} is not empty: --execute also needs --confirm {target.name}"]
 
 
 def _rows(
@@ -120,13 +120,13 @@ def _apply(
             tick=phase("restoring", source.manifest.size_bytes),
         )
     if not done.settled:
-        cli.warn(f"{target} is a copy of a damaged store; 'rmqctl store fsck' tells where")
+        cli.warn(f"{target} is a copy of a damaged store; 'rmqctl store fsck' shows where")
     _warn_of_retention(cli, source, target)
     yield from _rows(source, target, done.aside, applied=True)
 
 
 def _warn_of_retention(cli: Cli, source: SnapshotSource, target: Path) -> None:
-    """A snapshot of last month is full of files whose time is over."""
+    """Warn of expired log files, which an old snapshot is full of."""
     if not was_created_here(target):
         return
     hours = detect_config(target).file_reserved_time_hours
@@ -135,8 +135,7 @@ def _warn_of_retention(cli: Cli, source: SnapshotSource, target: Path) -> None:
     old = [file for file in log[:-1] if file.modified_ns < before_ns]
     if old:
         cli.warn(
-            f"{len(old)} files of the log are older than {hours} h (fileReservedTime): programs "
-            "that run for a while delete such; 'rmqctl broker config set fileReservedTime N "
-            f"-S {target}' "
-            "before they start keeps them"
+            f"{len(old)} log files are older than {hours} h (fileReservedTime), and long-running "
+            "programs delete such files; to keep them, first run 'rmqctl broker config set "
+            f"fileReservedTime N -S {target}'"
         )

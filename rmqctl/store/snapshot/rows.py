@@ -11,46 +11,48 @@ if TYPE_CHECKING:
 class SnapshotRow(NamedTuple):
     """A snapshot that was taken or verified."""
 
-    path: Annotated[str, "where it is"]
+    path: Annotated[str, "its path"]
     source: Annotated[str, "the store that it was taken from"]
-    at_timestamp: Annotated[int, "when it was begun"]
-    commitlog: Annotated[dict[str, int], "min_offset, and max_offset: the cut"]
+    at_timestamp: Annotated[int, "when it was started"]
+    commitlog: Annotated[dict[str, int], "min_offset, and max_offset: the end of the copy"]
     queues: Annotated[int, "queues that have or had messages"]
-    messages: Annotated[int, "messages that can be read"]
-    files: Annotated[int, "files with a check sum"]
-    bytes: Annotated[int, "their lengths together, holes included"]
+    messages: Annotated[int, "readable messages"]
+    files: Annotated[int, "files with a checksum"]
+    bytes: Annotated[int, "their total length, including holes"]
     shared_files: Annotated[
-        int | None, OmitNull("files that share their blocks with the store's: clones and links")
+        int | None, OmitNull("files that share their blocks with the store: clones and links")
     ]
-    whole: Annotated[bool, "whether the log reads up to the cut; false: the store was damaged"]
+    whole: Annotated[
+        bool, "whether the log is readable up to its end; false: the store was damaged"
+    ]
 
 
 class RestoreRow(NamedTuple):
-    """A part of what a restore does."""
+    """A step of a restore."""
 
-    part: Annotated[str, "of the snapshot: commitlog, consumequeue ...; or the old store"]
+    part: Annotated[str, "part of the snapshot: commitlog, consumequeue ...; or the old store"]
     action: Annotated[str, "write, or move aside"]
-    path: Annotated[str, "where to"]
-    files: Annotated[int | None, "files of it"]
-    bytes: Annotated[int | None, "their lengths together, holes included"]
-    applied: Annotated[bool | None, OmitNull("whether it was done")]
+    path: Annotated[str, "the target path"]
+    files: Annotated[int | None, "number of files"]
+    bytes: Annotated[int | None, "their total length, including holes"]
+    applied: Annotated[bool | None, OmitNull("whether it was done; null in a plan")]
 
 
 class StoreDiffRow(NamedTuple):
-    """One difference of two stores."""
+    """One difference between two stores."""
 
     part: Annotated[str, "log, config, topic, group, queue, message or offset"]
     name: Annotated[str, "the topic, the group, topic@group for an offset"]
-    queue_id: Annotated[int | None, "the queue, if it is of one"]
-    queue_offset: Annotated[int | None, "of the first message that differs"]
-    field: Annotated[str, "what differs; exists: one of both does not have it"]
-    a: Annotated[Any, "the first one's value, a message's id; null for none"]
-    b: Annotated[Any, "the second one's"]
-    note: Annotated[str | None, OmitNull("how many messages differ")]
+    queue_id: Annotated[int | None, "the queue, if it concerns one"]
+    queue_offset: Annotated[int | None, "offset of the first message that differs"]
+    field: Annotated[str, "the differing field; exists: only one of the stores has it"]
+    a: Annotated[Any, "value in A, or a message id; null for none"]
+    b: Annotated[Any, "value in B"]
+    note: Annotated[str | None, OmitNull("number of differing messages")]
 
 
 def snapshot_row(path: str, manifest: "Manifest", shared: int | None) -> SnapshotRow:
-    """The row of a snapshot; ``shared`` is None where nobody knows."""
+    """The row of a snapshot; ``shared`` is None if unknown."""
     log: dict[str, Any] = {"min_offset": manifest.log_min, "max_offset": manifest.log_end}
     return SnapshotRow(
         path,

@@ -19,7 +19,7 @@ _NAMED = 5
 
 @contextmanager
 def phases(cli: Cli) -> Iterator[Phase]:
-    """Show the parts of a long work on stderr, one behind the other."""
+    """Show the parts of long work on stderr, one after the other."""
     shown: list[Progress] = []
 
     def begin(label: str, total: int | None) -> Tick:
@@ -37,13 +37,13 @@ def phases(cli: Cli) -> Iterator[Phase]:
 
 
 def take(cli: Cli, target: Path, *, copies_only: bool) -> SnapshotRow:
-    """Take a snapshot of the call's store. Refused (7) where ``target`` is something already."""
+    """Take a snapshot of the call's store. Refused (7) if ``target`` exists."""
     check_free(target)
     root = cli.store.path
     if not root.exists():
         raise NotFound(f"{root} does not exist; name another store with --store")
     if target.is_relative_to(root):
-        raise Refused(f"{target} lies in the store itself; name a place outside of it")
+        raise Refused(f"{target} is inside the store; name a path outside of it")
     with phases(cli) as phase:
         taken = take_snapshot(root, target, now_ms=cli.now_ms, copies_only=copies_only, phase=phase)
     for note in taken.notes:
@@ -53,17 +53,17 @@ def take(cli: Cli, target: Path, *, copies_only: bool) -> SnapshotRow:
 
 
 def check_free(target: Path) -> None:
-    """Refuse a place where something is: a snapshot never replaces anything."""
+    """Refuse an existing target: a snapshot never replaces anything."""
     if target.is_dir() and not any(target.iterdir()):
         return
     if target.exists() or target.is_symlink():
-        raise Refused(f"{target} exists already; a snapshot replaces nothing: name another place")
+        raise Refused(f"{target} exists already and a snapshot replaces nothing; name another path")
     if not target.parent.is_dir():
-        raise CliError(f"{target.parent} is not a folder; make it first", NOT_WRITABLE)
+        raise CliError(f"{target.parent} is not a folder; create it first", NOT_WRITABLE)
 
 
 def verified(cli: Cli, source: SnapshotSource) -> None:
-    """Compare all check sums of a snapshot; CliError (4) if it is damaged."""
+    """Verify all checksums of a snapshot; CliError (4) if it is damaged."""
     with phases(cli) as phase:
         damage = verify(source, phase("verifying", source.manifest.size_bytes))
     if damage:
@@ -73,7 +73,7 @@ def verified(cli: Cli, source: SnapshotSource) -> None:
 
 
 def verify_snapshot(cli: Cli, path: Path) -> SnapshotRow:
-    """Compare all check sums of a snapshot. CliError (4) if it is damaged, NotFound if none."""
+    """Verify all checksums of a snapshot. CliError (4) if it is damaged, NotFound if none."""
     source = open_snapshot(path)
     verified(cli, source)
     return snapshot_row(str(path), source.manifest, None)

@@ -1,1 +1,1 @@
-"""``rmqctl store tail``: the log as it grows."""
+"""``rmqctl store tail``: follows the log as it grows."""

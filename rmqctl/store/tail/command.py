@@ -1,4 +1,4 @@
-"""``rmqctl store tail``: the log of a store as it grows, one row a record."""
+"""``rmqctl store tail``: follows the log as it grows, one row per record."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,24 +20,24 @@ def tail(
     ctx: typer.Context,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="POS", help="start, end, a log position, or a time"),
+        typer.Option("--from", metavar="POS", help="start, end, a log position or a time"),
     ] = None,
     count: Annotated[
         int | None, typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N rows")
     ] = None,
     stop_at_end: Annotated[
-        bool, typer.Option("--exit", "-e", help="Stop at the end as it is now")
+        bool, typer.Option("--exit", "-e", help="Stop at the current end")
     ] = False,
 ) -> None:
-    """Follow the log as it grows: every record of every topic, as it is stored.
+    """Follow the log as it grows: every stored record of every topic.
 
-    Half messages, retries, delayed ones and their deliveries too. Takes no lock, works beside any
-    writer, a Java broker too, and ends with Ctrl-C. Without --from it begins at the end, with -e
-    at the start.
+    This includes half messages, retries, delayed messages and their deliveries. Takes no lock,
+    works beside any writer including a Java broker, and ends with Ctrl-C. Without --from it starts
+    at the end, with -e at the start.
 
-    What comes from now on:    rmqctl store tail
-    One topic of it:           rmqctl store tail --where 'topic == orders'
-    All there is:              rmqctl store tail -e
+    New records:               rmqctl store tail
+    One topic:                 rmqctl store tail --where 'topic == orders'
+    All stored records:        rmqctl store tail -e
     The last five minutes:     rmqctl store tail --from -5m -e
     """
     cli = context_of(ctx)

@@ -6,21 +6,21 @@ from rmqctl.output.fields import Wide
 
 
 class TailRow(NamedTuple):
-    """A record of the log, or a part of it in which none can be told."""
+    """A record of the log, or a part of the log without a readable record."""
 
-    commitlog_offset: Annotated[int, "where it begins in the log"]
-    topic: Annotated[str | None, "the topic; null for a part that is no record"]
+    commitlog_offset: Annotated[int, "its start in the log"]
+    topic: Annotated[str | None, "the topic; null for a part that is not a record"]
     queue_id: Annotated[int | None, "the queue"]
-    queue_offset: Annotated[int | None, "its place in the queue"]
+    queue_offset: Annotated[int | None, "its queue offset"]
     store_timestamp: Annotated[int | None, "when it was stored"]
-    size: Annotated[int, "its bytes in the log"]
+    size: Annotated[int, "number of bytes in the log"]
     tags: Annotated[str | None, "the tag"] = None
     keys: Annotated[list[str] | None, "the keys"] = None
     problem: Annotated[str | None, "what is wrong with it"] = None
     msg_id: Annotated[str | None, Wide("the unique id, else the offset id")] = None
     body_size: Annotated[int | None, Wide("bytes of the body as stored")] = None
     sys_flag: Annotated[int | None, Wide("compression, transaction, IPv6")] = None
-    reconsume_times: Annotated[int | None, Wide("how often it was given back")] = None
-    born_timestamp: Annotated[int | None, Wide("when the producer made it")] = None
+    reconsume_times: Annotated[int | None, Wide("how often it was sent back")] = None
+    born_timestamp: Annotated[int | None, Wide("when the producer created it")] = None
     born_host: Annotated[str | None, Wide("the producer's address")] = None
     properties: Annotated[dict[str, str] | None, Wide("every property as stored")] = None

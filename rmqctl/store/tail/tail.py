@@ -1,4 +1,4 @@
-"""Following the log as it grows, record by record, whoever writes it."""
+"""Following the log as it grows, record by record, with any writer."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -24,26 +24,26 @@ _MAX_HEADROOM: Final = 64 << 10
 
 
 class LogTail:
-    """A place in a store's log. :meth:`rows` goes on from there; takes no lock.
+    """A position in a store's log. :meth:`rows` continues from there; takes no lock.
 
-    ``say`` is told, a sentence each, when the log was cut or its beginning deleted before it came
-    to that.
+    ``say`` is called with a sentence if the log was truncated, or its start deleted before it was
+    shown.
     """
 
     def __init__(self, view: "StoreView", position: int, say: "Callable[[str], None]") -> None:
         self._view = view
         self._log = view.files.apart().log
         self.position = position
-        """Commit log offset behind what was given out."""
+        """Commit log offset after the shown records."""
         self._say = say
         self._since = 0
 
     def skip_before(self, timestamp: int) -> None:
-        """Leave out records stored before a time (ms) until one is not."""
+        """Skip records up to the first one stored at or after a time (ms)."""
         self._since = timestamp
 
     def rows(self, end: int) -> Iterator[TailRow]:
-        """What lies between the position and ``end``, the log's end as it is now."""
+        """Rows from the position to ``end``, the current end of the log."""
         if not self._find_way(end):
             return
         walk = LogWalk(self._log, self.position, limit=end, search_all=True)
@@ -60,23 +60,23 @@ class LogTail:
                 if row is not None:
                     yield row
             self.position = walk.position
-        if self.position < end:  # nothing follows that the walk could go on with
+        if self.position < end:  # no further record follows
             rest = self._log.file_size - self.position % self._log.file_size
             size = min(rest, end - self.position)
             yield _lost(self.position, size, walk.stop_reason)
             self.position += size
 
     def _find_way(self, end: int) -> bool:
-        """Whether there is anything; moves the position where the log has lost it."""
+        """Whether there are records; corrects the position if the log lost it."""
         low = self._view.log_min_offset()
         if self.position < low:
             self._say(
-                f"the log begins at {low} now: {low - self.position:,} bytes from "
+                f"the log now begins at {low}: {low - self.position:,} bytes from "
                 f"{self.position} on were deleted before they were shown"
             )
             self.position = low
         if self.position > end:
-            self._say(f"the log ends at {end} now: what was shown behind it is gone")
+            self._say(f"the log now ends at {end}: records shown after that are gone")
             self.position = end
         self._log.relist()
         return self.position < end
@@ -95,7 +95,7 @@ class LogTail:
         self._since = 0
         problem = reason or None
         if problem is None and message.commitlog_offset != place:
-            problem = f"it says that it lies at {message.commitlog_offset}"
+            problem = f"its own position field is {message.commitlog_offset}"
         return TailRow(
             place,
             message.topic,
@@ -121,7 +121,7 @@ def _lost(place: int, size: int, reason: str) -> TailRow:
 
 
 def tail_from(cli: "Cli", view: "StoreView", text: str | None, *, whole: bool) -> LogTail:
-    """The tail that ``--from`` means; without it from the start if ``whole``, else from the end.
+    """The tail for ``--from``; by default from the start if ``whole``, else from the end.
 
     NotFound for a position outside of the log.
     """
@@ -145,14 +145,14 @@ def _time(text: str, now_ms: int, zone: "tzinfo | None") -> int:
     try:
         return parse_time(text.removeprefix("@"), now_ms, zone)
     except ValueError as error:
-        raise ValueError(f"{error}; nor is it start, end or a position of the log") from None
+        raise ValueError(f"{error}, and is not start, end or a log position") from None
 
 
 def _record_holding(view: "StoreView", position: int) -> int:
-    """Where the record begins that a byte of the log belongs to; else that very byte."""
+    """Start of the record that contains a byte of the log; else the byte itself."""
     low, high = view.log_min_offset(), view.log_max_offset()
     if not low <= position <= high:
-        raise NotFound(f"the log of {view.root} goes from {low} to {high}; {position} is outside")
+        raise NotFound(f"the log of {view.root} spans {low} to {high}; {position} is outside")
     if position == high:
         return position
     log = view.files.apart().log

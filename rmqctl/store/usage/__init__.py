@@ -1,1 +1,1 @@
-"""``rmqctl store du`` and ``clean``: what fills the disk, and deleting what is old."""
+"""``rmqctl store du`` and ``clean``: disk usage, and deleting expired files."""

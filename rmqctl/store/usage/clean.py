@@ -1,4 +1,4 @@
-"""``store clean``: deleting files whose time is over, as RocketMQ's cleaning services do."""
+"""``store clean``: deletes expired files, as RocketMQ's cleaning services do."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def carry_out_clean(cli: "Cli", broker: "EmbeddedBroker", progress: Progress) -> None:
-    """Plan, show, ask, do. ``broker`` is open for reading; what changes opens the store itself."""
+    """Plan, show, ask, delete. ``broker`` is open for reading; deletion opens the store itself."""
     plan = _plan(broker, progress, cli.now_ms)
     root = broker.view.root
     unread = sorted({group for row in plan for group in row.unread_by})
-    plan_summary = [f"not read by {', '.join(unread)}: that is lost to them"] if unread else []
+    plan_summary = [f"not read by {', '.join(unread)}, which will lose messages"] if unread else []
     if plan:
-        plan_summary.append("queue and index files that point nowhere else follow")
+        plan_summary.append("queue and index files that refer only to these are deleted, too")
 
     def apply() -> Iterator[Any]:
         left = {row.file: row for row in plan}

@@ -1,4 +1,4 @@
-"""``rmqctl store du`` and ``clean``: what fills the disk, and deleting what is old."""
+"""``rmqctl store du`` and ``clean``: disk usage, and deleting expired files."""
 
 from typing import Annotated
 
@@ -18,17 +18,17 @@ def du(
     ctx: typer.Context,
     by: Annotated[
         str,
-        typer.Option("--by", metavar="WHAT", help="Each topic, group's retries and dead, or day"),
+        typer.Option("--by", metavar="WHAT", help="topic, group (retries and dead letters) or day"),
     ] = "topic",
 ) -> None:
-    """Show what fills the log, who has not read it, and what is deleted next.
+    """Show the disk usage of the log, the groups with unread messages, and the next deletions.
 
-    Bytes are exact: every unit of the queues is read (20 bytes a message), no record. Below the
-    rows: which files the next clean deletes, when, why the others stay, and how long the disk
-    lasts at the rate of the last day. 'rmqctl topic usage' has the files of queues, too.
+    Bytes are exact: every unit of the queues is read (20 bytes per message), but no record. Below
+    the rows: the files that the next clean deletes and when, why the others stay, and when the disk
+    is full at the rate of the last day. 'rmqctl topic usage' also counts the files of queues.
 
-    The largest first:         rmqctl store du --sort -bytes
-    What a group left:         rmqctl store du --by group
+    Largest first:             rmqctl store du --sort -bytes
+    Retries and dead letters:  rmqctl store du --by group
     """
     cli = context_of(ctx)
     if by not in _BY:
@@ -52,14 +52,14 @@ def du(
 
 @prints(CleanedFileDone)
 def clean(ctx: typer.Context) -> None:
-    """Delete log files whose time is over, and the queue and index files that go with them.
+    """Delete expired log files, and the queue and index files that belong to them.
 
-    As a broker does in the hours of deleteWhen: the oldest first, when nobody has written to them
-    for fileReservedTime (72 h), read or not; never the newest. A full disk changes nothing. It
-    does nothing without --execute.
+    Deletes as a broker does in the hours of deleteWhen: the oldest first, if they were not written
+    for fileReservedTime (72 h), whether read or not; never the newest file. Disk usage has no
+    influence. A dry run unless --execute is given.
 
-    Look:      rmqctl store clean
-    Do it:     rmqctl store clean --execute
+    Preview:   rmqctl store clean
+    Delete:    rmqctl store clean --execute
     """
     cli = context_of(ctx)
     with open_for_progress(cli) as broker:

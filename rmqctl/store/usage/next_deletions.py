@@ -1,4 +1,4 @@
-"""Which files of the log go next, when, and which messages go with them."""
+"""The log files that are deleted next, when, and their messages."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 Progress = Mapping[tuple[str, str], Mapping[int, int]]
-"""(group, topic) to queue id to the next offset to consume."""
+"""(group, topic) to queue id to committed offset."""
 
 
 class NextClean(NamedTuple):
-    """What the next run deletes: the log up to ``before``, from ``at`` (ms) on.
+    """The next deletion: the log up to ``before``, at ``at`` (ms).
 
-    ``at`` is None where nothing but the newest file is there: that one never goes.
+    ``at`` is None if only the newest file exists, which is never deleted.
     """
 
     at: int | None
@@ -25,14 +25,14 @@ class NextClean(NamedTuple):
 
 
 def next_clean(view: "StoreView", now_ms: int) -> NextClean:
-    """The run after this moment that finds something to delete, in the hours of deleteWhen."""
+    """The next run that finds files to delete, in the hours of deleteWhen."""
     return _until_first(_files(view, rules_of(view.root, view.config), now_ms))
 
 
 def expired(view: "StoreView", now_ms: int) -> list[LogFile]:
-    """The files that are old enough now, at whatever hour; never one for the disk's sake.
+    """The files that are old enough now, at any hour, without regard to disk usage.
 
-    One after the other from the oldest: the first that is too young keeps all behind it.
+    In order from the oldest: the first one that is too young keeps all later ones.
     """
     return due_now(_files(view, rules_by_hand(view.config), now_ms), now_ms)
 
@@ -52,7 +52,7 @@ def _until_first(files: list[LogFile]) -> NextClean:
 
 
 def first_at(view: "StoreView", topic: str, queue_id: int, place: int) -> int:
-    """The first queue offset whose record lies at or behind a place of the log, by bisection."""
+    """The first queue offset whose record is at or after a log position, by bisection."""
     low, high = view.queue_bounds(topic, queue_id)
     while low < high:
         middle = (low + high) // 2
@@ -65,7 +65,7 @@ def first_at(view: "StoreView", topic: str, queue_id: int, place: int) -> int:
 
 
 def within(view: "StoreView", first: int, until: int) -> Iterator[tuple[str, int, int, int]]:
-    """Topic, queue id and offsets of the messages that lie between two places of the log."""
+    """Topic, queue id and offsets of the messages between two log positions."""
     for topic, queue_id in view.queues():
         begin = first_at(view, topic, queue_id, first)
         end = first_at(view, topic, queue_id, until)
@@ -74,7 +74,7 @@ def within(view: "StoreView", first: int, until: int) -> Iterator[tuple[str, int
 
 
 def unread_by(progress: Progress, topic: str, ends: Mapping[int, int]) -> list[str]:
-    """Groups that have progress in a topic and have not read a queue up to its end there.
+    """Groups with progress in a topic that have not read a queue up to an offset.
 
     A queue in which such a group has no progress is unknown, and not counted.
     """

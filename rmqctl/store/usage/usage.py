@@ -1,4 +1,4 @@
-"""``store du``: what fills the log, by topic, group or day, and what is deleted next."""
+"""``store du``: log usage by topic, group or day, and the next deletions."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _DAY_MS: Final = 86_400_000
 _WARNINGS: Final = (75, 85, 90)
-"""Per cent of the disk at which RocketMQ deletes at any hour, deletes by force, and refuses."""
+"""Disk usage in percent at which RocketMQ deletes at any hour, deletes by force, and refuses."""
 
 _FAR_DAYS: Final = 3_650
 
 
 class DiskUse:
-    """The use of one store, as it is when this is made."""
+    """The usage of one store, as of construction."""
 
     def __init__(self, broker: "EmbeddedBroker", progress: Progress, now_ms: int) -> None:
         self._view = broker.view
@@ -37,7 +37,7 @@ class DiskUse:
         self.next: NextClean = next_clean(self._view, now_ms)
 
     def by_topic(self) -> Iterator[DiskUseRow]:
-        """A row a topic that has messages, and what of the log no queue tells of."""
+        """A row for each topic with messages, and one for the rest of the log."""
         sizes: list[int | None] = []
         for topic, figures in self._topics():
             row = self._row(topic, figures)
@@ -50,7 +50,7 @@ class DiskUse:
             yield DiskUseRow(None, None, None, None, left, share, None, None, [], None)
 
     def by_group(self) -> Iterator[DiskUseRow]:
-        """A row a group that has retries or dead letters: those together."""
+        """A row for each group with retries or dead letters: their sum."""
         groups: dict[str, list[DiskUseRow]] = {}
         for topic, figures in self._topics():
             for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
@@ -61,7 +61,7 @@ class DiskUse:
             yield self._added_up(rows)._replace(group=group)
 
     def by_day(self, zone: tzinfo | None) -> Iterator[DiskUseRow]:
-        """A row for each day, of the zone's clock, in which something was stored."""
+        """A row for each day, in the zone, in which messages were stored."""
         topics = list(self._topics())
         times = [self._row(topic, figures) for topic, figures in topics]
         known = [row for row in times if row.oldest_timestamp is not None]
@@ -81,7 +81,7 @@ class DiskUse:
             first = self._first_from(until, topics)
 
     def _first_from(self, day: int, topics: list[tuple[str, list[Part]]]) -> int | None:
-        """Store time of the first message from a day on: a damaged time may be far from others."""
+        """Store time of the first message from a day on; a damaged time may be far off."""
         found = []
         for topic, parts in topics:
             for part in parts:
@@ -91,11 +91,11 @@ class DiskUse:
         return min((time for time in found if time and day <= time < LATEST), default=None)
 
     def sentences(self) -> Iterator[str]:
-        """What goes next and when, why the rest stays, and how long the disk lasts."""
+        """Sentences: the next deletions, why other files stay, and when the disk is full."""
         going, staying, at = self.next.files, self.next.staying, self.next.at
         size = self._view.config.mapped_file_size_commit_log
         if at is None:
-            yield "nothing of the log will be deleted: there is its newest file alone"
+            yield "nothing will be deleted: the log has only its newest file"
         else:
             when = "now" if at <= self._now else f"in {format_duration(at - self._now)}"
             yield (
@@ -108,28 +108,28 @@ class DiskUse:
             hours = self._view.config.file_reserved_time_hours
             waiting = sum(file.due_timestamp is not None for file in staying)
             if waiting:
-                yield f"{waiting} stay because they were written within {hours} h"
-            yield "the newest one always stays"
+                yield f"{waiting} stay because they were written within the last {hours} h"
+            yield "the newest log file always stays"
         yield from self._forecast()
 
     def _forecast(self) -> Iterator[str]:
-        """What comes in a day fills the disk, if nothing is deleted meanwhile."""
+        """When the disk is full at the rate of the last day, without deletions."""
         view = self._view
         begin = max(view.log_min_offset(), self._day_ago())
         grown = view.log_max_offset() - begin
         used = used_ratio(view.root) * 100
         if grown <= 0 or used >= 100:
-            yield f"the disk is {used:.0f} % full; nothing came within a day"
+            yield f"the disk is {used:.0f} % full; no message was stored within the last day"
             return
         space = os.statvfs(view.root)
         whole = (space.f_blocks - space.f_bfree + space.f_bavail) * space.f_frsize
         lasts = {limit: (limit - used) / 100 * whole / grown for limit in _WARNINGS}
         days = [f"{limit} % in {d:,.1f} d" for limit, d in lasts.items() if 0 < d < _FAR_DAYS]
         rest = f": {', '.join(days)} at that rate, if nothing is deleted" if days else ""
-        yield f"the disk is {used:.0f} % full, {format_size(grown)} came within a day{rest}"
+        yield f"the disk is {used:.0f} % full; {format_size(grown)} stored in the last day{rest}"
 
     def _day_ago(self) -> int:
-        """Where the log was a day ago: the first record of the last day of any queue."""
+        """The end of the log a day ago: the first record of the last day in any queue."""
         view = self._view
         places = []
         for topic, queue_id in view.queues():
@@ -224,6 +224,6 @@ def _day_of(timestamp: int, zone: tzinfo | None) -> int:
 
 
 def _next_day(day: int, zone: tzinfo | None) -> int:
-    """When the day behind one begins; days of 23 and 25 hours are days, too."""
+    """Start of the next day; a day may have 23 or 25 hours."""
     moment = near_datetime(day, zone) + timedelta(days=1)
     return int(moment.timestamp() * 1000)

@@ -137,7 +137,7 @@ def test_half_messages_that_nobody_has_ended_are_pending(store):
 def test_services_have_no_dry_run(store):
     result = run("broker", "start", "-n", "--timeout", "2s")
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "it has no dry run; 'rmqctl broker status' only looks" in result.err
+    assert "so it has no dry run; 'rmqctl broker status' changes nothing" in result.err
 
 
 def test_a_store_that_is_not_there(own_home):

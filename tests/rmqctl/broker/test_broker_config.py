@@ -105,7 +105,7 @@ def test_nothing_is_written_without_a_yes_or_in_a_dry_run(store):
     [
         (["set", "maxIndexNum", "3"], 7, "max_index_num is fixed for the life of a store"),
         (["set", "fileReservedTme", "3"], 2, "did you mean 'fileReservedTime'?"),
-        (["get", "nope"], 2, "a broker has no setting 'nope'"),
+        (["get", "nope"], 2, "there is no broker setting 'nope'"),
         (["set", "fileReservedTime", "long"], 2, "'long' is not a number"),
         (["set", "flushDiskType", "LATER"], 2, "'LATER' is not one of ASYNC_FLUSH, SYNC_FLUSH"),
         (["set", "autoCreateTopicEnable", "7"], 2, "'7' is neither true nor false"),
@@ -113,10 +113,10 @@ def test_nothing_is_written_without_a_yes_or_in_a_dry_run(store):
         (["set", "deleteWhen", "25"], 2, "'25' is not a list of hours"),
         (["set", "store_host", "here"], 2, "store_host: "),
         (["set", "brokerName", " "], 2, "broker_name: it must not be empty"),
-        (["set", "disk_space_clean_forcibly_ratio", "2"], 2, "is not a share from 0 to 1"),
+        (["set", "disk_space_clean_forcibly_ratio", "2"], 2, "is not a fraction from 0 to 1"),
         (["set", "fileReservedTime"], 2, "set takes a SETTING and a VALUE"),
         (["show"], 2, "'show' is neither get nor set"),
-        (["get", "--unset"], 2, "--unset belongs to set"),
+        (["get", "--unset"], 2, "--unset is for set"),
     ],
 )
 def test_what_can_not_be_is_one_sentence(store, args, code, sentence):

@@ -43,7 +43,7 @@ def notes(*words):
 
 def test_fewer_read_queues_name_what_groups_have_not_read(read_in_part):
     assert notes("topic", "alter", "t", "-r", 2)["read_queue_nums"] == (
-        "queues from 2 on are not read any more; 4 messages lie there: unread by half (4)"
+        "queues from 2 on are no longer read; 4 messages lie there: unread by half (4)"
     )
 
 
@@ -63,7 +63,7 @@ def test_a_group_without_progress_in_a_queue_is_unknown(store):
 def test_a_group_that_gets_no_more_messages_names_its_unread_ones(read_in_part):
     run("group", "create", "half")
     assert notes("group", "alter", "half", "--no-consume-enable")["consume_enable"] == (
-        "its members get no more messages; 4 messages unread in t (4)"
+        "its members get no messages; 4 messages unread in t (4)"
     )
 
 
@@ -72,8 +72,9 @@ def test_retry_limits_name_the_retries_that_wait(store):
     run("consume", "t", "-g", "g", "-e", "--exec", "false", "--max-reconsume-times", 3, "-q")
     run("group", "create", "g")
     assert notes("group", "alter", "g", "--retry-queue-nums", 0)["retry_queue_nums"] == (
-        "what fails is dropped: it comes never again; "
-        "1 retry waits, 1 of it for a delay: it comes, and what fails then is dropped"
+        "failed messages are dropped without a retry; "
+        "1 retry waits, 1 of it for a delay: it will be delivered, and a retry that fails again "
+        "is dropped"
     )
     fewer = notes("group", "alter", "g", "--retry-max-times", 2)["retry_max_times"]
     assert "1 retry waits" in fewer
@@ -119,7 +120,7 @@ def test_what_all_groups_have_read_is_told_as_such(a_day_old):
 
 def test_no_hour_of_deletion_is_told(a_day_old):
     said = planned("deleteWhen", "")
-    assert "files are deleted at no hour: only while the disk is fuller than" in said
+    assert "no hour is set for deletions: files are deleted only while the disk is fuller" in said
     assert "otherwise" not in said
 
 
@@ -163,7 +164,7 @@ def ending(sent, state):
 
 def test_fewer_checks_name_the_half_messages_that_are_given_up(asked_twice):
     said = planned("transactionCheckMax", 2)
-    assert "3 half messages of open transactions were asked about 2 times or more" in said
+    assert "3 half messages of open transactions were checked 2 times or more" in said
     assert "of g (2), h (1)" in said
     assert "TRANS_CHECK_MAX_TIME_TOPIC" in said
     for enough in (3, 15, 20):

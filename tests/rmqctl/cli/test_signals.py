@@ -69,7 +69,7 @@ def test_a_second_ctrl_c_ends_at_once():
 
 def test_a_time_limit_closes_and_says_so():
     with waiting("--timeout", "200ms") as process:
-        assert process.communicate(timeout=30) == ("closed\n", "rmqctl: gave up after 200ms\n")
+        assert process.communicate(timeout=30) == ("closed\n", "rmqctl: timed out after 200ms\n")
     assert process.returncode == exit_codes.TIMED_OUT
 
 

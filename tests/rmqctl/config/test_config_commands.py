@@ -52,7 +52,7 @@ def test_show_tells_what_is_strongest(file, own_home, tmp_path):
 def test_a_warning_says_when_something_stronger_wins(own_home):
     run("config", "set", "tz", "Asia/Tokyo", "--project")
     result = run("config", "set", "tz", "UTC")
-    assert f"warning: {own_home / 'rmqctl.toml'} wins over" in result.err
+    assert f"warning: {own_home / 'rmqctl.toml'} overrides" in result.err
 
 
 def test_get_prints_the_bare_value_for_scripts(store):
@@ -165,7 +165,7 @@ def test_a_context_that_goes_is_not_used_any_more():
     run("context", "use", "prod")
     result = run("context", "rm", "prod")
     assert result.code == 0
-    assert "uses no context any more" in result.err
+    assert "no longer uses a context" in result.err
     rows = run("context", "list", "-o", "json").json()
     assert [(row["context"], row["in_use"]) for row in rows] == [("test", False)]
 
@@ -193,7 +193,7 @@ def test_a_context_that_is_no_more_can_still_be_taken_back(file, command):
         (["add", "x", "tz"], 2, "'tz' is not SETTING=VALUE"),
         (["add", "x", "zt=UTC"], 2, "no setting 'zt'"),
         (["add", "x", "context=prod"], 2, "is not SETTING=VALUE"),
-        (["add", "a\nb"], 2, "is no name for a context"),
+        (["add", "a\nb"], 2, "is not a valid context name"),
         (["use"], 2, "missing argument 'NAME'"),
     ],
 )

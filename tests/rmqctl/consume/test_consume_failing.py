@@ -28,7 +28,7 @@ class TestDropped:
         result = consume(*options, "--exec", "sh -c 'test $RMQ_QUEUE_OFFSET = 1'")
         assert result.code == 8
         assert result.err == (
-            "rmqctl: 2 messages of t failed and are dropped: a broadcast has no retries\n"
+            "rmqctl: 2 messages of t failed and were dropped: broadcasting has no retries\n"
         )
         assert consume(*options, "--exec", "true").code == 0, "they do not come again"
 
@@ -38,8 +38,8 @@ class TestDropped:
         result = consume("--exec", "false")
         assert result.code == 8
         assert result.err == (
-            "rmqctl: 3 messages of t failed and are dropped: group g has no retry queues, "
-            "'rmqctl group alter g --retry-queue-nums 1' gives it one\n"
+            "rmqctl: 3 messages of t failed and were dropped: group g has no retry queue; "
+            "'rmqctl group alter g --retry-queue-nums 1' adds one\n"
         )
         assert run("consume", "t", "-g", "g", "-e").lines == []
 
@@ -47,7 +47,7 @@ class TestDropped:
         result = consume("--exec", "false")
         assert (result.code, result.err) == (
             1,
-            "rmqctl: 3 of 3 messages failed; they come again, or are dead letters\n",
+            "rmqctl: 3 of 3 messages failed; they will be retried, or are dead letters\n",
         )
 
     def test_in_a_broadcast_in_order_the_queue_waits(self, three, tmp_path):
@@ -67,21 +67,21 @@ class TestRefused:
         [
             (
                 ["--orderly", "--delay-level", 3],
-                "--delay-level says nothing with --orderly: the queue waits at a message that "
+                "--delay-level has no effect with --orderly: the queue waits at a message that "
                 "fails (--set suspendCurrentQueueTimeMillis=MS)",
             ),
             (
                 ["--orderly", "--delay-level", 0],
-                "--delay-level says nothing with --orderly",
+                "--delay-level has no effect with --orderly",
             ),
             (
                 ["--broadcast", "--delay-level", -1],
-                "--delay-level says nothing with --broadcast: what fails is dropped, a broadcast "
-                "has no retries",
+                "--delay-level has no effect with --broadcast: broadcasting has no "
+                "retries, failed messages are dropped",
             ),
             (
                 ["--broadcast", "--max-reconsume-times", 0],
-                "--max-reconsume-times says nothing with --broadcast: what fails is dropped",
+                "--max-reconsume-times has no effect with --broadcast: broadcasting has no retries",
             ),
         ],
     )

@@ -286,7 +286,7 @@ class TestSharing:
             wait_until(lambda: queues_of("g") == [["t:0"]])
             result = run("consume", "t", "-g", "g", "-c", 0, "--tag", "b")
             assert f"process {first.pid}" in result.err
-            assert "wants 'a' of t, this one 'b'" in result.err
+            assert "subscribes to 'a' of t, this one to 'b'" in result.err
             assert end(first) == 143
 
 

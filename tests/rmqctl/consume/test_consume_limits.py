@@ -226,9 +226,9 @@ class TestRefused:
         [
             (["-e", "--sort", "body"], "a group acknowledges as it reads: add --no-commit"),
             (["-c", "2", "--sort", "body"], "add --no-commit"),
-            (["-e", "--where", "queue_offset > 5"], "would acknowledge what --where leaves out"),
+            (["-e", "--where", "queue_offset > 5"], "acknowledge rows that --where leaves out"),
             (["-c", "2", "--where", "queue_offset > 5"], "--tag, --regex"),
-            (["-e", "-n"], "so it has no dry run; --no-commit only looks"),
+            (["-e", "-n"], "so it has no dry run; --no-commit reads only"),
             (["-e", "--dry-run", "--exec", "true"], "so it has no dry run"),
             (["-e", "--body", "jsno"], "did you mean 'json'? --regex finds a text"),
             (["-e", "--body", "HEX"], "did you mean 'hex'?"),
@@ -261,7 +261,7 @@ class TestRefused:
             options = ["-F"]
         result = run("consume", "t", "--sort", "body", *options, *group, "--timeout", "20s")
         assert (result.code, result.raw) == (2, b""), result.err
-        assert "an end is needed: --exit, say" in result.err
+        assert "it needs an end, such as --exit" in result.err
 
     @pytest.mark.parametrize(
         "options", [["-e"], ["--to", "+1h"], ["--offset", ":100"], ["--last", "100"]]
@@ -278,10 +278,10 @@ class TestRefused:
                 "--body hex and --format exclude each other: write %s{hex}",
             ),
             (["-f", "%s", "--body", "none"], "--body none and --format exclude each other"),
-            (["-f", "%s", "-D", ","], "--delimiter stands after bodies alone, not with --format"),
-            (["-o", "json", "-D", ","], "--delimiter stands after bodies alone, not in rows"),
-            (["--with-meta", "-D", r"\n"], "--delimiter stands after bodies alone, not in rows"),
-            (["--columns", "body", "-D", ","], "--delimiter stands after bodies alone"),
+            (["-f", "%s", "-D", ","], "--delimiter is for bodies alone, not with --format"),
+            (["-o", "json", "-D", ","], "--delimiter is for bodies alone, not in rows"),
+            (["--with-meta", "-D", r"\n"], "--delimiter is for bodies alone, not in rows"),
+            (["--columns", "body", "-D", ","], "--delimiter is for bodies alone"),
             (["-g", "g", "--exec", "true", "--body", "hex"], "--exec and --body hex exclude"),
             (["-g", "g", "--exec", "true", "-D", ","], "--exec and --delimiter exclude"),
         ],

@@ -28,7 +28,7 @@ def test_what_can_be_read_is_shown_and_the_rest_is_counted(torn):
     for command in (("browse",), ("export",), ("groups", "--by", "tag")):
         done = run("dlq", command[0], "g", *command[1:], "-S", torn, "-o", "json")
         assert done.code == 8
-        assert "2 dead letters can not be read; see 'rmqctl store fsck'" in done.err
+        assert "2 dead letters cannot be read; see 'rmqctl store fsck'" in done.err
     rows = run("dlq", "browse", "g", "-S", torn, "-o", "json").json()
     assert [row["queue_offset"] for row in rows] == [0, 3]
     (row,) = run("dlq", "list", "-S", torn, "-o", "json").json()
@@ -37,7 +37,7 @@ def test_what_can_be_read_is_shown_and_the_rest_is_counted(torn):
 
 def test_what_can_not_be_read_is_not_sent_and_not_marked(torn):
     done = run("dlq", "redrive", "g", "--all", "-S", torn, "--execute", "-y", "-o", "json")
-    assert "2 dead letters can not be read" in done.err
+    assert "2 dead letters cannot be read" in done.err
     assert [row["queue_offset"] for row in done.json()] == [0, 3]
     (row,) = run("dlq", "list", "-S", torn, "-o", "json").json()
     assert row["unhandled"] == 2

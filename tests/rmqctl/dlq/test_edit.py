@@ -90,12 +90,12 @@ def test_what_is_not_touched_comes_back_byte_for_byte(body, properties, flag):
         ('{"body": "x", "body_base64": ""}', "one of body"),
         ('{"body": 7}', "body is not a text"),
         ('{"body_base64": "?"}', "body_base64"),
-        ('{"body": "x", "colour": 1}', "'colour' is not a part"),
+        ('{"body": "x", "colour": 1}', "'colour' is not a field"),
         ('{"body": "x", "flag": 4294967296}', "flag"),
         ('{"body": "x", "properties": {"a": 1}}', "'a' is not a text"),
-        ('{"body": "x", "properties": {"DELAY": "3"}}', "DELAY is not for users"),
-        ('{"body": "x", "properties": {"RMQCTL_REDRIVES": "0"}}', "not for users"),
-        ('{"body": "x", "properties": {"a": "\\u0001"}}', "can not be stored"),
+        ('{"body": "x", "properties": {"DELAY": "3"}}', "DELAY is reserved"),
+        ('{"body": "x", "properties": {"RMQCTL_REDRIVES": "0"}}', "RMQCTL_REDRIVES is reserved"),
+        ('{"body": "x", "properties": {"a": "\\u0001"}}', "cannot be stored"),
         ('{"body": "\\ud800"}', "surrogates"),
     ],
 )
@@ -125,10 +125,10 @@ def test_a_message_is_changed_in_the_editor(dead, editor):
 @pytest.mark.parametrize(
     ("lines", "code", "sentence"),
     [
-        ("true", 7, "nothing was changed in the editor"),
-        ('rm "$1"', 7, "the editor has removed the file; nothing was sent"),
-        ('rm "$1"; mkdir "$1"', 7, "can not be read: Is a directory; nothing was sent"),
-        (': > "$1"', 7, "the text is empty"),
+        ("true", 7, "the text was not changed in the editor"),
+        ('rm "$1"', 7, "the editor removed the file; nothing was sent"),
+        ('rm "$1"; mkdir "$1"', 7, "cannot be read: Is a directory; nothing was sent"),
+        (': > "$1"', 7, "the edited text is empty"),
         ("exit 3", 7, "exit code 3"),
         ('echo "{" > "$1"', 2, "not JSON"),
         ('echo \'{"body": ""}\' > "$1"', 2, "body length is zero"),
@@ -218,7 +218,7 @@ def test_a_program_makes_the_new_body(dead):
     assert run("dlq", "redrive", "g", "0", "--pipe", "no-such-program").code == 2
     assert run("dlq", "redrive", "g", "0", "--pipe", "'").code == 2
     nothing = run("dlq", "redrive", "g", "1", "--pipe", "true", *DO, "-o", "json")
-    assert (nothing.code, "it gave nothing" in nothing.json()[0]["note"]) == (8, True)
+    assert (nothing.code, "no output" in nothing.json()[0]["note"]) == (8, True)
 
 
 def test_no_shell_is_between_a_message_and_the_program(dead, tmp_path):

@@ -101,7 +101,7 @@ def test_what_was_stored_and_has_no_receipt_is_found_in_the_log(dead):
     (dead / "rmqctl" / "handled.json").unlink()
     (name,) = RedriveRuns(dead).names()
     plan = run("dlq", "redrive", "g", "--resume", name, "-o", "json").json()
-    assert {row["note"] for row in plan} == {"stored by an attempt that was broken off"}
+    assert {row["note"] for row in plan} == {"stored by an earlier, interrupted attempt"}
     done = run("dlq", "redrive", "g", "--resume", name, *DO, "-o", "json")
     assert [row["applied"] for row in done.json()] == [True] * (COUNT - 98)
     assert set(copies().values()) == {1}
@@ -148,7 +148,7 @@ def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
     assert run("dlq", "ack", "g", "5", "--yes").code == 0
     plan = run("dlq", "redrive", "g", "--resume", name, "-o", "json")
     assert [row["queue_offset"] for row in plan.json()] == [0, 6]
-    assert "2 were handled otherwise since, and are left alone" in plan.err
+    assert "2 were handled by another command since, and are skipped" in plan.err
     done = run("dlq", "redrive", "g", "--resume", name, *DO, "-o", "json")
     assert done.code == 0, done.err
     assert [row["queue_offset"] for row in done.json()] == [0, 6]
@@ -207,7 +207,7 @@ def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
     path.write_bytes(lines[0] + b"\n")
     (dead / "rmqctl" / "handled.json").unlink()
     refused = run("dlq", "redrive", "g", "--all", "--execute", "--yes")
-    assert (refused.code, "handled by somebody else" in refused.err) == (6, True)
+    assert (refused.code, "handled by another command" in refused.err) == (6, True)
     assert f"--resume {path.stem}" in refused.err
     assert run("dlq", "redrive", "g", "--all", *DO).code == 0
     assert set(copies().values()) == {1}

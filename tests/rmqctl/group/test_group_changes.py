@@ -34,6 +34,8 @@ EVERY_OPTION = [
     for part in ([option] if value is False else [option, value])
 ]
 
+DEAD_AT_ONCE = "a message that fails once becomes a dead letter"
+
 
 def settings(store, group):
     return subscription_groups_file(store).read(0).get(group)
@@ -123,8 +125,8 @@ def test_what_is_named_changes_and_the_rest_stays(store):
     args = ("group", "alter", "g", "--retry-max-times", 0, "--no-consume-enable")
     plan = run(*args, "-n", "-o", "json")
     assert [list(row.values()) for row in plan.json()] == [
-        ["g", "consume_enable", "true", "false", "its members get no more messages", None],
-        ["g", "retry_max_times", "16", "0", "what fails once is a dead letter", None],
+        ["g", "consume_enable", "true", "false", "its members get no messages", None],
+        ["g", "retry_max_times", "16", "0", DEAD_AT_ONCE, None],
     ]
     assert version(store) == 1
     result = run(*args, "-y", "-o", "json", "--reason", "why")
@@ -162,7 +164,7 @@ def test_the_number_of_attempts_decides_when_a_message_is_dead(store):
         (["create", "x" * 256], 2, "allowed are 255"),
         (["create", "x", "--retry-max-times", "-1"], 2, "--retry-max-times: -1 is not a number"),
         (["create", "TOOLS_CONSUMER"], 7, "belongs to the system"),
-        (["alter", "g"], 2, "nothing to change is named"),
+        (["alter", "g"], 2, "no setting to change"),
         (["alter", "nope", "--broadcast"], 3, "group nope has no settings"),
         (["delete", "nope"], 3, "group nope does not exist"),
         (["delete", "CID_ONSAPI_PULL"], 7, "belongs to the system"),

@@ -23,7 +23,7 @@ def test_a_sound_place_has_no_error_and_no_warning(store):
     found = rows()
     assert {row["status"] for row in found.values()} <= {OK, NOTE}
     assert found["python"]["found"].startswith("3.")
-    assert "Windows through WSL" in found["system"]["found"]
+    assert "Windows with WSL" in found["system"]["found"]
     assert found["store"]["found"] == f"{store} (variable RMQCTL_STORE)"
     assert found["writers"]["found"] == "none"
     for check in ("locks", "mapping", "reserving", "sync", "room", "file system", "open files"):
@@ -35,7 +35,7 @@ def test_people_get_a_line_each_with_the_advice_below(own_home):
     result = run("doctor")
     assert result.code == 0
     assert "note     store" in result.out
-    assert "rmqctl store init makes one" in result.out
+    assert "'rmqctl store init' creates one" in result.out
     assert run("doctor", "--where", "check = python").lines[0] == "check\tstatus\tfound\tadvice"
 
 
@@ -82,7 +82,7 @@ def test_a_store_that_may_only_be_read_is_noted(store):
         store.chmod(mode)
     found = {row["check"]: row for row in json.loads(done.stdout)}
     assert found["store"]["status"] == NOTE
-    assert found["store"]["found"].endswith("is read only")
+    assert found["store"]["found"].endswith("is read-only")
     assert found["abilities"]["found"] == "not tried: Permission denied"
 
 

@@ -37,7 +37,7 @@ def test_every_exit_code_is_found_by_number_and_by_name():
     [
         ("STALL", "health of a group"),
         ("behind", "state of a group in a queue"),
-        ("SEND_OK", "what became of a message sent"),
+        ("SEND_OK", "outcome of sending a message"),
         ("pull_offset_moved", "answer of a broker"),
         ("Half Message", "word"),
         ("dlq", "word"),
@@ -46,7 +46,7 @@ def test_every_exit_code_is_found_by_number_and_by_name():
         ("retryMaxTimes", "field"),
         ("committed_offset", "field"),
         ("topic queues", "command"),
-        ("RECONSUME_LATER", "answer of a listener"),
+        ("RECONSUME_LATER", "result of a listener"),
         ("UNIQ_KEY", "property of a message"),
         ("RMQCTL_FAILURE_CLASS", "property of a message"),
         ("RMQCTL_REDRIVES", "property of a message"),
@@ -62,7 +62,7 @@ def test_words_codes_states_settings_and_fields_are_known(question, kind):
 
 def test_several_words_are_one_question_and_a_term_may_have_several_meanings():
     text = run("explain", "committed", "offset").out
-    assert text.startswith("committed offset (word)\n    How far a group is in a queue")
+    assert text.startswith("committed offset (word)\n    The progress of a group in a queue")
     assert "\n\ncommitted_offset (field)\n" in text
 
 
@@ -76,7 +76,7 @@ def test_rows_come_with_a_format():
 def test_an_unknown_term_names_the_nearest():
     result = run("explain", "unit_mising")
     assert result.code == 3
-    assert "nothing is known of 'unit_mising'; did you mean 'UNIT_MISSING'" in result.err
+    assert "unknown term 'unit_mising'; did you mean 'UNIT_MISSING'" in result.err
     assert run("explain", "%").code == 3
 
 

@@ -53,7 +53,7 @@ def test_a_page_is_found_in_whatever_form():
 
 def test_a_page_has_options_fields_and_examples_of_the_command():
     text = run("man", "topic", "queues").out
-    assert "    --topic, -t TOPIC\n        The same as an option; repeatable." in text
+    assert "    --topic, -t TOPIC\n        A topic, as an option; repeatable." in text
     assert "    first_timestamp (integer, ms since 1970-01-01 UTC)\n" in text
     assert "rmqctl topic queues greetings -o json" in text
     whole = run("man").out

@@ -118,7 +118,7 @@ def test_options_become_ours(line, new):
 def test_a_topic_that_is_there_is_altered(store):
     run("topic", "create", "t")
     result = run("mqadmin", "updateTopic", "-t", "t", "-w", 3, "-c", "DefaultCluster", "-y")
-    assert "of no meaning here: -c (clusterName)" in result.err
+    assert "ignored: -c (clusterName)" in result.err
     assert "rmqctl topic alter --write-queue-nums 3 t -y" in result.err
     [row] = [row for row in run("topic", "list", "-o", "json").json() if row["topic"] == "t"]
     assert row["write_queues"] == 3
@@ -138,7 +138,7 @@ def test_the_new_form_is_printed_on_stderr_and_run(store):
     run("mqadmin", "sendMessage", "-t", "t", "-p", "50%\\", "-c", "paid", "-i", "0")
     result = run("mqadmin", "consumeMessage", "-t", "t", "-i", "0", "-n", "localhost:9876")
     assert result.err.splitlines() == [
-        "rmqctl: of no meaning here: -n (namesrvAddr)",
+        "rmqctl: ignored: -n (namesrvAddr)",
         "rmqctl consume --exit --queue 0 --count 128 --with-meta t",
     ]
     assert "\tpaid\t" in result.lines[1]

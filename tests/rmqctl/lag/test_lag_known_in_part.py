@@ -75,7 +75,7 @@ def test_a_warning_of_what_is_known_does_not_hide_what_is_not():
 def test_a_limit_of_dead_letters_does_not_ask_for_the_lag(grown):
     result = run("lag", "check", "g", "--crit-dlq", 5)
     assert result.code == 0
-    assert "at least 0 messages unread (not all is known of g)" in result.out
+    assert "at least 0 messages unread (g: partly unknown)" in result.out
 
 
 @pytest.mark.parametrize("name", ["lag_messages", "lag_bytes", "oldest_unread_age_seconds"])
@@ -193,7 +193,7 @@ def test_no_group_begins_anew_unasked_where_progress_is_lost(ahead):
     refused = run("consume", "GoldenEight", "-g", "g", "-e")
     assert refused.code == 7
     assert "store recover-offsets" in refused.err
-    assert "group g would begin anew" in refused.err
+    assert "group g would start as a new group" in refused.err
     assert file.read_bytes() == b""
     assert run("consume", "GoldenEight", "-g", "g", "-e", "-y").code == 0
 
@@ -209,7 +209,7 @@ def test_progress_beyond_the_end_is_not_drained(ahead):
     (ahead / "config" / "consumerOffset.json").write_text(json.dumps(table))
     result = run(*UNTIL_DRAINED, *AT_MOST, "g")
     assert result.code == 3
-    assert "not all is known: group g in GoldenEight: progress beyond the end" in result.err
+    assert "progress is incomplete: group g in GoldenEight: progress beyond the end" in result.err
 
 
 def test_numbers_from_a_bak_are_not_drained(ahead):

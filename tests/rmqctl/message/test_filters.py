@@ -115,8 +115,8 @@ def test_malformed_filters_are_usage_errors(store, option, value):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--attempts", "3..1"], "--attempts: '3..1' holds nothing: 3 is more than 1"),
-        (["--min-size", "1K", "--max-size", "1"], "--min-size 1K is more than --max-size 1"),
+        (["--attempts", "3..1"], "--attempts: '3..1' is an empty range: 3 is more than 1"),
+        (["--min-size", "1K", "--max-size", "1"], "--min-size 1K is larger than --max-size 1"),
     ],
 )
 @pytest.mark.parametrize("command", [["consume", "t", "-e"], ["message", "stats"]])

@@ -215,11 +215,11 @@ def test_filters_hold_together_with_the_key(store):
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        ([], 2, "name a --key or a --tag"),
-        (["--tag", "*"], 2, "every message has the tag *"),
-        (["--key", ""], 2, "--key: it is empty"),
+        ([], 2, "give --key or --tag"),
+        (["--tag", "*"], 2, "--tag: * matches every message"),
+        (["--key", ""], 2, "--key is empty"),
         (["--key", "k", "--index", "--scan"], 2, "exclude each other"),
-        (["--tag", "t", "--scan"], 2, "ways to find a --key"),
+        (["--tag", "t", "--scan"], 2, "--index and --scan need --key"),
         (["--key", "k", "-t", "nowhere"], 3, "topic nowhere does not exist"),
     ],
 )

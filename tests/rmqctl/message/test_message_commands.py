@@ -143,16 +143,16 @@ def test_copies_of_a_message_have_one_body(tmp_path):
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        ([], 2, "name either an id, or a place"),
-        (["7F000001000000000000000000000000", "-Q", "1"], 2, "name either an id, or a place"),
-        (["-t", "t", "-Q", "1"], 2, "needs all of --topic, --queue and --offset"),
-        (["nonsense"], 2, "'nonsense' is no message id"),
+        ([], 2, "give either an id, or --topic"),
+        (["7F000001000000000000000000000000", "-Q", "1"], 2, "give either an id, or --topic"),
+        (["-t", "t", "-Q", "1"], 2, "--topic, --queue and --offset need each other"),
+        (["nonsense"], 2, "'nonsense' is not a message id"),
         (["7F000001000000000000000000000000"], 3, "no message has the id"),
-        (["7F00000100000000000000000000000G"], 2, "is no message id"),
+        (["7F00000100000000000000000000000G"], 2, "is not a message id"),
         (["7F000001000000000000000000000000", "-t", "u"], 3, "topic u does not exist"),
-        (["-t", "t", "-Q", "1", "-O", "3"], 3, "has no offset 3: it has 0 to 2"),
+        (["-t", "t", "-Q", "1", "-O", "3"], 3, "has no offset 3: it has offsets 0 to 2"),
         (["-t", "t", "-Q", "9", "-O", "0"], 3, "has no offset 0: it is empty"),
-        (["-t", "t", "-Q", "-1", "-O", "0"], 2, "--queue: -1 is not a queue"),
+        (["-t", "t", "-Q", "-1", "-O", "0"], 2, "--queue: -1 is not a queue number"),
         (["-t", "t", "-Q", "1", "-O", "x"], 2, "is not a valid int"),
         (["-t", "a/b", "-Q", "1", "-O", "0"], 2, "topic 'a/b' has characters other than"),
     ],
@@ -177,5 +177,5 @@ def test_a_damaged_message_is_named_and_not_shown(sent, store, tmp_path):
     ):
         result = run("message", "get", *args, "-S", copy)
         assert (result.code, result.err.count("\n")) == (4, 1), result.err
-        assert "can not be read" in result.err
+        assert "cannot be read" in result.err
     assert get("-S", copy, "-t", "t", "-Q", 1, "-O", 2)["body"] == "c"

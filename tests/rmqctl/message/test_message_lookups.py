@@ -59,10 +59,10 @@ def test_several_ids_are_a_list_and_a_kind_can_be_forced():
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["nonsense"], "'nonsense' is no message id"),
-        ([ID[:-1]], "is no message id"),
+        (["nonsense"], "'nonsense' is not a message id"),
+        ([ID[:-1]], "is not a message id"),
         ([ID, "--as", "other"], "--as: 'other' is not one of offset, unique"),
-        ([ID, "--as", "offset"], "is no offset id"),
+        ([ID, "--as", "offset"], "is not an offset id"),
     ],
 )
 def test_what_is_no_id_is_one_sentence(args, sentence):
@@ -130,7 +130,7 @@ def test_a_message_is_followed_from_its_sender_to_its_consumer(store):
 def test_what_nobody_traced_is_not_found(store):
     result = run("message", "trace", ID)
     assert (result.code, result.err.count("\n")) == (3, 1)
-    assert f"nobody has traced {ID} in topic {TRACE_TOPIC}" in result.err
+    assert f"topic {TRACE_TOPIC} of {store} has no trace of {ID}" in result.err
 
 
 # -- life lines -------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_an_open_descriptor_is_a_file_too(store, tmp_path):
 def test_a_dash_is_no_file(store, tmp_path):
     result = run("lag", "report", "--engine", "local", "-o", "md", "--save", "-", "-S", store)
     assert result.code == 2, result.out
-    assert "'-' is no file" in result.err
+    assert "'-' is not a file" in result.err
 
 
 def write_half(path):

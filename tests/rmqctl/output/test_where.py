@@ -86,9 +86,9 @@ def test_unknown_can_be_asked_for():
     ("text", "hint"),
     [
         ("lagg > 1", "did you mean 'lag'"),
-        ("lag >", "ends where a value"),
-        ("lag > 1 group", "not expected"),
-        ("(lag > 1", "is missing"),
+        ("lag >", "expected a value at the end"),
+        ("lag > 1 group", "unexpected"),
+        ("(lag > 1", "missing )"),
         ("lag > many", "not a number"),
         ("age_ms > soon", "not a duration"),
         ("store_timestamp > soon", "not a time"),
@@ -96,8 +96,8 @@ def test_unknown_can_be_asked_for():
         ("java_locked = perhaps", "true or false"),
         ("lag > null", "only be compared"),
         ("group.name = x", "no members"),
-        ("", "ends where a field"),
-        ("lag > 'a", "can not read"),
+        ("", "expected a field at the end"),
+        ("lag > 'a", "cannot read"),
         ("= 1", "not a field"),
     ],
 )

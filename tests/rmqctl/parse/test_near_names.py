@@ -41,7 +41,7 @@ def test_a_name_that_is_known_here_is_not_one_of_another_tool():
     [
         ("x.csv", "topic,queus\na,2\n", "a topic has no 'queus'; did you mean 'queues'?"),
         ("x.csv", "topic,queus\na,\n", "a topic has no 'queus'; did you mean 'queues'?"),
-        ("x.csv", "topic,perm\na,6,7\n", "line 2: it has more columns than the header"),
+        ("x.csv", "topic,perm\na,6,7\n", "line 2: the line has more columns than the header"),
         ("x.csv", "topic,perm,perm\na,6,4\n", "has a column twice in its header"),
         ("x.json", '[{"topic":"a","partitions":3}]', "'partitions'; did you mean 'queues'?"),
         ("x.json", '[{"topic":"a","permission":null}]', "'permission'; did you mean 'perm'?"),
@@ -49,7 +49,7 @@ def test_a_name_that_is_known_here_is_not_one_of_another_tool():
         (
             "x.json",
             '[{"topic":"a","readQueueNums":3,"read_queues":4}]',
-            "it says read_queue_nums twice, as 'read_queues' too",
+            "read_queue_nums is given twice, also as 'read_queues'",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_file_of_topics(store, tmp_path, name, text, sentence):
 def test_what_an_editor_gives_back(member, meant):
     with pytest.raises(UsageProblem) as error:
         content_of(f'{{"body":"x","{member}":"y"}}', None)
-    assert f"{member!r} is not a part of a message; did you mean {meant!r}?" in str(error.value)
+    assert f"{member!r} is not a field of a message; did you mean {meant!r}?" in str(error.value)
 
 
 def test_rules_of_masking_in_a_file(tmp_path):

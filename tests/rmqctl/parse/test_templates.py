@@ -109,7 +109,7 @@ def test_records_are_read(template, record, expected):
 
 @pytest.mark.parametrize(
     ("template", "reason"),
-    [("%k%s", "nothing separates"), ("%k", "no body"), ("%s %s", "twice"), ("%s %v", "twice")],
+    [("%k%s", "no text separates"), ("%k", "no body"), ("%s %s", "twice"), ("%s %v", "twice")],
 )
 def test_templates_that_can_not_be_read(template, reason):
     with pytest.raises(ValueError, match=reason):

@@ -90,7 +90,7 @@ def test_a_range_of_times_that_holds_nothing_is_told(orders, command):
 def test_offsets_that_have_not_come_yet_are_told(orders):
     result = run("consume", "t", "--offset", "7:9", "-e")
     assert result.code == 0
-    assert "queue 0 of t ends at 3: offset 7 has not come yet" in result.err
+    assert "queue 0 of t ends at 3: offset 7 does not exist yet" in result.err
     assert "no message of t lies in the range" in result.err
 
 

@@ -18,7 +18,7 @@ def test_an_unknown_member_is_refused(store, name):
     result, _ = sent("jsonl", line)
     assert result.code == 2
     assert repr(name) in result.err
-    assert "which is no field of a message" in result.err
+    assert "which is not a field of a message" in result.err
     assert run("topic", "list", "--where", "topic = t", "-o", "json").json() == []
 
 
@@ -51,7 +51,7 @@ def test_names_of_other_tools_are_taken_for_what_they_mean(store, line):
 def test_a_field_that_is_said_twice_is_refused(store):
     result, _ = sent("jsonl", '{"body":"x","key":"a","keys":["b"]}')
     assert result.code == 2
-    assert "'key' and 'keys', which mean the same" in result.err
+    assert "'key' and 'keys', which are the same field" in result.err
     assert sent("jsonl", '{"value":"x","payload":"y"}')[0].code == 2
     assert sent("csv", "body,key,keys\nx,a,b\n")[0].code == 2
 
@@ -73,7 +73,7 @@ def test_columns_of_csv_with_names_of_other_tools_are_fields(store):
 
 def test_columns_that_become_properties_are_told_once(store):
     result, rows = sent("csv", "body,city,sum\nx,Ulm,3\ny,Bonn,4\n")
-    assert result.err.count("columns that are no field become properties: city, sum") == 1
+    assert result.err.count("columns that are not fields become properties: city, sum") == 1
     assert [row["properties"]["city"] for row in rows] == ["Ulm", "Bonn"]
 
 
@@ -96,7 +96,7 @@ def test_an_import_refuses_unknown_fields_too(store, tmp_path, more):
     file.write_text(json.dumps({**row, "delay_level": 3}))
     result = run("message", "import", file, "--map-topic", "t=u", *more)
     assert result.code == 2
-    assert "'delay_level', which is no field of a message" in result.err
+    assert "'delay_level', which is not a field of a message" in result.err
     assert run("message", "import", file, "--map-topic", "t=u", "--ignore-unknown").code == 0
 
 

@@ -88,7 +88,7 @@ def test_levels_are_those_of_the_store(store):
     assert run("broker", "config", "set", "messageDelayLevel", "1s 7s", "--yes").code == 0
     result = run("produce", "t", "--delay-level", 3, stdin=b"x\n")
     assert (result.code, result.out) == (2, "")
-    assert "3 is no level: they go from 1 (1s) to 2 (7s)" in result.err
+    assert "3 is not a level: levels are 1 (1s) to 2 (7s)" in result.err
     assert run("produce", "t", "--delay", "5s", stdin=b"x\n").code == 2
     assert run("produce", "t", "--delay", "7s", stdin=b"x\n").code == 0
     assert [row["properties"]["DELAY"] for row in rows("SCHEDULE_TOPIC_XXXX")] == ["2"]
@@ -98,7 +98,7 @@ def test_whoever_wants_all_runs_dry_sends_nothing(store, monkeypatch):
     monkeypatch.setenv("RMQCTL_DRY_RUN", "1")
     result = run("produce", "t", stdin=b"x\n")
     assert (result.code, result.out) == (2, "")
-    assert "it has no dry run" in result.err
+    assert "produce has no dry run" in result.err
 
 
 def test_a_level_that_is_too_high_makes_no_store(own_home):
@@ -234,7 +234,7 @@ def test_tee_prints_what_was_sent(store):
         (["--input", "csv"], b"body\na\nb,c\n", 1, "has 2 cells"),
         (["-K", ":"], b"k:a\nnone\n", 1, "no key delimiter ':'"),
         (["-K", r"\t"], b"none\n", 0, r"no key delimiter '\t'"),
-        (["-f", "%k %s"], b"a b\nnone\n", 1, "does not fit the template"),
+        (["-f", "%k %s"], b"a b\nnone\n", 1, "does not match the template"),
         ([], b"a\n" + b"x" * (4 << 20) + b"x\nb\n", 1, "4194305 bytes, allowed are 4194304"),
         (["-D", ""], b"x" * ((4 << 20) + 1), 0, "more than 4194304 bytes"),
         (["-K", ":"], b"k:a\n\x01:b\n", 1, "U+0001"),
@@ -256,7 +256,7 @@ def test_what_can_not_be_sent_can_be_left_out(store):
     data = b'{"body":"a"}\nnope\n{"body":"c"}\n{}\n'
     result = run("produce", "t", "--input", "jsonl", "--skip-invalid", stdin=data)
     assert result.code == 8
-    assert "left out 2 that can not be sent, the first: line 2: is not JSON" in result.err
+    assert "left out 2 messages that cannot be sent; the first: line 2: is not JSON" in result.err
     assert bodies() == ["a", "c"]
     run("topic", "create", "u")
     assert run("produce", "u", "--input", "hex", "--skip-invalid", stdin=b"x\n").code == 2
@@ -282,8 +282,8 @@ def test_what_can_not_be_sent_can_be_left_out(store):
         (["t", "--queue", "1", "--ordering-key", "x"], 2, "exclude"),
         (["t", "--input", "xml"], 2, "not one of text, jsonl"),
         (["t", "--input", "csv", "-K", ":"], 2, "exclude"),
-        (["t", "--template", "x", "file"], 2, "no FILE"),
-        (["t", "--template", "%o"], 2, "can not be generated"),
+        (["t", "--template", "x", "file"], 2, "--template and FILE exclude each other"),
+        (["t", "--template", "%o"], 2, "cannot be generated"),
         (["t", "-f", "%k"], 2, "no body"),
         (["t", "-D", r"\q"], 2, "unknown escape"),
         (["t", "-K", ""], 2, "empty"),
@@ -293,9 +293,9 @@ def test_what_can_not_be_sent_can_be_left_out(store):
         (["t", "-n"], 2, "no dry run"),
         (["t", "--limit", "1"], 2, "--limit is for rows; --count ends after N messages"),
         (["t", "-o", "json", "--limit", "1"], 2, "--count ends after N messages"),
-        (["t", "--where", "queue_id = 1"], 2, "--where is for rows; produce sends all that it is"),
+        (["t", "--where", "queue_id = 1"], 2, "--where is for rows; produce sends all of"),
         (["t", "--columns", "nosuch"], 2, "'nosuch' is not a field"),
-        (["t", "--delay-level", "19"], 2, "19 is no level: they go from 1 (1s) to 18 (2h)"),
+        (["t", "--delay-level", "19"], 2, "19 is not a level: levels are 1 (1s) to 18 (2h)"),
         (["t", "--batch", "0"], 2, "--batch"),
         (["t", "-S", "nowhere"], 3, "store init"),
     ],
@@ -316,7 +316,7 @@ def test_the_default_store_is_made_on_first_use(own_home):
     result = run("produce", "t", stdin=b"x\n")
     assert result.code == 0
     assert (own_home / "rmqctl/store/commitlog").is_dir()
-    assert "made the store" in result.err
+    assert "created the store" in result.err
     assert "made" not in run("produce", "t", stdin=b"y\n").err
     assert bodies() == ["x", "y"]
 
@@ -397,4 +397,5 @@ def test_a_first_send_to_queues_without_settings_goes_by_any_choice(store, choic
 def test_a_count_of_queues_makes_a_sentence(store):
     run("topic", "create", "one", "--queues", 1)
     assert "has no queue 1: it has one, queue 0" in run("produce", "one", "-Q", 1, stdin=b"a").err
-    assert "has no queue 9: it gets 4, from 0 on" in run("produce", "new", "-Q", 9, stdin=b"a").err
+    new = run("produce", "new", "-Q", 9, stdin=b"a")
+    assert "has no queue 9: it gets 4, numbered from 0" in new.err

@@ -34,7 +34,7 @@ def test_init_makes_a_store_with_the_lengths_of_a_broker(tmp_path):
     assert config.mapped_file_size_consume_queue == 6_000_000
     assert config.index_file_size == 420_000_040
     assert was_created_here(root)
-    assert result.err == f"made the store {root}\n"
+    assert result.err == f"created the store {root}\n"
 
 
 def test_init_prints_what_a_java_broker_needs_to_open_it(tmp_path):
@@ -89,7 +89,7 @@ def test_a_dry_run_makes_nothing(tmp_path):
     result = run("store", "init", tmp_path / "s", "-n")
     assert result.code == 0
     assert not (tmp_path / "s").exists()
-    assert result.err == f"would make the store {tmp_path}/s\n"
+    assert result.err == f"would create the store {tmp_path}/s\n"
 
 
 def test_a_new_store_with_one_message_takes_little_of_the_disk(tmp_path):
@@ -230,7 +230,7 @@ def test_who_finds_something_is_told_where_codes_are_explained(small_logs):
     content[100] ^= 1
     path.write_bytes(content)
     damaged = run("store", "fsck", "-S", small_logs)
-    assert damaged.err.endswith("; 'rmqctl explain CODE' tells what one means\n")
+    assert damaged.err.endswith("; 'rmqctl explain CODE' explains a finding\n")
 
 
 def test_fast_looks_at_files_ends_and_samples(small_logs):
@@ -310,14 +310,14 @@ def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatc
         patched.setattr(LogCheck, "_records", interrupted)
         stopped = run("store", "fsck", "-S", small_logs)
     assert stopped.code == 130
-    found = re.fullmatch(r"stopped at log position (\d+); --resume goes on there\n", stopped.err)
+    found = re.fullmatch(r"stopped at log position (\d+); --resume continues there\n", stopped.err)
     assert found is not None
     assert 16384 < int(found[1]) <= 32768
 
     resumed = run("store", "fsck", "-S", small_logs, "--resume", "-o", "json")
     assert resumed.code == 0
     assert 0 < resumed.json()["checked"]["records"] < 101
-    assert f"going on at log position {found[1]}" in resumed.err
+    assert f"continuing at log position {found[1]}" in resumed.err
     again = run("store", "fsck", "-S", small_logs, "--resume")
     assert again.code == 4
     assert "no check of this store was interrupted" in again.err

@@ -45,7 +45,7 @@ def test_the_plan_tells_what_consumers_will_not_reach(store):
     run("topic", "create", "orders", "--queues", 4)
     run("produce", "orders", "--queue", 3, "-q", stdin=b"a\nb\n")
     (row,) = run("topic", "alter", "orders", "-r", 2, "-n", "-o", "json").json()
-    assert row["note"] == "queues from 2 on are not read any more; 2 messages lie there"
+    assert row["note"] == "queues from 2 on are no longer read; 2 messages lie there"
     assert row["applied"] is None
     assert described("orders")["read_queues"] == 4
 
@@ -96,7 +96,7 @@ def test_members_of_the_file_that_are_not_known_here_stay(tmp_path):
     ("args", "code", "sentence"),
     [
         (["alter"], 2, "missing argument 'TOPIC...'"),
-        (["alter", "t"], 2, "nothing to change is named"),
+        (["alter", "t"], 2, "no setting to change"),
         (["alter", "nope", "--perm", "6"], 3, "topic nope does not exist"),
         (["alter", "TBW102", "--perm", "6"], 7, "belongs to the system"),
         (["alter", "t", "--perm", "3"], 2, "--perm: 3 is not one of"),
@@ -165,11 +165,11 @@ def test_the_topics_of_another_store_can_be_made_here(store, tmp_path):
     [
         ("x.csv", "topic,queues\na,2\nb,many\n", 2, "x.csv line 3: queues 'many' is not a number"),
         ("x.csv", "topic,colour\na,red\n", 2, "x.csv line 2: a topic has no 'colour'"),
-        ("x.jsonl", '{"queues":2}\n', 2, "x.jsonl line 1: it names no topic"),
+        ("x.jsonl", '{"queues":2}\n', 2, "x.jsonl line 1: topic is missing"),
         ("x.json", "{", 2, "x.json is malformed"),
         ("x.txt", "a\na b\n", 2, "x.txt line 2: topic 'a b' has characters other than"),
         ("x.txt", "# nothing\n", 2, "x.txt names no topic"),
-        ("x.csv", "topic,perm\na,6\na,4\n", 2, "line 3: topic a stands there twice"),
+        ("x.csv", "topic,perm\na,6\na,4\n", 2, "line 3: topic a is given twice"),
         ("x.csv", "topic,order\na,maybe\n", 2, "order 'maybe' is neither true nor false"),
         ("x.txt", "a\nTBW102\n", 7, "TBW102 belongs to the system"),
     ],

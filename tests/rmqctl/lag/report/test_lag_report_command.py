@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Path:
 def test_groups_are_rows(store: Path) -> None:
     done = run(*LOCAL, "-S", store, "-o", "csv", "--columns", "group,topic,queues,lag,status")
     assert (done.code, done.lines) == (0, ["group,topic,queues,lag,status", "shop,orders,4,6,OK"])
-    assert done.err.startswith("1 group in 1 store: 6 messages behind, status OK; counted by local")
+    assert done.err.startswith("1 group in 1 store: lag of 6 messages, status OK; counted by local")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_json_holds_everything_and_can_be_compared_with(store: Path, tmp_path: P
     assert (now["groups"][0]["lag_before"], now["groups"][0]["lag_change"]) == (6, 1)
     wrong = run(*LOCAL, "-S", store, "--compare", store / "rmqctl" / "store.json")
     assert wrong.code == 2
-    assert "is no report" in wrong.err
+    assert "is not a report" in wrong.err
 
 
 def test_the_time_is_fixed_and_bounds_what_is_listed(store: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> 
     done = run(*LOCAL, "-S", store, "-o", "json")
     found = done.json()
     assert done.code == 8
-    assert done.err.splitlines()[-1].startswith("rmqctl: queues are damaged, and were counted as")
+    assert done.err.splitlines()[-1].startswith("rmqctl: queues are damaged and were counted as")
     assert found["groups"][0]["lag"] == 6
     assert found["groups"][0]["unknown_queues"] == 1
     assert sum(row["messages"] for row in found["minutes"]) == 6
@@ -283,7 +283,7 @@ def test_an_earlier_report_that_is_not_there_is_not_found(store: Path, tmp_path:
     )
     done = run(*LOCAL, "-S", store, "--compare", tmp_path)
     assert done.code == 5
-    assert f"--compare: {tmp_path} can not be read: Is a directory" in done.err
+    assert f"--compare: {tmp_path} cannot be read: Is a directory" in done.err
 
 
 def test_a_store_that_nobody_reads_is_not_said_to_be_unknown(tmp_path: Path) -> None:

@@ -173,9 +173,9 @@ def test_a_name_of_a_broker_can_hold_anything(stores: Path, tmp_path: Path) -> N
     ("words", "sentence"),
     [
         (["-o", "parquet"], "-o parquet writes files: name a folder with --save"),
-        (["-o", "parquet", "--save", "{file}"], "--save: {file} is a file; Parquet goes into"),
-        (["-o", "parquet", "--save", "x", "--compare", "{file}"], "--compare: Parquet holds"),
-        (["-o", "html", "--where", "lag > 1"], "--where is for rows; -o html holds the whole"),
+        (["-o", "parquet", "--save", "{file}"], "--save: {file} is a file; Parquet needs a folder"),
+        (["-o", "parquet", "--save", "x", "--compare", "{file}"], "--compare: not with Parquet"),
+        (["-o", "html", "--where", "lag > 1"], "--where is for rows; -o html has the whole"),
         (["-o", "parquet", "--save", "x", "--limit", "1"], "--limit is for rows; -o parquet"),
         (["-o", "html", "--save", "nowhere/x"], "--save: there is no folder"),
     ],

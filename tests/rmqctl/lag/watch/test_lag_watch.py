@@ -216,7 +216,7 @@ def test_sorted_looks_are_sorted_one_by_one(end):
         (["nobody"], 3, "group nobody has no progress"),
         (["-i", "1ms"], 2, "--interval: '1ms' is less than 100ms"),
         (["-i", "soon"], 2, "'soon' is not a duration"),
-        (["--until-drained", "--limit", "1"], 2, "--limit would end it before"),
+        (["--until-drained", "--limit", "1"], 2, "--limit may end it earlier"),
         (["--until-drained", "--where", "group = g"], 2, "name the groups instead"),
     ],
 )

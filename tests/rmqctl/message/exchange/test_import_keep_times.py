@@ -60,7 +60,7 @@ def test_an_export_comes_back_equal_but_for_offsets(form, name, tmp_path):
     result = run("message", "import", file, "-S", target, "--keep-times", "--allow-empty")
     assert result.code == 0, result.err
     before, after = rows_of(source), rows_of(target)
-    assert f"imported {len(before)} messages with the times that they had" in result.err
+    assert f"imported {len(before)} messages with their original times" in result.err
     assert len(before) > 0
     for old, new in zip(before, after, strict=True):
         if old["store_size"] == 0:
@@ -107,7 +107,7 @@ def test_older_messages_are_refused_behind_newer_ones(tmp_path):
     target = aged(tmp_path / "target", "-1h")
     result = run("message", "import", "-", "-S", target, "--keep-times", stdin=old)
     assert result.code == 7
-    assert "a log's store times must rise; import into a new store" in result.err
+    assert "store times must not decrease within a log; import into a new store" in result.err
     assert bodies(target) == [b"from -1h"]
     newer = aged(tmp_path / "newer", "-4h")
     result = run("message", "import", "-", "-S", newer, "--keep-times", stdin=old)
@@ -130,7 +130,7 @@ def test_times_that_do_not_rise_end_it_there_or_are_left_out(tmp_path):
         *("message", "import", "-", "-S", target, "--keep-times", "--skip-invalid"), stdin=mixed
     )
     assert result.code == 8
-    assert "left out 1 that can not be stored, the first: line 3" in result.err
+    assert "left out 1 messages that cannot be stored; the first: line 3" in result.err
     assert bodies(target) == [b"from -3h", b"from -1h", b"from -1h"]
 
 
@@ -141,7 +141,7 @@ def test_a_time_that_is_yet_to_come_is_refused(tmp_path):
     line = json.dumps(row).encode()
     result = run("message", "import", "-", "-S", target, "--keep-times", stdin=line)
     assert result.code == 2
-    assert "yet to come by this machine's clock" in result.err
+    assert "in the future by this machine's clock" in result.err
     assert bodies(target) == []
 
 
@@ -150,12 +150,12 @@ def test_a_time_that_is_yet_to_come_is_refused(tmp_path):
     [
         ({"store_timestamp": None}, "its store_timestamp is None; --keep-times needs every field"),
         ({"store_timestamp": 123}, "its store_timestamp '123' would be 1970-01-01"),
-        ({"born_timestamp": 8 * 10**18}, "a time lies between 1990 and 2200"),
+        ({"born_timestamp": 8 * 10**18}, "a time must lie between 1990 and 2200"),
         ({"born_timestamp": -5}, "its born_timestamp -5 lies before 1970"),
         ({"born_host": "nowhere"}, "'nowhere' is not ip:port"),
         ({"properties": None}, "has no properties"),
-        ({"sys_flag": 4}, "is half of a transaction"),
-        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "which is the broker's own"),
+        ({"sys_flag": 4}, "is a half message"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "an internal topic of the broker"),
         ({"topic": "../up"}, "'../up'"),
         ({"flag": 1 << 40}, "not a 32-bit number"),
     ],

@@ -306,13 +306,13 @@ def test_what_is_stored_later_is_found_with_the_last_token(store):
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        ([], 2, "name a PATTERN to look for, or a filter"),
-        ([""], 2, "the PATTERN is empty"),
+        ([], 2, "give a PATTERN, or a filter"),
+        ([""], 2, "PATTERN is empty"),
         (["x", "-t", "nowhere"], 3, "topic nowhere does not exist"),
         (["x", "-t", "a/b"], 2, "topic 'a/b' has characters other than"),
         (["x", "--in", "head"], 2, "--in: 'head' is not one of body, tags, keys, properties"),
-        (["x", "--resume", "nonsense"], 2, "is no token of 'message search'"),
-        (["x", "--resume", "0-00000000"], 2, "belongs to a search for something else"),
+        (["x", "--resume", "nonsense"], 2, "is not a token of 'message search'"),
+        (["x", "--resume", "0-00000000"], 2, "belongs to another search"),
         (["--regex", "("], 2, "--regex: '(' is not a regular expression"),
         (["x", "--jobs", "0"], 2, "is not in the range"),
         (["x", "--around", "-1"], 2, "is not in the range"),

@@ -66,7 +66,7 @@ def test_a_signal_ends_all_processes_and_tells_how_to_go_on(long_log, number, co
             os.killpg(process.pid, number)
         out, err = process.communicate(timeout=30)
     assert process.returncode == code
-    assert re.fullmatch(r"to go on: --resume [0-9a-f]+-[0-9a-f]{8}\n", err.decode())
+    assert re.fullmatch(r"to continue: --resume [0-9a-f]+-[0-9a-f]{8}\n", err.decode())
     assert b"Traceback" not in out
     assert not any(map(is_alive, workers))
 
@@ -96,8 +96,8 @@ def test_processes_end_with_a_parent_that_is_killed(long_log):
 def test_a_time_limit_ends_it(long_log):
     result = call(*SLOW, "-S", long_log, "--jobs", 2, "--timeout", "1s")
     assert result.code == exit_codes.TIMED_OUT
-    assert "to go on: --resume" in result.err
-    assert "gave up after 1s" in result.err
+    assert "to continue: --resume" in result.err
+    assert "timed out after 1s" in result.err
 
 
 def test_a_child_that_is_killed_is_an_error_in_one_sentence(long_log):
@@ -106,7 +106,7 @@ def test_a_child_that_is_killed_is_an_error_in_one_sentence(long_log):
         os.kill(workers[0], signal.SIGKILL)
         _, err = process.communicate(timeout=60)
     assert process.returncode == exit_codes.FAILURE
-    assert err.decode() == "rmqctl: a process that searched has ended unexpectedly\n"
+    assert err.decode() == "rmqctl: a search process ended unexpectedly\n"
     assert not any(map(is_alive, workers))
 
 

@@ -241,12 +241,12 @@ def test_the_plan_is_not_the_deed_and_the_rows_tell_of_both(orders, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        ([], 2, "name what is wanted: --topic or --group"),
+        ([], 2, "give --topic or --group"),
         (["-t", "nowhere"], 3, "topic nowhere does not exist"),
         (["-g", "nobody"], 3, "group nobody does not exist"),
-        (["-t", "SCHEDULE_TOPIC_XXXX"], 7, "it would be delivered twice"),
+        (["-t", "SCHEDULE_TOPIC_XXXX"], 7, "they would be delivered twice"),
         (["-t", "orders", "--mask", "body"], 2, "--mask: 'body' is not a rule"),
-        (["-t", "orders", "--mask-key", "k"], 2, "--mask-key is for --mask"),
+        (["-t", "orders", "--mask-key", "k"], 2, "--mask-key needs --mask"),
         (["-t", "orders", "--from", "xyz"], 2, "--from"),
     ],
 )

@@ -70,11 +70,11 @@ def test_a_position_inside_of_a_record_or_behind_the_log_is_told(sent):
     rows = dump(LOG)
     result = run("store", "dump", 100)
     assert (result.code, result.err.count("\n")) == (3, 1)
-    assert f"it lies within {rows[0]['size']} bytes (MESSAGE) that begin at 0" in result.err
+    assert f"it is within {rows[0]['size']} bytes (MESSAGE) that begin at 0" in result.err
     for position in (rows[3]["position"], 1 << 40):
         result = run("store", "dump", position)
         assert result.code == 3
-        assert f"goes from 0 to {rows[3]['position']}" in result.err
+        assert f"spans 0 to {rows[3]['position']}" in result.err
 
 
 def test_a_body_that_fails_its_crc_is_shown_with_the_reason(damaged):
@@ -99,7 +99,7 @@ def test_bytes_that_are_no_record_are_passed_and_what_can_be_told_is_told(damage
 def test_a_record_in_the_wrong_place_is_damage(damaged):
     _, write = damaged
     (row, *_) = write(28, (7).to_bytes(8, "big"))
-    assert (row["kind"], row["problem"]) == ("DAMAGED", "it says that it lies at 7")
+    assert (row["kind"], row["problem"]) == ("DAMAGED", "its own position field is 7")
 
 
 def test_where_picks_the_problems(damaged):
@@ -182,7 +182,7 @@ def test_a_damaged_index_says_what_is_wrong(sent, tmp_path):
         file.write((1 << 30).to_bytes(4, "big"))
     assert "counts 1073741824 entries" in (dump(copy)["problem"] or "")
     copy.write_bytes(b"\x00" * 10)
-    assert dump(copy)["problem"] == "the file has 10 bytes, its head 40"
+    assert dump(copy)["problem"] == "the file has 10 bytes, less than its head of 40"
 
 
 def test_small_files_are_decoded(sent):
@@ -218,7 +218,7 @@ def test_damage_of_small_files_is_one_sentence(tmp_path):
         assert (result.code, result.err.count("\n")) == (4, 1), result.err
         assert "is damaged" in result.err
     (root / "checkpoint").write_bytes(b"\x00" * 9)
-    assert "the file has 9 bytes of 4096" in dump(root / "checkpoint")["problem"]
+    assert "the file has 9 of 4096 bytes" in dump(root / "checkpoint")["problem"]
     (root / LOG).write_bytes(b"")
     assert run("store", "dump", root / LOG).err == f"{root / LOG} is empty\n"
 
@@ -226,9 +226,9 @@ def test_damage_of_small_files_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("name", "code", "sentence"),
     [
-        ("nope", 3, "there is no file nope in "),
+        ("nope", 3, "there is no file nope, neither in "),
         ("commitlog", 3, "is a folder; name a file in it"),
-        ("/etc/passwd", 3, "is not a file that a RocketMQ store has"),
+        ("/etc/passwd", 3, "is not a file of a RocketMQ store"),
     ],
 )
 def test_what_is_no_file_of_a_store_is_one_sentence(store, name, code, sentence):
@@ -243,6 +243,6 @@ def test_every_file_of_a_golden_store_is_decoded_or_named(name):
     for path in root.rglob("*"):
         if path.is_file():
             result = run("store", "dump", path, "-o", "jsonl")
-            known = result.code == 0 or "belongs to RocketMQ 5.x alone" in result.err
-            assert known or "is not a file that" in result.err, (path, result.err)
+            known = result.code == 0 or "is a file of RocketMQ 5.x only" in result.err
+            assert known or "is not a file of" in result.err, (path, result.err)
             assert "internal error" not in result.err

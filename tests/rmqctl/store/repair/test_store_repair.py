@@ -81,7 +81,7 @@ def test_a_damaged_record_is_replaced_and_its_bytes_are_kept(root, made):
     assert result.code == 0, result.err
     (row,) = json.loads(result.out)
     assert row["applied"] is True
-    assert "nothing is wrong any more" in result.err
+    assert "no findings are left" in result.err
     assert bodies(root) == [b"body 0", b"body 4", b"body 1", b"body 3", b"body 5"]
     (run_folder,) = (root / "rmqctl" / "quarantine").iterdir()
     (piece,) = map(json.loads, (run_folder / "manifest.jsonl").read_text().splitlines())

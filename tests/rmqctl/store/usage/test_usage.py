@@ -70,8 +70,8 @@ def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
     told = run("store", "du", "-S", root).err
     assert f"the next clean deletes {len(logs) - 3} of {len(logs)} log files" in told
     assert ", now" in told or f"'rmqctl store clean' would delete {len(logs) - 3} now" in told
-    assert "2 stay because they were written within 72 h" in told
-    assert "the newest one always stays" in told
+    assert "2 stay because they were written within the last 72 h" in told
+    assert "the newest log file always stays" in told
     assert "% full" in told
     plan = rows_of(root, "clean")
     assert [row["file"] for row in plan] == [f"commitlog/{name}" for name in logs[:-3]]
@@ -112,7 +112,7 @@ def test_a_store_of_one_log_file_keeps_it_for_ever(store):
     for path in (store / "commitlog").iterdir():
         os.utime(path, (1, 1))
     assert rows_of(store, "clean") == []
-    assert "nothing of the log will be deleted" in run("store", "du").err
+    assert "nothing will be deleted" in run("store", "du").err
 
 
 def test_it_is_refused_beside_a_java_broker(aged):
