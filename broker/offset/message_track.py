@@ -26,7 +26,7 @@ class TrackType(StrEnum):
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
     """Progress has passed it, but the group's subscription does not want it."""
     PULL = "PULL"
-    """The group pulls by itself: nobody knows what it does with messages."""
+    """The group pulls by itself: what it does with messages is not known."""
     NOT_CONSUME_YET = "NOT_CONSUME_YET"
     NOT_ONLINE = "NOT_ONLINE"
     """The group has no live member; what it has consumed is not looked at."""

@@ -151,7 +151,7 @@ def history(
 ) -> None:
     """Show who has moved the progress of groups, oldest first, a line for each queue.
 
-    Moves that nobody noted are shown, too, where the files betray them: without a change id.
+    Moves without an entry are shown, too, where the files reveal them: without a change id.
 
     Of one group:              rmqctl offset history readers
     What was not done:         rmqctl offset history --where 'applied = false'

@@ -47,7 +47,7 @@ class InspectedOffsetRow(NamedTuple):
     source: Annotated[
         OffsetSource | None, Wide("where the committed offset was read: file, bak, journal")
     ]
-    changed_timestamp: Annotated[int | None, Wide("when somebody moved it last, by the journal")]
+    changed_timestamp: Annotated[int | None, Wide("when it was moved last, by the journal")]
     changed_by: Annotated[str | None, Wide("who did, and on which machine: user@host")]
 
 

@@ -65,7 +65,7 @@ def _chosen(
     if change_id is None:
         moved = [entry for entry in entries if MOVES in entry and entry[CHANGE_ID] in done]
         if not moved:
-            raise NotFound(f"nobody has moved progress in {root}")
+            raise NotFound(f"no progress has been moved in {root}")
         return moved[-1]
     by_id: dict[int, dict[str, Any]] = {entry[CHANGE_ID]: entry for entry in entries}
     if change_id not in by_id:

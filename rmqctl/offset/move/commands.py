@@ -185,7 +185,7 @@ def undo(
 ) -> None:
     """Put progress back to where it was before a change.
 
-    All queues of the change, exactly as they were, or none: if somebody has moved one since, it
+    All queues of the change, exactly as they were, or none: if one has been moved since, the undo
     is refused (6). What consumers did since is no obstacle; the plan says how much it was. An
     undoing is a change too, and can be undone. It does nothing without --execute.
 

@@ -102,7 +102,7 @@ def run_reset(
         write_plan(path, change.plan)
         saved.append(
             f"saved: 'rmqctl offset reset --from-file {path} --expect {path} --execute' carries "
-            "it out if nobody has moved anything by then"
+            "it out if nothing has moved by then"
         )
     run_change(cli, change, summary=saved, execute_by_default=execute_by_default)
 

@@ -31,7 +31,7 @@ from .log_end import LogEndCheck
 from .log_part import split_log
 from .log_pass import LogPass, look_at
 from .offsets import check_configs, check_offsets
-from .own_files import check_own_files
+from .own_files import check_own_files, check_shared_state
 from .path_conflicts import check_places
 from .permissions import check_permissions
 from .queue_compare import QueueComparison
@@ -216,6 +216,8 @@ class _Run:
         if self._if_quiet and bounds.log_end() == whole_end and not any(find_holders(view.root)):
             for finding in self._if_quiet:
                 self.emit(finding)
+        if Part.CONFIG in self._parts and not self.report.errors:
+            check_shared_state(view, self.emit)  # damaged files contradict its words, too
 
     def release(self) -> None:
         """Unmap the files now, not at the next garbage collection: the objects that map them report

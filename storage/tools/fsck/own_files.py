@@ -32,6 +32,16 @@ def _wrong_words(view: StoreView) -> str | None:
         shared.close()
 
 
+def check_shared_state(view: StoreView, emit: Callable[[Finding], None]) -> None:
+    """Hold the words of the shared state against each other and the files, which must be whole."""
+    wrong = _wrong_words(view)
+    if wrong is not None:
+        effect = "readers and writers do without it, and the next writer makes it again when no"
+        effect += " other process has the store open"
+        file = f"{OURS}/{SHARED_STATE_NAME}"
+        emit(Finding(Code.SHARED_STATE_WRONG, Severity.WARNING, file, None, wrong, effect, ""))
+
+
 def check_own_files(
     view: StoreView,
     emit: Callable[[Finding], None],
@@ -39,16 +49,6 @@ def check_own_files(
     check_broker: BrokerCheck | None = None,
 ) -> None:
     """Read each file below ``rmqctl`` as its readers do."""
-    wrong = _wrong_words(view)
-    if wrong is not None:
-        effect = "readers and writers do without it, and the next writer makes it again when no"
-        effect += " other process has the store open"
-        emit(
-            Finding(
-                *(Code.SHARED_STATE_WRONG, Severity.WARNING, f"{OURS}/{SHARED_STATE_NAME}", None),
-                *(wrong, effect, ""),
-            )
-        )
     for damage in damaged_own_files(view, check_broker):
         checked.files += 1
         if damage.torn:
