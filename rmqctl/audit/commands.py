@@ -28,7 +28,8 @@ def list_changes(
     if start is not None:
         cli.warn_of_future("--since", start, "no change is that recent")
     with open_for_reading(cli) as broker:
-        from .changes import Changes
+        from rmqctl.admin.journal import Changes
+
         from .history import audit_rows
 
         cli.rows(ChangeRow, audit_rows(Changes(broker.view.root), start))
@@ -45,7 +46,8 @@ def show(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .changes import Changes
+        from rmqctl.admin.journal import Changes
+
         from .history import details
 
         cli.one(details(Changes(broker.view.root), change_id))

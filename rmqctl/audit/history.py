@@ -5,13 +5,13 @@ from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from broker.validation import check_group, check_topic
+from rmqctl.admin.journal import Change, Changes, Move, moves_of
+from rmqctl.admin.journal_entry import MOVES, PREVIOUS, UNDO_OF
+from rmqctl.admin.offsets.unjournaled_moves import UnjournaledMove, unnoted_moves
 from rmqctl.errors import NotFound
-from rmqctl.offset.unjournaled_moves import UnjournaledMove, unnoted_moves
 from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID
 from storage.errors import CorruptFileError
 
-from .changes import Change, Changes, Move, moves_of
-from .journal_entry import MOVES, PREVIOUS, UNDO_OF
 from .rows import ChangeDetails, ChangeRow, MovedRow
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
     """Print which process runs the services, until a signal comes."""
     from storage.coordination.leadership import BROKER_SERVICES
 
-    from .status import service
+    from rmqctl.admin.services import service
 
     never = threading.Event()
     told: str | None = None
@@ -84,7 +84,7 @@ def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
                 f"for {broker.view.root}; Ctrl-C stops it"
             )
         else:
-            pid = service(broker, BROKER_SERVICES)["pid"]
+            pid = service(broker.view, BROKER_SERVICES)["pid"]
             other = "another process" if pid is None else f"process {pid}"
             words = (
                 f"{other} runs the services of {broker.view.root}; this one takes over when it ends"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
@@ -80,11 +80,11 @@ def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
 
 
 def _set(cli: Cli, word: str, value: str | None) -> None:
+    from rmqctl.admin.unreachable_messages import setting_sentences
     from rmqctl.cli.guarded_change import change_settings
     from storage.coordination.lock_owners import find_holders
 
     from .settings import BrokerSettings
-    from .unreachable_messages import setting_sentences
 
     with open_for_reading(cli) as broker:
         root = broker.view.root

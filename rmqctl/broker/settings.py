@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.config import BrokerConfig
 from broker.java_store import config_of
+from rmqctl.cli.meanings import meanings
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
-from rmqctl.help.meanings import meanings
 from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, parse_hours
 from storage.configs.journal import Journal
 from storage.configs.store_settings import (

@@ -4,19 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
+from rmqctl.admin.services import service
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.coordination.leadership import (
     BROKER_SERVICES,
-    SERVICES_LOCK,
     STORE_SERVICES,
     TRANSACTION_CHECKS,
 )
-from storage.coordination.lock_owner import find_holder
 from storage.coordination.lock_owners import find_holders
-from storage.coordination.locks import LockFile
 from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
-from storage.format.names import OURS
 from storage.layout import was_created_here
 
 from .rows import BrokerStatus
@@ -42,27 +39,11 @@ def broker_status(broker: "EmbeddedBroker") -> BrokerStatus:
         was_created_here(root),
         list(holders.writers),
         holders.java_locked,
-        {name: service(broker, place) for name, place in _SERVICES.items()},
+        {name: service(broker.view, place) for name, place in _SERVICES.items()},
         list(_clients(broker)),
         list(_delay_levels(broker)),
         _half_messages(broker),
     )
-
-
-def service(broker: "EmbeddedBroker", place: int) -> dict[str, Any]:
-    """Whether a process runs one kind of timed service, and its pid if known."""
-    path = broker.view.root / OURS / SERVICES_LOCK
-    try:
-        file = LockFile(path, create=False, writable=False)
-    except FileNotFoundError:
-        return {"running": False, "pid": None}
-    except OSError:
-        return {"running": None, "pid": None}
-    try:
-        running = file.holder(place) is not None
-    finally:
-        file.close()
-    return {"running": running, "pid": find_holder(path, place) if running else None}
 
 
 def _clients(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:

@@ -87,12 +87,12 @@ def broker_then(cli: "Cli", moment: int, then: AsOfTime) -> "EmbeddedBroker":
 
 def progress_then(cli: "Cli", moment: int) -> AsOfTime:
     """The known progress at a time (ms). Raises as open_at."""
-    from rmqctl.offset.diff.sides import offsets_at
+    from rmqctl.admin.offsets.sides import side_at
     from storage.configs.consumer_offsets import topic_at_group
     from storage.configs.offset_samples import OffsetSamples
 
     with open_for_reading(cli) as now:
-        side = offsets_at(now, moment, cli.now_ms)
+        side = side_at(now.view, now, moment, cli.now_ms)
         known = now.consumer_offsets()
     history = OffsetSamples(cli.store.path).read(moment)
     then = AsOfTime({place: {} for place in known}, {})

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from rmqctl.admin.changes import Change, Outcome
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format

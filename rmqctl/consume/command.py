@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.filter_options import MessageFilter, filters_messages, message_filter
 from rmqctl.errors import CliError, PartlyDone, UsageProblem
-from rmqctl.message.filter_options import MessageFilter, filters_messages, message_filter
-from rmqctl.message.rows import MessageRow
+from rmqctl.output.message_rows import MessageRow
 from rmqctl.output.view import Format
 
 from .printing import BODY_FORMS

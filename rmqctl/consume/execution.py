@@ -16,7 +16,7 @@ from .listener import OutputFailedError
 from .reader import check_reader
 
 if TYPE_CHECKING:
-    from rmqctl.message.filter_options import Predicate
+    from rmqctl.cli.filter_options import Predicate
     from storage.format.message import MessageExt
 
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from rmqctl.message.rows import json_body, message_row
+from rmqctl.output.message_rows import json_body, message_row
 from rmqctl.output.stdout import Stdout
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from .selection import Span
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.filter_options import Predicate
     from rmqctl.cli.progress import Progress
-    from rmqctl.message.filter_options import Predicate
 
     from .printing import Printer
 

@@ -7,13 +7,13 @@ still reads every message.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rmqctl.audit.journal_entry import UNDO_OF, change_note
+from rmqctl.admin.journal_entry import UNDO_OF, change_note
 from rmqctl.cli.change_steps import carry_out
 from rmqctl.cli.java_writers import refuse_beside_java
+from rmqctl.cli.left_out import tell_unreadable
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.dlq.redrive.run import dead_letter_at
 from rmqctl.errors import NotFound
-from rmqctl.message.exchange.left_out import tell_unreadable
 from rmqctl.retry.failures import reason_text
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks, Range

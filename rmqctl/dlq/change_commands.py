@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.errors import UsageProblem
-from rmqctl.message.filter_options import filters_messages, message_filter
 
 from .rows import AckRow, RedriveReceipt, RedriveRow
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
-from rmqctl.message.filter_options import filters_messages, message_filter
-from rmqctl.message.rows import MessageRow, message_row
+from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.view import Format
 from rmqctl.retry.rows import AttemptRow
 
@@ -173,6 +173,6 @@ def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[Message
 
 def _warn_of_unreadable(cli: Cli, count: int, bodies: Sequence[str]) -> None:
     if count:
-        from rmqctl.message.exchange.left_out import tell_unreadable
+        from rmqctl.cli.left_out import tell_unreadable
 
         tell_unreadable(cli.left_out, count, bodies)

@@ -17,7 +17,7 @@ from .rows import DeadLetterRow, DlqRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.message.filter_options import MessageFilter
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 

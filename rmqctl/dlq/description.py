@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from broker.retry.redrive_properties import redrive_count
-from rmqctl.message.rows import body_texts
+from rmqctl.output.message_rows import body_texts
 from rmqctl.output.values import plain
 from rmqctl.retry.failures import origin_of, reason_parts
 from rmqctl.retry.timeline import life_of

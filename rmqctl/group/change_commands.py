@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import print_created
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading, tables_for_change

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import NoPermissionError
 from broker.validation import check_group
-from rmqctl.broker.unreachable_messages import retries_note, unread_of_group
+from rmqctl.admin.unreachable_messages import retries_note, unread_of_group
 from rmqctl.errors import NotFound
 from rmqctl.topic.plans import said, unchanged
 from storage.configs.subscription_groups import SubscriptionGroupConfig, system_groups

@@ -64,9 +64,8 @@ def page_of(words: list[str]) -> Page:
 
 
 def _program() -> Page:
+    from rmqctl.cli.meanings import meanings
     from rmqctl.cli.settings import KEYS
-
-    from .meanings import meanings
 
     commands = [
         (title, (Items(tuple((f"rmqctl {name}", TREE[name].help) for name in names)),))

@@ -8,8 +8,7 @@ from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import DAMAGED
-
-from .rows import MessageRow, message_row
+from rmqctl.output.message_rows import MessageRow, message_row
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.filter_options import filters_messages, warn_of_blank
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.output.message_rows import MessageRow
 
-from .filter_options import filters_messages, warn_of_blank
 from .lookup_rows import IdRow, LifeRow, TraceRow
-from .rows import MessageRow
 
 if TYPE_CHECKING:
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
-
-    from .filter_options import MessageFilter
 
 
 @prints(MessageRow)
@@ -58,9 +57,8 @@ def query(
     if key is not None:
         warn_of_blank(cli, key)
     with view_of(cli) as view:
+        from rmqctl.cli.filter_options import message_filter
         from rmqctl.message.search.query import check_topic_exists
-
-        from .filter_options import message_filter
 
         if topic is not None:
             check_topic_exists(view, topic)
@@ -70,7 +68,7 @@ def query(
             found = _with_key(cli, view, key, topics, chosen, index=index, scan=scan)
         else:
             found = _with_tag(cli, view, topics, chosen)
-        from .rows import readable_rows
+        from rmqctl.output.message_rows import readable_rows
 
         cli.rows(MessageRow, readable_rows(cli, _wanted(cli, found, chosen)))
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
+from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import UsageProblem
 
-from .filter_options import filters_messages
 from .stats_rows import MessageStats, StatsRow, TimeStatsRow
 
 if TYPE_CHECKING:

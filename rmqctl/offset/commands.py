@@ -111,7 +111,7 @@ def inspect(
     if then is not None:
         then.warn(cli, chosen.groups, chosen.topics)
     with open_for_reading(cli) if then is None else broker_then(cli, moment, then) as broker:
-        from rmqctl.audit.changes import Changes
+        from rmqctl.admin.journal import Changes
 
         from .inspection import Wanted, inspected, places
         from .source import CommittedOffsets, committed_offsets
@@ -161,7 +161,7 @@ def history(
     if start is not None:
         cli.warn_of_future("--since", start, "no change is as new as that")
     with open_for_reading(cli) as broker:
-        from rmqctl.audit.changes import Changes
+        from rmqctl.admin.journal import Changes
         from rmqctl.audit.history import history_rows
 
         chosen = [*(groups or ()), *(group or ())]

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from analytics.lag.queue_position import OffsetState
 from rmqctl.admin.offsets.committed import OffsetSource as OffsetSource
-from rmqctl.message.rows import MessageRow, message_row
 from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.message_rows import MessageRow, message_row
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

@@ -17,7 +17,7 @@ from .inspect_rows import InspectedOffsetRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.audit.changes import Changes
+    from rmqctl.admin.journal import Changes
     from storage.configs.topics import TopicConfig
 
     from .source import CommittedOffsets

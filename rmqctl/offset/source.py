@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.api.broker import Broker
-    from rmqctl.audit.changes import Move
+    from rmqctl.admin.journal import Move
     from storage.readonly import StoreView
 
 

@@ -34,7 +34,7 @@ _NEAR: Final = 0.8
 
 def written_by_exports() -> frozenset[str]:
     """All names in exports of rmqctl."""
-    from rmqctl.message.rows import MessageRow
+    from rmqctl.output.message_rows import MessageRow
 
     return frozenset(MessageRow._fields)
 

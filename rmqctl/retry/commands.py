@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.message.filter_options import filters_messages, message_filter
 
 from .rows import AgendaRow, AttemptRow, DelayedRow, RetryRow, SentNowRow
 
@@ -39,7 +39,7 @@ def browse(
         retries = Retries(broker, group, cli.now_ms)
         cli.rows(RetryRow, retries.rows(wanted, cli.left_out, consumed=everything))
         if retries.unreadable:
-            from rmqctl.message.exchange.left_out import tell_unreadable
+            from rmqctl.cli.left_out import tell_unreadable
 
             tell_unreadable(cli.left_out, retries.unreadable, retries.bodies, "retries")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.lag.delayed import DelayedMessages, Level, levels, waiting
 from broker.schedule.schedule import DELAY_FOR_A_PERIOD_MS
-from rmqctl.broker.status import service
+from rmqctl.admin.services import service
 from storage.coordination.leadership import BROKER_SERVICES
 from storage.format.delay import CLOCK_STEP_MS
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
@@ -15,7 +15,7 @@ from .rows import AgendaRow, DelayedRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.message.filter_options import MessageFilter
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.readonly import StoreView
 
 AHEAD: Final = "AHEAD"
@@ -31,7 +31,7 @@ def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
     A level whose saved offset is past the end of its queue has a row even if nothing waits: the
     messages in the queue will never be delivered.
     """
-    running = bool(service(broker, BROKER_SERVICES)["running"])
+    running = bool(service(broker.view, BROKER_SERVICES)["running"])
     for level in levels(broker.view):
         by_topic: dict[str, list[DelayedMessages]] = {}
         for one in waiting(broker.view, level):

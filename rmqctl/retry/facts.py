@@ -15,7 +15,7 @@ from .rows import RetryRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.message.filter_options import MessageFilter
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
 
 

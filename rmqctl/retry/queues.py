@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from rmqctl.message.exchange.left_out import MOST_NAMED
+from rmqctl.cli.left_out import MOST_NAMED
 from storage.format.errors import BodyError
 from storage.read.by_time import Boundary
 
 if TYPE_CHECKING:
-    from rmqctl.message.filter_options import MessageFilter
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.lag.delayed import DelayedMessages
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.cli.opening import open_for_reading, open_for_writing
@@ -20,7 +20,7 @@ from .rows import SentNowRow
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
-    from rmqctl.message.filter_options import MessageFilter
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rmqctl.broker.unreachable_messages import unread_note, unreadable_note
+from rmqctl.admin.unreachable_messages import unread_note, unreadable_note
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.configs.consumer_offsets import split_topic_at_group

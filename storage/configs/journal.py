@@ -79,7 +79,7 @@ def _entry_shape(value: Any, place: str) -> None:
 
 
 JOURNAL_ENTRY: Final[Shape] = _entry_shape
-"""The shape of every line of the journal; rmqctl.audit.journal_entry explains the members."""
+"""The shape of every line of the journal; rmqctl.admin.journal_entry explains the members."""
 
 
 class Journal:

@@ -5,13 +5,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqctl.audit.changes import Changes
+from rmqctl.admin.journal import Changes
 from rmqctl.errors import NotFound
-from rmqctl.offset.observations import sightings
 from storage.configs.progress import ProgressFile
 from storage.detect import check_is_store
 
 from .committed import by_group
+from .observations import sightings
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import OffsetChangedError
-from rmqctl.audit.journal_entry import MOVES, UNDO_OF, done_moves, undone_by
+from rmqctl.admin.journal_entry import MOVES, UNDO_OF, done_moves, undone_by
 from rmqctl.errors import NotFound, Refused
 from storage.configs.journal import CHANGE_ID, Journal
 

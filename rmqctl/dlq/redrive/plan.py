@@ -20,7 +20,7 @@ from storage.format.message import (
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.message.filter_options import MessageFilter
+    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
 
     from .rewrite import Rewrite

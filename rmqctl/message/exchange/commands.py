@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import PartlyDone, UsageProblem
-from rmqctl.message.filter_options import filters_messages
-from rmqctl.message.rows import MessageRow
+from rmqctl.output.message_rows import MessageRow
 from rmqctl.produce.rows import SentRow
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _export(
     for sentence in unmatched(rules):
         cli.warn(sentence)
     if run.damaged:
-        from .left_out import tell_left_out
+        from rmqctl.cli.left_out import tell_left_out
 
         tell_left_out(view, run.damaged, cli.warn)
         raise PartlyDone(

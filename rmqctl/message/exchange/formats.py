@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
 from rmqctl.errors import CliError, UsageProblem
-from rmqctl.message.rows import MessageRow, message_row
+from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.saved_file import saved_file
 from rmqctl.output.stdout import Out
 from rmqctl.output.view import Format, View

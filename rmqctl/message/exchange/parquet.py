@@ -5,8 +5,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.errors import CliError
-from rmqctl.message.rows import MessageRow, message_row
 from rmqctl.output.fields import Kind, fields_of
+from rmqctl.output.message_rows import MessageRow, message_row
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.opening import view_of
 from rmqctl.cli.signals import Terminated, TimeLimit
-from rmqctl.message.filter_options import filters_messages
-from rmqctl.message.rows import MessageRow
+from rmqctl.output.message_rows import MessageRow
 
 from .rows import NearRow, SearchCount
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from rmqctl.message.rows import MessageRow, message_row
+from rmqctl.output.message_rows import MessageRow, message_row
 from storage.format.errors import BodyError
 
 from .rows import NearRow
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqctl.cli.context import Cli
-    from rmqctl.message.filter_options import Predicate
+    from rmqctl.cli.filter_options import Predicate
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
+from rmqctl.cli.filter_options import FILTERS, Predicate, message_filter
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.message.filter_options import FILTERS, Predicate, message_filter
 from storage.format.message import (
     SCHEDULE_TOPIC,
     TRANS_CHECK_MAX_TIME_TOPIC,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
-from rmqctl.message.rows import MessageRow
+from rmqctl.output.message_rows import MessageRow
 
 
 class SearchCount(NamedTuple):

@@ -44,15 +44,10 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     return _at(cli, broker, text, moment)
 
 
-def offsets_at(broker: "EmbeddedBroker", timestamp: int, now_ms: int) -> Side:
-    """The offsets at a time (ms), by the broker of the store."""
-    return side_at(broker.view, broker, timestamp, now_ms)
-
-
 def _at(cli: "Cli", broker: "EmbeddedBroker", text: str, moment: int) -> Side:
     if moment > cli.now_ms:
         raise UsageProblem(f"{text!r} has not come yet")
-    return offsets_at(broker, moment, cli.now_ms)
+    return side_at(broker.view, broker, moment, cli.now_ms)
 
 
 def _of_file(path: Path) -> Side:

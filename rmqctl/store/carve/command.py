@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import NotFound, PartlyDone, Refused, UsageProblem
-from rmqctl.message.filter_options import filters_messages, message_filter
 
 from .rows import CarvedRow, CarvePlanRow
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
 from storage.configs.config_file import ConfigFile

@@ -7,7 +7,7 @@ them needs a broker.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile
 from storage.format.names import OURS

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import CliError, Refused

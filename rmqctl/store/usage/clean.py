@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rmqctl.audit.journal_entry import change_note
+from rmqctl.admin.journal_entry import change_note
+from rmqctl.admin.next_deletions import Progress, expired, unread_by, within
 from rmqctl.cli.change_steps import carry_out
 from rmqctl.cli.opening import open_for_writing
 from storage.configs.journal import Journal
 from storage.format.names import COMMITLOG, file_name
 
-from .next_deletions import Progress, expired, unread_by, within
 from .rows import CleanedFile, CleanedFileDone, FileKind
 
 if TYPE_CHECKING:

@@ -6,6 +6,14 @@ from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.queue_position import unread_bytes
+from rmqctl.admin.next_deletions import (
+    NextClean,
+    Progress,
+    expired,
+    first_at,
+    next_clean,
+    unread_by,
+)
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import LATEST, near_datetime
 from rmqctl.topic.figures import Part, TopicFigures, log_bytes
@@ -13,7 +21,6 @@ from storage.files.disk import used_ratio
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.read.by_time import Boundary
 
-from .next_deletions import NextClean, Progress, expired, first_at, next_clean, unread_by
 from .rows import DiskUseRow
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What entries of the change journal have in common."""
 
-from rmqctl.audit.journal_entry import change_note, done_moves, undone_by
+from rmqctl.admin.journal_entry import change_note, done_moves, undone_by
 from rmqctl.cli.context import Cli
 
 

@@ -12,7 +12,7 @@ from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.offset_samples import OffsetSamples
 
 if TYPE_CHECKING:
-    from rmqctl.audit.changes import Changes, ProgressPlace
+    from rmqctl.admin.journal import Changes, ProgressPlace
 
 
 class OffsetObservation(NamedTuple):

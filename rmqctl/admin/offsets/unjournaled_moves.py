@@ -1,28 +1,27 @@
 """Moves of offsets without a journal entry, as far as two observations of one queue show them.
 
-A group's progress only grows by itself. Where it is less than it was, or gone, and no change in
-the journal says so, it was moved by another program: Java's mqadmin, an editor, a copied file.
-Observations are those of changes and samples (:mod:`rmqctl.offset.observations`), what is there
-now, and the ``.bak`` of Java's file. The time is not known, only between which observations.
+A group's progress only grows by itself. Where it is less than it was, or gone, and no change in the
+journal says so, it was moved by another program: Java's mqadmin, an editor, a copied file.
+Observations are those of changes and samples (:mod:`rmqctl.admin.offsets.observations`), what is
+there now, and the ``.bak`` of Java's file. The time is not known, only between which observations.
 """
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.admin.offsets.committed import by_group
 from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import consumer_offset_file, decode_offsets
 from storage.errors import CorruptFileError
 
 from .observations import OffsetObservation, sightings
-from .source import by_group
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rmqctl.audit.changes import Changes, ProgressPlace
-
-    from .source import Offsets
+    from rmqctl.admin.journal import Changes, ProgressPlace
+    from rmqctl.admin.offsets.committed import Offsets
 
 _NOW: Final = 1 << 62
 _SAMPLED_LATE_MS: Final = 30_000

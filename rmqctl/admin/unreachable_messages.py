@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.times import format_time
-from rmqctl.store.usage.next_deletions import unread_by, within
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.format.message import (
     PROPERTY_PRODUCER_GROUP,
@@ -21,6 +20,8 @@ from storage.format.message import (
     retry_topic,
 )
 from storage.retention import LogFile, log_files, rules_of
+
+from .next_deletions import unread_by, within
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -195,7 +196,7 @@ def setting_sentences(
 
 def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
     """The half messages that the next check gives up, as it has checked them often enough."""
-    from rmqctl.store.half_messages import open_halves
+    from .half_messages import open_halves
 
     groups: Counter[str] = Counter()
     for half in open_halves(broker):

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
-from rmqctl.output.values import safe_json
+from .fields import OmitNull, Wide
+from .values import safe_json
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli

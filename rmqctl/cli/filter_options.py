@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from rmqctl.cli.context import Cli
-from rmqctl.cli.global_options import Spec
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.durations import parse_size
 from rmqctl.parse.json_path import parse_json_path
 from rmqctl.parse.lists import parse_queues
 from rmqctl.parse.patterns import search_bytes
+
+from .context import Cli
+from .global_options import Spec
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
