@@ -27,8 +27,9 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(78)
-    from rmqctl.cli.app import run
     from rmqctl.cli.closed_streams import open_closed_streams
+
+    from .app import run
 
     open_closed_streams()
     run()

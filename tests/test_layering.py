@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,42 @@ def test_c_files_include_what_lies_below_them() -> None:
             included = set(re.findall(r'(?m)^#include "(.+)"', path.read_text("utf-8")))
             included -= {"structmember.h"}  # Python's
             assert included <= own[package] | below, path
+
+
+def imports_of(path: Path, package: str) -> Iterator[str]:
+    """Modules that a module imports when it runs, as dotted names; not those for types only."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *([node.module] * bool(node.module))])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def test_folders_import_each_other_in_one_direction_only() -> None:
+    """Deferred imports count, too: a room and the rooms below it can be read without the others."""
+    folders = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("__init__.py")
+    }
+    below: dict[str, set[str]] = {}
+    for folder in folders - set(PACKAGES):
+        for path in ROOT.joinpath(*folder.split(".")).glob("*.py"):
+            for module in imports_of(path, folder):
+                parts = module.split(".")
+                owner = next(
+                    (name for n in (4, 3, 2) if (name := ".".join(parts[:n])) in folders), None
+                )
+                if owner is not None and owner != folder:
+                    below.setdefault(folder, set()).add(owner)
+    graph = TopologicalSorter(below)
+    graph.prepare()  # raises CycleError, which names the folders

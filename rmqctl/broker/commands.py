@@ -69,9 +69,8 @@ def start(ctx: typer.Context) -> None:
 
 def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
     """Print which process runs the services, until a signal comes."""
-    from storage.coordination.leadership import BROKER_SERVICES
-
     from rmqctl.admin.services import service
+    from storage.coordination.leadership import BROKER_SERVICES
 
     never = threading.Event()
     told: str | None = None

@@ -133,6 +133,8 @@ class LazyGroup(TyperGroup):
         )
         self.table = table
         self.short = False
+        self.unknown: str | None = None
+        """The command that was asked for and does not exist."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names of the table, in order."""
@@ -146,7 +148,7 @@ class LazyGroup(TyperGroup):
         return build(cmd_name, entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the named command, or suggest a similar name.
+        """Find the named command.
 
         ``help NAME`` is the same as ``NAME --help``.
         """
@@ -159,9 +161,8 @@ class LazyGroup(TyperGroup):
         if name not in self.table and not ctx.resilient_parsing:
             if name.startswith("-"):
                 ctx.fail(f"no such option {name!r}")
-            from .suggest import command_meant
-
-            ctx.fail(f"no such command {name!r}{command_meant(name, self.table)}")
+            self.unknown = name
+            ctx.fail(f"no such command {name!r}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

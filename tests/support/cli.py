@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from rmqctl.cli import app
+from rmqctl import app
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.retry.redrive_properties import REDRIVE_DEAD
-from rmqctl.cli import app
+from rmqctl import app
 from storage.configs.dlq_acks import NOTHING_HANDLED, DlqAcksFile
 from storage.configs.redrive_runs import RedriveRuns
 from storage.configs.topics import PERM_READ, PERM_WRITE

@@ -13,7 +13,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-from rmqctl.cli import app
+from rmqctl import app
 
 
 def _run_closed(words: list[str]) -> tuple[int, bytes]:

@@ -1,1 +1,1 @@
-"""``rmqctl dlq redrive``: sending dead letters again."""
+"""``rmqctl dlq redrive`` and ``ack``: sending dead letters again, marking them as handled."""

@@ -13,7 +13,7 @@ from tests.support.cli import ROOT, call, run, start
 
 WAITING = """
 import sys
-from rmqctl.cli import app
+from rmqctl import app
 import rmqctl.help.version_command as commands
 import typer
 

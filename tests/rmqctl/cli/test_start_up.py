@@ -15,7 +15,7 @@ HEAVY = {
 
 PROBE = """
 import sys, io
-from rmqctl.cli.app import main
+from rmqctl.app import main
 out, sys.stdout = sys.stdout, io.TextIOWrapper(io.BytesIO())
 code = main(sys.argv[1:])
 sys.stdout = out

@@ -200,7 +200,7 @@ def test_looking_changes_nothing(tmp_path, name, command):
 def test_a_look_at_a_small_store_loads_nothing_heavy(store):
     run("produce", "t", stdin=b"a\n")
     run("consume", "t", "-g", "g", "-e")
-    probe = "import sys; from rmqctl.cli.app import main; main(sys.argv[1:]); print(*sys.modules)"
+    probe = "import sys; from rmqctl.app import main; main(sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", probe, "-S", str(store), "lag", "show", "-o", "json"],
         capture_output=True,

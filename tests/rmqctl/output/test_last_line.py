@@ -17,7 +17,7 @@ from tests.support.terminal import on_a_terminal
 
 BETWEEN_BARS = """
 import sys
-from rmqctl.cli.app import main
+from rmqctl.app import main
 from rmqctl.output.last_line import LAST_LINE
 LAST_LINE.show("a bar: 15 messages, 15/s")
 code = main(sys.argv[1:])

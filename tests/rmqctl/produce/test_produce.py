@@ -370,8 +370,7 @@ def test_small_work_imports_no_numpy(store, command):
     """It would cost as much as everything else together."""
     run("produce", "t", stdin=b"x\n")
     code = (
-        "import sys; from rmqctl.cli.app import main; main(sys.argv[1:]);"
-        "print('numpy' in sys.modules)"
+        "import sys; from rmqctl.app import main; main(sys.argv[1:]);print('numpy' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *command.split()],

@@ -159,7 +159,7 @@ def test_memory_stays_small_whatever_is_found(long_log):
     """Every message is a hit; some 80 MiB of rows go through."""
     program = (
         "import re, sys\n"
-        "from rmqctl.cli import app\n"
+        "from rmqctl import app\n"
         "code = app.main(sys.argv[1:])\n"
         "status = open('/proc/self/status').read()\n"  # unlike ru_maxrss not the parent's
         "print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)\n"

@@ -12,7 +12,7 @@ import pytest
 
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.cli import app
+from rmqctl import app
 from rmqctl.cli.context import Cli
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rmqctl.cli import app
+from rmqctl import app
 from storage.errors import StoreNotWritableError
 from storage.readonly import StoreView
 from storage.tools.carve.new_store import staged_folder

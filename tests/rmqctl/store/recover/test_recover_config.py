@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.cli import app
+from rmqctl import app
 from storage.config import SMALL_STORE
 from storage.configs.config_file import ConfigFile
 from storage.configs.delay_offsets import load_delay_offsets

@@ -9,7 +9,7 @@ import pytest
 
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.cli import app
+from rmqctl import app
 from storage.config import SMALL_STORE
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets

@@ -12,20 +12,21 @@ from rmqctl.cli.change_steps import carry_out
 from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.cli.left_out import tell_unreadable
 from rmqctl.cli.opening import open_for_reading
-from rmqctl.dlq.redrive.run import dead_letter_at
+from rmqctl.dlq.dead_letters import DeadLetters
+from rmqctl.dlq.rows import AckRow
 from rmqctl.errors import NotFound
 from rmqctl.retry.failures import reason_text
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks, Range
 from storage.configs.journal import CHANGE_ID, Journal
 
-from .dead_letters import DeadLetters
-from .rows import AckRow
+from .run import dead_letter_at
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
-    from rmqctl.dlq.redrive.plan import Choice, Place
     from storage.format.message import MessageExt
+
+    from .plan import Choice, Place
 
 WHAT = "ack"
 

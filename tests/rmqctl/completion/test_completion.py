@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from rmqctl.cli.completers import changes, groups, topics
-from rmqctl.cli.completion import possibilities
 from rmqctl.cli.context import Cli
+from rmqctl.completion.completers import changes, groups, topics
+from rmqctl.completion.completion import possibilities
 from rmqctl.help.completion_command import SCRIPTS
 from storage.configs.journal import Journal
 from tests.support.cli import ROOT, run, start
@@ -198,7 +198,7 @@ def test_changes_are_offered_newest_first_with_what_they_did(store):
 def test_at_most_500_items(store, monkeypatch):
     for number in range(600):
         (store / "consumequeue" / f"t{number}").mkdir()
-    monkeypatch.setattr("rmqctl.cli.completion.COMPLETERS", {"shell": topics})
+    monkeypatch.setattr("rmqctl.completion.completion.COMPLETERS", {"shell": topics})
     assert len(values("completion", "")) == 500
     assert len(values("completion", "t59")) == 11
 

@@ -7,12 +7,11 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
+from rmqctl.dlq.rows import AckRow, RedriveReceipt, RedriveRow
 from rmqctl.errors import UsageProblem
 
-from .rows import AckRow, RedriveReceipt, RedriveRow
-
 if TYPE_CHECKING:
-    from rmqctl.dlq.redrive.rewrite import Rewrite
+    from .rewrite import Rewrite
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 _Ids = Annotated[
@@ -110,8 +109,8 @@ def redrive(
     After an interruption:     rmqctl dlq redrive readers --resume last --execute
     """
     cli = context_of(ctx)
-    from rmqctl.dlq.redrive.plan import TO_ORIGIN, Choice
-    from rmqctl.dlq.redrive.redrive import Limits, redrive as begin, resume as go_on
+    from .plan import TO_ORIGIN, Choice
+    from .redrive import Limits, redrive as begin, resume as go_on
 
     limits = Limits(
         None if rate is None else cli.parsed("--rate", _rate, rate),
@@ -169,9 +168,8 @@ def ack(
     Undo the last ack:         rmqctl dlq ack readers --undo
     """
     cli = context_of(ctx)
-    from rmqctl.dlq.redrive.plan import Choice
-
     from .ack import acknowledge, undo_last, unmark
+    from .plan import Choice
 
     wanted = message_filter(cli)
     if older_than is not None:
@@ -197,7 +195,7 @@ def _duration(text: str) -> int:
 def _rewriting(
     cli: Cli, set_property: list[str] | None, set_body: Path | None, pipe: str | None
 ) -> "Rewrite":
-    from rmqctl.dlq.redrive.rewrite import Rewrite, check_command, parse_properties
+    from .rewrite import Rewrite, check_command, parse_properties
 
     if pipe is not None:
         check_command(pipe)

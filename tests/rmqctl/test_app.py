@@ -5,7 +5,8 @@ import typer
 
 from broker import errors as broker_errors
 from rmqctl import exit_codes
-from rmqctl.cli import signals, suggest, tree
+from rmqctl.cli import signals, tree
+from rmqctl.completion import suggest
 from rmqctl.errors import CliError, NotFound, PartlyDone, Refused, UsageProblem
 from storage import errors
 from tests.support.cli import run

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from rmqctl.cli.context import Cli
 from rmqctl.output.view import Format
-
-from .context import Cli
 
 MOST_ITEMS: Final = 500
 _LARGEST_FILE: Final = 4 << 20
@@ -102,7 +101,7 @@ def _topics_file(store: Path) -> str:
 
 def settings(_cli: Cli) -> Iterator[tuple[str, str]]:
     """The settings that a settings file may have."""
-    from .settings import KEYS
+    from rmqctl.cli.settings import KEYS
 
     for name, (_, meaning) in KEYS.items():
         yield name, meaning
@@ -142,7 +141,7 @@ def _sheets(_cli: Cli) -> Iterator[tuple[str, str]]:
 
 def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
     """The commands, or the verbs of the noun that the line names before."""
-    from .tree import TREE, CommandGroup
+    from rmqctl.cli.tree import TREE, CommandGroup
 
     words = cli.given.get("completed_words", ())
     if not words:
@@ -157,7 +156,7 @@ def _commands(cli: Cli) -> Iterator[tuple[str, str]]:
 
 def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
     """The values of the setting that the line names before, if it has fixed ones."""
-    from .settings import KEYS
+    from rmqctl.cli.settings import KEYS
 
     name = cli.given["completed_words"][0]
     if name in KEYS and KEYS[name][0] is bool:

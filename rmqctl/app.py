@@ -14,13 +14,13 @@ from typing import Any, Final, NoReturn
 
 import typer
 
-from rmqctl import exit_codes
-from rmqctl.errors import CliError
+from rmqctl.cli.context import Cli
+from rmqctl.cli.logs import show_warnings
 from rmqctl.output.last_line import LAST_LINE
 
-from . import lazy, signals
-from .context import Cli
-from .logs import show_warnings
+from . import exit_codes
+from .cli import lazy, signals
+from .errors import CliError
 
 # Typer may carry its own copy of click or use the installed one; either way this is its
 # UsageError.
@@ -47,7 +47,7 @@ def main(args: Sequence[str]) -> int:
     _use_utf8()
     signals.install()
     if COMPLETE in os.environ:
-        from .completion import answer
+        from rmqctl.completion.completion import answer
 
         return answer(list(args), sys.stdout)
     if not _clock_is_plausible():
@@ -109,6 +109,8 @@ def _end(cli: Cli, error: BaseException) -> int:
             code, sentence = _judge(error)
             if code == exit_codes.NOT_FOUND:
                 sentence += _meant(cli, sentence)
+            elif code == exit_codes.USAGE:
+                sentence += _command_meant(error)
     if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
         import traceback
 
@@ -130,11 +132,21 @@ def _tell(text: str) -> None:
 
 def _meant(cli: Cli, sentence: str) -> str:
     """A similar topic or group that exists; never raises, as an error is being reported."""
-    from .suggest import thing_meant
+    from rmqctl.completion.suggest import thing_meant
 
     with contextlib.suppress(Exception):
         return thing_meant(cli, sentence)
     return ""
+
+
+def _command_meant(error: BaseException) -> str:
+    """A similar command, if the named one does not exist."""
+    group = getattr(getattr(error, "ctx", None), "command", None)
+    if not isinstance(group, lazy.LazyGroup) or group.unknown is None:
+        return ""
+    from rmqctl.completion.suggest import command_meant
+
+    return command_meant(group.unknown, group.table)
 
 
 def _judge(error: BaseException) -> tuple[int, str]:

@@ -11,10 +11,11 @@ from typing import Any, TextIO
 
 from typer.core import TyperOption
 
-from . import lazy
+from rmqctl.cli import lazy
+from rmqctl.cli.context import Cli
+from rmqctl.cli.global_options import NAMES, is_everywhere
+
 from .completers import COMPLETERS, MOST_ITEMS, old_options
-from .context import Cli
-from .global_options import NAMES, is_everywhere
 
 _TOPICS = {"topic", "topics"}
 _FIELDS = {"columns", "sort", "where"}

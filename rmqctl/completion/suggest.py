@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from .tree import TREE, CommandGroup, CommandRef
+from rmqctl.cli.tree import TREE, CommandGroup, CommandRef
 
 if TYPE_CHECKING:
-    from .context import Cli
+    from rmqctl.cli.context import Cli
 
 _MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
 OTHERS: Final = {
