@@ -269,7 +269,7 @@ class JsonReader:
                 return members
             key = self._key()
             if self._once and key in members:
-                self._fail(f"it says {str(key)[:100]!r} twice")
+                self._fail(f"it has the key {str(key)[:100]!r} twice")
             self._next()
             if not self._is(":"):
                 self._fail("':' is missing behind a name")

@@ -59,7 +59,7 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it says {twice[:100]!r} twice")
+        raise ValueError(f"it has the key {twice[:100]!r} twice")
     return members
 
 

@@ -88,7 +88,7 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_column(store, text):
 def test_a_column_that_is_there_twice_is_refused(store):
     result, rows = sent(store, b"body,body\na,b\n", "--input", "csv")
     assert (result.code, rows) == (2, [])
-    assert "names body twice" in result.err
+    assert "has body twice" in result.err
 
 
 def test_a_masked_body_stays_json(store, tmp_path):

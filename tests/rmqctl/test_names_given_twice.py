@@ -29,7 +29,7 @@ LINES = [
 def test_a_line_of_json_is_refused(store, line, name):
     done = run("produce", "t", "--input", "jsonl", "--queue", 0, stdin=line.encode() + b"\n")
     assert done.code == 2
-    assert f"it says '{name}' twice" in done.err
+    assert f"it has the key '{name}' twice" in done.err
     assert run("topic", "queues", "t").code == 3  # nothing was sent
 
 
@@ -37,7 +37,7 @@ def test_properties_in_a_cell_are_refused(store):
     text = b'body,properties\na,"{""p"":""1"",""p"":""2""}"\n'
     done = run("produce", "t", "--input", "csv", "--queue", 0, stdin=text)
     assert done.code == 2
-    assert "it says 'p' twice" in done.err
+    assert "it has the key 'p' twice" in done.err
 
 
 TOPICS = [
@@ -54,7 +54,7 @@ def test_a_file_of_topics_is_refused(store, tmp_path, name, text, twice):
     file.write_text(text)
     done = run("topic", "create", "--from-file", file, "--yes")
     assert done.code == 2, done.err
-    assert f"it says '{twice}' twice" in done.err
+    assert f"it has the key '{twice}' twice" in done.err
     assert "a" not in run("topic", "list").out.split()
 
 
@@ -73,7 +73,7 @@ def test_a_file_of_offsets_is_refused(store, tmp_path, text, twice):
     file.write_text(text)
     done = run("offset", "import", file, "--execute", "--yes")
     assert done.code == 2, done.err
-    assert f"it says '{twice}' twice" in done.err
+    assert f"it has the key '{twice}' twice" in done.err
     assert "t@g" not in run("offset", "export").out
 
 
@@ -121,7 +121,7 @@ def test_an_edited_dead_letter_is_refused(text):
 
 
 def test_settings_are_refused():
-    with pytest.raises(ValueError, match="it says 'store' twice"):
+    with pytest.raises(ValueError, match="it has the key 'store' twice"):
         parse_settings("store: a\nstore: b\n", ".yaml")
     with pytest.raises(ValueError, match="twice"):
         parse_settings("contexts:\n  p:\n    store: a\n    store: b\n", ".yaml")
@@ -134,7 +134,7 @@ def test_a_settings_file_is_refused(store, tmp_path):
     file.write_text("output: json\noutput: table\n")
     done = run("--config", file, "topic", "list")
     assert done.code == 2
-    assert "it says 'output' twice" in done.err
+    assert "it has the key 'output' twice" in done.err
 
 
 def test_yaml_that_merges_and_keys_of_two_kinds_are_read():
@@ -147,13 +147,13 @@ def test_what_the_readers_do_with_it():
     twice = '{"a":1,"b":2,"a":3}'
     assert parse_json(twice) == {"a": 3, "b": 2}  # the body of a message is the sender's
     assert loads(twice) == {"a": 3, "b": 2}  # as fastjson reads a broker's files
-    with pytest.raises(ValueError, match="it says 'a' twice"):
+    with pytest.raises(ValueError, match="it has the key 'a' twice"):
         parse_given(twice)
-    with pytest.raises(JsonError, match="it says 'a' twice"):
+    with pytest.raises(JsonError, match="it has the key 'a' twice"):
         loads(twice, once=True)
-    with pytest.raises(JsonError, match="it says '0' twice"):
+    with pytest.raises(JsonError, match="it has the key '0' twice"):
         loads("{0:1,1:2,0:3}", once=True)
-    with pytest.raises(JsonError, match="it says 'a' twice"):
+    with pytest.raises(JsonError, match="it has the key 'a' twice"):
         loads_strict(twice)
     assert loads("{a:{0:1,1:2},b:{0:1}}", once=True) == {"a": {0: 1, 1: 2}, "b": {0: 1}}
 

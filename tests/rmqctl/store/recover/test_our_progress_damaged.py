@@ -67,6 +67,6 @@ def test_where_nothing_tells_of_progress_repair_says_what_that_means(root):
         path.unlink()
     shutil.rmtree(root / "rmqctl" / "samples", ignore_errors=True)
     (row,) = run("store", "repair", "-S", root, "-o", "json", "--only", "offset").json()
-    assert "begins as a new one" in row["cost"]
+    assert "starts as a new group" in row["cost"]
     assert run("store", "repair", "-S", root, "--execute", "--yes").code == 0
     assert run("store", "fsck", "-S", root).code == 0

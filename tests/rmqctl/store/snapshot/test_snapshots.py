@@ -296,7 +296,7 @@ def test_a_restore_tells_of_files_whose_time_is_over(store, place):
     snapshot(store, place / "snap")
     result = restored(place / "snap", place / "new")
     assert result.code == 0
-    assert "files of the log are older than 72 h" in result.err
+    assert "log files are older than 72 h" in result.err
     assert sorted(path.name for path in (place / "new/commitlog").iterdir()) == sorted(
         path.name for path in (store / "commitlog").iterdir()
     )
