@@ -117,7 +117,9 @@ def imports_of(path: Path, package: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            base = ".".join([*(above if node.level else []), *([node.module] * bool(node.module))])
+            base = ".".join(
+                [*(above if node.level else []), *([node.module] if node.module else [])]
+            )
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
