@@ -82,8 +82,7 @@ class TableReader(DataSourceReader):
         self._chosen = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Cut the work; queues are read up to their current ends, whatever is appended
-        meanwhile."""
+        """Cut the work; queues are read up to their ends of now. Later messages are not."""
         from .ranges import queue_ranges, tasks_of
 
         options = self._options

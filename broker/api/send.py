@@ -38,8 +38,7 @@ class SendOptions(NamedTuple):
     ``sys_flag`` how the body is compressed. ``born_timestamp`` None means now; ``born_host``
     ``ip:port``, None means this process's. ``reconsume_times`` and ``max_reconsume_times`` (None:
     the group's) go with messages for a retry topic. ``timeout_ms`` is how long the client waits for
-    the answer, None without limit: a broker behind a socket gives up then, one in this process
-    cannot.
+    the answer, None without limit: a remote broker gives up then, one in this process cannot.
     """
 
     producer_group: str = "CLIENT_INNER_PRODUCER"

@@ -6,7 +6,7 @@ a deliberate move begins a new generation (storage.configs.progress_table).
 A commit is on the device when it returns. One that comes with a pull is kept in memory, as in the
 real broker, and reaches the device with the next ``persist``, which is called every 5 s. Until then
 other processes see it in a file (storage.configs.pending_commits), also if this one was killed:
-what it has written there is taken over before its station is removed (``adopt``). A power loss
+what it has written there is adopted before its process entry is removed (``adopt``). A power loss
 repeats messages of that time, and loses none.
 """
 
@@ -63,8 +63,7 @@ class ConsumerOffsetManager:
     ) -> None:
         """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved.
 
-        ``processes`` is the folder of the store's stations, ``process_entry`` the name of this
-        process's.
+        ``processes`` is the folder of process entries, ``process_entry`` the name of ours.
         """
         self._file = file
         self._journal = journal

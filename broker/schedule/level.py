@@ -2,8 +2,8 @@
 
 They lie in one queue of SCHEDULE_TOPIC_XXXX in the order in which they were stored, so the first
 one decides when to act. Java checks every 100 ms; here each run gives when the next one is due. If
-nothing waits, that is the level's delay later: whatever is stored from now on is not due before. So
-delivery is as exact, and an idle store is checked once a second.
+nothing waits, that is the level's delay later: no message that is stored from now on is due before.
+So delivery is as exact, and an idle store is checked once a second.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """A change as a value: what it would do, what forbids it, whether it still fits, and doing it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ class Outcome(NamedTuple):
     """The number in the change journal of a change that can be undone."""
 
 
-class Change:
+class Change(ABC):
     """What a function of rmqctl.admin would do. Nothing is written before ``apply``.
 
     Attributes:
@@ -59,7 +60,7 @@ class Change:
         if self.refusals:
             raise self.refusals[0]
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most changes have nothing to check
         """Raise if anything has moved since the plan was made. Changes nothing.
 
         ``apply`` checks the same once more under its locks.
@@ -69,12 +70,12 @@ class Change:
         """The rows of ``result_type`` where ``has_effect`` is False."""
         return self.plan
 
+    @abstractmethod
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Do it. ``note`` is the journal entry's head: see :func:`journal_note`.
 
         Raises the first refusal, and what ``check`` raises; nothing has changed then.
         """
-        raise NotImplementedError
 
 
 def journal_note(command: str, *, reason: str | None = None) -> dict[str, str]:

@@ -16,7 +16,7 @@ from .rows import ChangeDetails, ChangeRow, MovedRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.offset.source import Offsets
+    from rmqctl.admin.offsets.committed import Offsets
 
 _NOW: Final = 1 << 62
 _NAMED: Final = frozenset(

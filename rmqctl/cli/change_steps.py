@@ -1,7 +1,7 @@
 """Running a change on a terminal: show the plan, ask, apply, show the result."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rmqctl.admin.changes import Change, Outcome
@@ -75,7 +75,7 @@ def carry_out(
     they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
     csv ...) get the plan or the result, never both; a terminal shows the plan in any case.
     """
-    change = Change(
+    change = _ByFunction(
         row_type,
         plan,
         result_type=result_type,
@@ -84,14 +84,25 @@ def carry_out(
         question=question,
         confirm_name=confirm_name,
     )
+    change.function = apply
     return _run(
         cli,
         change,
-        lambda: Outcome(apply()),
+        lambda: change.apply({}),
         refused_rows=refused_rows,
         execute_by_default=execute_by_default,
         confirmed=confirmed,
     )
+
+
+class _ByFunction(Change):
+    """A change that a function makes, which writes its own journal entry."""
+
+    function: Callable[[], Iterable[Any]]
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Call the function; ``note`` is not used."""
+        return Outcome(self.function())
 
 
 def _run(

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rmqctl.admin.java_writers import refuse_beside_java
+
 from .change_steps import carry_out
 from .context import Cli
-from .java_writers import refuse_beside_java
 
 T = TypeVar("T")
 

@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from typer.core import TyperOption
 
 from rmqctl.cli import lazy
 from rmqctl.cli.global_options import SPECS, is_everywhere
 from rmqctl.cli.tree import SECTIONS, TREE, CommandGroup, CommandRef
-
-_EXAMPLE: Final = re.compile(r"(^|  )\s*\S*.*\brmqctl ")
 
 
 class Text(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.lag.delayed import DelayedMessages
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import CHANGED

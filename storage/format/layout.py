@@ -20,7 +20,6 @@ BLANK_SIZE: Final = 8
 QUEUE_OFFSET_POSITION: Final = 20
 PHYSICAL_OFFSET_POSITION: Final = 28
 SYS_FLAG_POSITION: Final = 36
-BORN_HOST_POSITION: Final = 48
 MIN_RECORD_SIZE: Final = 91
 """IPv4 hosts, no body, topic or properties."""
 MAX_TOPIC_LENGTH_V1: Final = 127

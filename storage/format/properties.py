@@ -14,8 +14,6 @@ from typing import Final
 from storage import native
 from storage.errors import InvalidMessageError
 
-NAME_VALUE_SEPARATOR: Final = "\x01"
-PROPERTY_SEPARATOR: Final = "\x02"
 MAX_PROPERTIES_LENGTH: Final = 32767
 """Bytes: the length is stored as a signed short."""
 

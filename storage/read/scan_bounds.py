@@ -53,7 +53,6 @@ _MOST_PENDING: Final = 1 << 13
 """Records without keys that a reader searches: as many as eight writers leave that die together."""
 MOST_REBUILT: Final = 2_000_000
 """Records of a store with holes that a reader searches: half a minute, and 40 MB of units."""
-_NO_UNIT: Final = bytes(CQ_STORE_UNIT_SIZE)
 
 
 class ScanBounds:

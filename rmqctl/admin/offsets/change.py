@@ -146,7 +146,7 @@ class OffsetMove(Change):
 def running_sentences(live: Mapping[str, Sequence[str]]) -> list[str]:
     """A sentence for each group that runs, by its client ids."""
     return [
-        f"group {group} runs ({', '.join(clients)}): it is told, and goes on from its new "
+        f"group {group} runs ({', '.join(clients)}): it is notified, and goes on from its new "
         "offsets within a second"
         for group, clients in live.items()
     ]

@@ -7,9 +7,9 @@ still reads every message.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import UNDO_OF, change_note
 from rmqctl.cli.change_steps import carry_out
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.cli.left_out import tell_unreadable
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.dlq.dead_letters import DeadLetters

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.cli.left_out import tell_unreadable
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.dlq.dead_letters import DeadLetters

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import NotFound, Refused
 from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone

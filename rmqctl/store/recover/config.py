@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.cli.java_writers import refuse_beside_java
 from storage.configs.config_file import ConfigFile
 from storage.configs.journal import Journal
 from storage.coordination.config_lock import config_lock

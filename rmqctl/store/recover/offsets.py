@@ -7,11 +7,11 @@ from broker.errors import OffsetChangedError
 from broker.offset.offset_move import move_offsets_of_store
 from broker.offset_recovery.recovery import LostProgress, Recovered, progress_key
 from broker.offset_recovery.retry_evidence import given_back
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.admin.offsets.change import running_sentences
 from rmqctl.admin.offsets.move import members_of
 from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import Refused
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import CliError, Refused
 from rmqctl.exit_codes import DAMAGED
 from storage.configs.journal import JOURNAL_FOLDER, Journal

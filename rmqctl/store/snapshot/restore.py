@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.change_steps import carry_out, will_execute
 from rmqctl.cli.context import Cli, looks_like_a_store
-from rmqctl.cli.java_writers import refuse_beside_java
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from storage.configs.journal import Journal

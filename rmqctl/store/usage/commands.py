@@ -34,7 +34,7 @@ def du(
     if by not in _BY:
         raise UsageProblem(f"--by: {by!r} is not one of {', '.join(_BY)}")
     with open_for_progress(cli) as broker:
-        from rmqctl.offset.source import offsets_in_force
+        from rmqctl.admin.offsets.committed import offsets_in_force
 
         from .usage import DiskUse
 
@@ -63,7 +63,7 @@ def clean(ctx: typer.Context) -> None:
     """
     cli = context_of(ctx)
     with open_for_progress(cli) as broker:
-        from rmqctl.offset.source import offsets_in_force
+        from rmqctl.admin.offsets.committed import offsets_in_force
 
         from .clean import carry_out_clean
 

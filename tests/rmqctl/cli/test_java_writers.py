@@ -7,7 +7,7 @@ import time
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.cli.java_writers import refuse_beside_java
+from rmqctl.admin.java_writers import refuse_beside_java
 from storage.errors import StoreInUseError
 from storage.format.message import Message
 from tests.support.cli import run
