@@ -32,6 +32,7 @@ def cut_at_hole(tail: QueueTail, vouched: int) -> None:
     end = _first_hole(tail, surely, vouched)
     # The sector after the last unit may be lost: then a part of that unit is lost with it.
     torn = end > surely and may_be_torn((end - 1) * CQ_STORE_UNIT_SIZE % tail.row.file_size)
+    torn = torn and not _is_vouched(*tail.unit(end - 1)[:2], vouched)
     tail.cut_to(end - 1 if torn else end, end)
 
 

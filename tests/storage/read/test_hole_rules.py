@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from storage.files.read_files import StoreFiles
 from storage.format.cq_unit import CQ_STORE_UNIT
@@ -59,6 +59,7 @@ def tail_of(folder: Path, kinds: list[str]) -> QueueTail:
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
+@example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(kinds=units, vouched=st.integers(0, 2 * UNITS * RECORD), whole=st.integers(0, UNITS))
 def test_the_first_hole_behind_what_is_vouched_for(
