@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: numbers test-quick help install demo test test-full check format bench bench-quick completions pictures conformance compared man build clean
 
+# Tests start some thousand processes; without its cache each would compile every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -41,7 +44,7 @@ test: $(STAMP) ## All tests but the long ones, two at a time; some once more wit
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long'
 	$(PURE)
 
-test-quick: $(STAMP) ## What a commit needs, in 90 seconds: no slow tests, few parameters; ROOM=storage/queue for one
+test-quick: $(STAMP) ## What a commit needs, in 90 seconds: no slow tests, one sample of each; ROOM=storage/queue for one
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick tests/$(ROOM)
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too

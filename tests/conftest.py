@@ -2,10 +2,10 @@
 
 import re
 import shutil
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -28,8 +28,10 @@ settings.register_profile("rmqctl", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("rmqctl")
 
-_FIRST = 2
-"""How many of a test's parameters ``--quick`` runs."""
+_DEAR_MODULE = re.compile(
+    rf"^pytestmark = \[?\s*pytest\.mark\.({'|'.join(_RANKS)})\b", re.MULTILINE
+)
+"""A test module in which every test is marked as dear; ``--quick`` does not import it."""
 
 _LONG_SECONDS = 1800
 """On a busy machine; the others have what pyproject.toml says."""
@@ -51,15 +53,19 @@ def _missing_for_interop() -> str | None:
     return None
 
 
+def _dearest(marks: Iterable[pytest.Mark]) -> int:
+    return max((_RANKS.get(mark.name, 0) for mark in marks), default=0)
+
+
 def _rank(item: pytest.Item) -> int:
-    return max((_RANKS.get(mark.name, 0) for mark in item.iter_markers()), default=0)
+    return _dearest(item.iter_markers())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick",
         action="store_true",
-        help="no slow tests, the first parameters of each, ten examples: what a commit needs",
+        help="no slow tests, one sample of each, ten examples: what a commit needs",
     )
 
 
@@ -68,17 +74,25 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--quick") or collection_path.suffix != ".py":
+        return None
+    return bool(_DEAR_MODULE.search(collection_path.read_text("utf-8"))) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """With ``--quick``: the first sample of a test that is not dear, before more are made."""
+    yield
+    if metafunc.config.getoption("--quick"):
+        calls = metafunc._calls
+        calls[:] = sorted(calls, key=lambda call: _dearest(call.marks))[:1]
+
+
 def _only_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is marked as dear, and all but the first parameters of a test."""
-    counts: Counter[str] = Counter()
-    kept: list[pytest.Item] = []
-    dropped: list[pytest.Item] = []
-    for item in items:
-        name = item.nodeid.partition("[")[0]
-        counts[name] += 1
-        (dropped if _rank(item) or counts[name] > _FIRST else kept).append(item)
-    items[:] = kept
-    config.hook.pytest_deselected(items=dropped)
+    """Deselect what is marked as dear."""
+    config.hook.pytest_deselected(items=[item for item in items if _rank(item)])
+    items[:] = [item for item in items if not _rank(item)]
 
 
 @pytest.hookimpl(trylast=True)
