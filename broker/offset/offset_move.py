@@ -17,8 +17,8 @@ the journal tells which moves were done, also after a kill between the two write
     rmqctl.offset.move                   nothing
     rmqctl.store.recover.offsets         3: a file that cannot be read cannot take a commit; a
                                          commit of before the move does not count after it
-    rmqctl.group.deletion                2: it has no file to keep
-    rmqctl.topic.deletion                1: it holds the store alone, which includes this lock; 2
+    rmqctl.admin.groups.deletion         2: it has no file to keep
+    rmqctl.admin.topics.deletion         1: it holds the store alone, which includes this lock; 2
     ConsumerOffsetManager.move           1: its process has the store open for writing, which keeps
                                          Java out, and step 4 keeps other processes apart; 2
 

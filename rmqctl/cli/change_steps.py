@@ -155,12 +155,14 @@ def _say_below(cli: Cli, change: Change, summary: Iterable[str]) -> None:
     change.refuse()
 
 
-def print_created(cli: Cli, row_type: type, rows: Sequence[Any]) -> None:
-    """Print what was created, or with ``--dry-run`` would be; for commands that do not ask."""
+def run_creation(cli: Cli, change: Change) -> None:
+    """Apply a change that is not asked about and print its rows; with ``--dry-run`` the plan's."""
     dry = cli.flag("dry_run")
+    rows = change.plan if dry else list(change.apply(change_note(cli)).rows)
     if dry:
         _say_store(cli)
-    _tell_hidden(cli, "plan" if dry else "result", cli.rows(row_type, rows), len(rows))
+    shown = cli.rows(change.result_type, rows)
+    _tell_hidden(cli, "plan" if dry else "result", shown, len(rows))
     if dry:
         cli.say("dry run: nothing was created")
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rmqctl.admin.changes import Change
 from rmqctl.admin.java_writers import refuse_beside_java
 
-from .change_steps import carry_out
+from .change_steps import carry_out, run_change
 from .context import Cli
 
 T = TypeVar("T")
@@ -53,3 +54,10 @@ def change_settings(
         confirm_name=confirm_name,
         confirmed=confirmed,
     )
+
+
+def run_guarded(cli: Cli, change: Change, *, confirmed: str | None = None) -> None:
+    """Check, plan, ask and apply; needs no --execute. A dry run is not checked."""
+    if not cli.flag("dry_run"):
+        change.check()
+    run_change(cli, change, execute_by_default=True, confirmed=confirmed)

@@ -1,16 +1,12 @@
 """Opening the store of a call, for reading or for writing."""
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rmqctl.errors import NotFound
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from broker.tables.groups import GroupManager
-    from broker.tables.topics import TopicManager
     from storage.readonly import StoreView
 
     from .context import Cli
@@ -67,41 +63,16 @@ def open_for_writing(
     return EmbeddedBroker.open(cli.store.path, store_config=store_config)
 
 
-class Tables(NamedTuple):
-    """The settings of a store's topics and groups, and the store for reading."""
+def view_for_change(cli: "Cli") -> "StoreView":
+    """The files of the call's store, for a change that does not open the store for writing: it
+    neither recovers the log nor waits for the writers of messages.
 
-    view: "StoreView"
-    topics: "TopicManager"
-    groups: "GroupManager"
-
-
-@contextmanager
-def tables_for_change(cli: "Cli") -> Iterator[Tables]:
-    """Topics and groups of the call's store, for changes without opening the store for writing.
-
-    A change of settings neither recovers the log nor waits for the writers of messages.
+    NotFound (3) if there is no store.
     """
-    from broker.java_store import config_of
-    from broker.tables.groups import GroupManager
-    from broker.tables.topics import TopicManager
-    from storage.coordination.config_lock import config_lock
     from storage.readonly import StoreView
 
     _check_exists(cli)
-    with StoreView.open(cli.store.path) as view:
-
-        def write_lock() -> AbstractContextManager[None]:
-            return config_lock(view.root)
-
-        def now() -> int:
-            return time.time_ns() // 1_000_000
-
-        config = config_of(view.root)
-        yield Tables(
-            view,
-            TopicManager(view.root, config, write_lock=write_lock, queues=view.queues, now=now),
-            GroupManager(view.root, config, write_lock=write_lock, now=now),
-        )
+    return StoreView.open(cli.store.path)
 
 
 def view_of(cli: "Cli") -> "StoreView":
@@ -109,10 +80,7 @@ def view_of(cli: "Cli") -> "StoreView":
 
     NotFound (3) if there is no store.
     """
-    from storage.readonly import StoreView
-
-    _check_exists(cli)
-    view = StoreView.open(cli.store.path)
+    view = view_for_change(cli)
     cli.opened.append(view)
     return view
 

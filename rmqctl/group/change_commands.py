@@ -1,26 +1,17 @@
 """``rmqctl group create``, ``alter`` and ``delete``."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from rmqctl.admin.journal_entry import change_note
-from rmqctl.cli.change_steps import print_created
-from rmqctl.cli.context import Cli, context_of, prints
-from rmqctl.cli.opening import open_for_reading, tables_for_change
-from rmqctl.errors import Refused, UsageProblem
+from rmqctl.admin.groups.rows import ChangedGroupRow, CreatedGroupRow, DeletedGroupRow
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import open_for_reading, view_for_change
+from rmqctl.errors import UsageProblem
 
-from .rows import ChangedGroupRow, CreatedGroupRow, DeletedGroupRow
-
-if TYPE_CHECKING:
-    from storage.configs.subscription_groups import SubscriptionGroupConfig
+from .options import MoreGroups, named
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="The consumer groups")]
-_MoreNames = Annotated[
-    list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="A group, as an option; repeatable"),
-]
 _RetryMaxTimes = Annotated[
     int | None,
     typer.Option("--retry-max-times", metavar="N", help="Retries before a dead letter (16)"),
@@ -60,13 +51,24 @@ _Notify = Annotated[
     ),
 ]
 _MAX_INT = (1 << 31) - 1
+_SETTINGS: Final = {
+    "retry_max_times": "retry_max_times",
+    "retry_queue_nums": "retry_queue_nums",
+    "consume_enable": "consume_enable",
+    "consume_from_min": "consume_from_min_enable",
+    "broadcast": "consume_broadcast_enable",
+    "broker_id": "broker_id",
+    "which_broker_when_consume_slowly": "which_broker_when_consume_slowly",
+    "notify_consumer_ids_changed": "notify_consumer_ids_changed_enable",
+}
+"""Parameters of ``create`` and ``alter``, and the members of SubscriptionGroupConfig."""
 
 
 @prints(CreatedGroupRow)
 def create(
     ctx: typer.Context,
     new_groups: _Names = None,
-    new_group: _MoreNames = None,
+    new_group: MoreGroups = None,
     retry_max_times: _RetryMaxTimes = None,
     retry_queue_nums: _RetryQueueNums = None,
     consume_enable: _ConsumeEnable = None,
@@ -86,30 +88,25 @@ def create(
     """
     cli = context_of(ctx)
     names = _names(new_groups, new_group)
-    values = _values(
-        retry_max_times,
-        retry_queue_nums,
-        consume_enable,
-        consume_from_min,
-        broadcast,
-        broker_id,
-        which_broker_when_consume_slowly,
-        notify_consumer_ids_changed,
-    )
+    values = _given(ctx)
     from broker.validation import check_group
     from storage.configs.subscription_groups import SubscriptionGroupConfig
 
     for name in names:
         check_group(name)
+    from rmqctl.admin import groups as admin
+    from rmqctl.cli.change_steps import run_creation
+
     configs = [SubscriptionGroupConfig(name)._replace(**values) for name in names]
-    print_created(cli, CreatedGroupRow, list(_create(cli, configs)))
+    with view_for_change(cli) as view:
+        run_creation(cli, admin.create(view, configs))
 
 
 @prints(ChangedGroupRow)
 def alter(
     ctx: typer.Context,
     groups: _Names = None,
-    group: _MoreNames = None,
+    group: MoreGroups = None,
     retry_max_times: _RetryMaxTimes = None,
     retry_queue_nums: _RetryQueueNums = None,
     consume_enable: _ConsumeEnable = None,
@@ -128,32 +125,14 @@ def alter(
     """
     cli = context_of(ctx)
     names = _names(groups, group)
-    values = _values(
-        retry_max_times,
-        retry_queue_nums,
-        consume_enable,
-        consume_from_min,
-        broadcast,
-        broker_id,
-        which_broker_when_consume_slowly,
-        notify_consumer_ids_changed,
-    )
+    values = _given(ctx)
     if not values:
         raise UsageProblem("no setting to change; give --retry-max-times or another setting")
-    from rmqctl.cli.guarded_change import change_settings
+    from rmqctl.admin import groups as admin
+    from rmqctl.cli.guarded_change import run_guarded
 
-    from .plans import change_groups, change_rows, group_changes
-
-    with tables_for_change(cli) as tables:
-        changes = group_changes(tables, names, values)
-        change_settings(
-            cli,
-            tables.view.root,
-            ChangedGroupRow,
-            list(change_rows(tables, changes)),
-            lambda: change_groups(tables, changes, lambda name: change_note(cli, group=name)),
-            question=f"Change {', '.join(names)}?",
-        )
+    with view_for_change(cli) as view:
+        run_guarded(cli, admin.alter(view, names, values))
 
 
 @prints(DeletedGroupRow)
@@ -182,96 +161,20 @@ def delete(
     Preview:                   rmqctl group delete billing -n --remove-offsets
     With its progress:         rmqctl group delete billing --remove-offsets --confirm billing
     """
-    from rmqctl.cli.guarded_change import change_settings
-
-    from .deletion import GroupDeletion
+    from rmqctl.admin import groups as admin
+    from rmqctl.cli.guarded_change import run_guarded
 
     cli = context_of(ctx)
-    with tables_for_change(cli) as tables, open_for_reading(cli) as broker:
-        deletion = GroupDeletion(
-            tables, broker, group, remove_offsets=remove_offsets, remove_topics=remove_topics
+    with open_for_reading(cli) as broker:
+        change = admin.delete(
+            broker.view, broker, group, remove_offsets=remove_offsets, remove_topics=remove_topics
         )
-        if not cli.flag("dry_run"):
-            deletion.check_possible()
-        change_settings(
-            cli,
-            tables.view.root,
-            DeletedGroupRow,
-            deletion.plan(),
-            lambda: deletion.carry_out(change_note(cli, group=group)),
-            question=f"Delete group {group} of {tables.view.root}?",
-            confirm_name=group,
-            confirmed=confirm,
-        )
+        run_guarded(cli, change, confirmed=confirm)
 
 
-def _create(cli: Cli, configs: "Sequence[SubscriptionGroupConfig]") -> Iterator[CreatedGroupRow]:
-    from broker.tables.shared_table import Update
-
-    from .plans import refuse_system_group
-
-    with tables_for_change(cli) as tables:
-        manager = tables.groups
-        groups = manager.all()
-        for config in configs:
-            refuse_system_group(config.group_name)
-            _refuse_others(config)(groups.get(config.group_name))
-        new = [config for config in configs if config.group_name not in groups]
-        made: dict[str, bool | None] = {config.group_name: None for config in new}
-        if not cli.flag("dry_run"):
-            done = manager.update_all(
-                Update(config, change_note(cli, group=config.group_name), _refuse_others(config))
-                for config in new
-            )
-            made = {name: name in done for name in made}
-        for config in configs:
-            yield CreatedGroupRow(
-                config.group_name,
-                made.get(config.group_name, False),
-                config.retry_max_times,
-                config.retry_queue_nums,
-                config.consume_enable,
-                config.consume_from_min_enable,
-                config.consume_broadcast_enable,
-            )
-
-
-def _refuse_others(
-    config: "SubscriptionGroupConfig",
-) -> "Callable[[SubscriptionGroupConfig | None], None]":
-    """A check that a group has no settings, or these: before the plan, and under the write lock."""
-
-    def check(known: "SubscriptionGroupConfig | None") -> None:
-        if known is not None and known != config:
-            raise Refused(
-                f"group {config.group_name} exists already with other settings; "
-                f"'rmqctl group alter {config.group_name}' changes them"
-            )
-
-    return check
-
-
-def _values(
-    retry_max_times: int | None,
-    retry_queue_nums: int | None,
-    consume_enable: bool | None,
-    consume_from_min: bool | None,
-    broadcast: bool | None,
-    broker_id: int | None,
-    which_broker: int | None,
-    notify: bool | None,
-) -> dict[str, Any]:
+def _given(ctx: typer.Context) -> dict[str, Any]:
     """The given settings, by the names of SubscriptionGroupConfig."""
-    values = {
-        "retry_max_times": retry_max_times,
-        "retry_queue_nums": retry_queue_nums,
-        "consume_enable": consume_enable,
-        "consume_from_min_enable": consume_from_min,
-        "consume_broadcast_enable": broadcast,
-        "broker_id": broker_id,
-        "which_broker_when_consume_slowly": which_broker,
-        "notify_consumer_ids_changed_enable": notify,
-    }
+    values = {name: ctx.params[parameter] for parameter, name in _SETTINGS.items()}
     for name, value in values.items():
         if value is not None and not 0 <= value <= _MAX_INT:
             raise UsageProblem(f"--{name.replace('_', '-')}: {value} is not a number from 0 on")
@@ -279,7 +182,7 @@ def _values(
 
 
 def _names(groups: list[str] | None, more: list[str] | None) -> list[str]:
-    names = list(dict.fromkeys([*(groups or ()), *(more or ())]))
+    names = list(dict.fromkeys(named(groups, more)))
     if not names:
         raise UsageProblem("missing argument 'GROUP...'")
     return names

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.groups.rows import GroupClientRow, GroupDescription, GroupRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_progress
-
-from .rows import GroupClientRow, GroupDescription, GroupRow
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
 _MoreNames = Annotated[

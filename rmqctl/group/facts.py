@@ -8,6 +8,7 @@ from broker.errors import BrokerError
 from broker.members.group_table import GroupTable
 from broker.members.process_info_json import groups_of
 from broker.validation import check_group
+from rmqctl.admin.groups.rows import GroupClientRow, GroupDescription, GroupRow
 from rmqctl.errors import NotFound
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
 from storage.errors import StoreError
@@ -17,8 +18,6 @@ from storage.format.message import (
     dlq_topic,
     retry_topic,
 )
-
-from .rows import GroupClientRow, GroupDescription, GroupRow
 
 if TYPE_CHECKING:
     from broker.api.members import ClientDescription

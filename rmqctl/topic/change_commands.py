@@ -1,27 +1,21 @@
 """``rmqctl topic create``, ``alter`` and ``delete``."""
 
-from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmqctl.admin.journal_entry import change_note
-from rmqctl.cli.change_steps import print_created
-from rmqctl.cli.context import Cli, context_of, prints
-from rmqctl.cli.opening import tables_for_change
-from rmqctl.errors import Refused, UsageProblem
+from rmqctl.admin.topics.rows import ChangedTopicRow, CreatedTopicRow, DeletedTopicRow
+from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import view_for_change
+from rmqctl.errors import UsageProblem
 
-from .rows import ChangedTopicRow, CreatedTopicRow, DeletedTopicRow
+from .options import MoreTopics, named
 
 if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig
 
     from .table_file import WantedTopic
 
-_MoreNames = Annotated[
-    list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic, as an option; repeatable"),
-]
 _Queues = Annotated[
     int | None, typer.Option("--queues", metavar="N", help="Number of read and write queues")
 ]
@@ -54,7 +48,7 @@ def create(
     new_topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC...]", help="The topics to create")
     ] = None,
-    topic: _MoreNames = None,
+    topic: MoreTopics = None,
     from_file: Annotated[
         str | None,
         typer.Option(
@@ -82,7 +76,13 @@ def create(
                                  rmqctl topic create --from-file -
     """
     cli = context_of(ctx)
-    wanted = _wanted(new_topics, topic, from_file)
+    from .table_file import WantedTopic, wanted_topics
+
+    wanted = [WantedTopic("command line", name) for name in named(new_topics, topic)]
+    if from_file is not None:
+        wanted += wanted_topics(from_file)
+    if not wanted:
+        raise UsageProblem("missing argument 'TOPIC...'")
     configs: dict[str, TopicConfig] = {}
     for item in wanted:
         read = _count("read queues", item.read_queue_nums, read_queue_nums, queue_nums)
@@ -94,7 +94,11 @@ def create(
             raise UsageProblem(
                 f"{item.where}: topic {item.topic} is given twice, with different settings"
             )
-    print_created(cli, CreatedTopicRow, list(_create(cli, list(configs.values()))))
+    from rmqctl.admin import topics as admin
+    from rmqctl.cli.change_steps import run_creation
+
+    with view_for_change(cli) as view:
+        run_creation(cli, admin.create(view, list(configs.values())))
 
 
 @prints(ChangedTopicRow)
@@ -103,7 +107,7 @@ def alter(
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="TOPIC...", help="The topics to change")
     ] = None,
-    topic: _MoreNames = None,
+    topic: MoreTopics = None,
     queue_nums: _Queues = None,
     read_queue_nums: _ReadQueues = None,
     write_queue_nums: _WriteQueues = None,
@@ -119,7 +123,7 @@ def alter(
     Make it read-only:         rmqctl topic alter orders --perm 4
     """
     cli = context_of(ctx)
-    names = _names(topics, topic)
+    names = named(topics, topic)
     if not names:
         raise UsageProblem("missing argument 'TOPIC...'")
     values: dict[str, Any] = {}
@@ -136,20 +140,11 @@ def alter(
         values["order"] = order
     if not values:
         raise UsageProblem("no setting to change; give --queues, --perm or --order")
-    from rmqctl.cli.guarded_change import change_settings
+    from rmqctl.admin import topics as admin
+    from rmqctl.cli.guarded_change import run_guarded
 
-    from .plans import change_rows, change_topics, topic_changes
-
-    with tables_for_change(cli) as tables:
-        changes = topic_changes(tables, names, values)
-        change_settings(
-            cli,
-            tables.view.root,
-            ChangedTopicRow,
-            list(change_rows(tables, changes)),
-            lambda: change_topics(tables, changes, lambda name: change_note(cli, topic=name)),
-            question=f"Change {', '.join(names)}?",
-        )
+    with view_for_change(cli) as view:
+        run_guarded(cli, admin.alter(view, names, values))
 
 
 @prints(DeletedTopicRow)
@@ -177,81 +172,13 @@ def delete(
     Preview:                   rmqctl topic delete orders -n
     Delete:                    rmqctl topic delete orders --confirm orders
     """
-    from rmqctl.cli.guarded_change import change_settings
-
-    from .deletion import TopicDeletion
+    from rmqctl.admin import topics as admin
+    from rmqctl.cli.guarded_change import run_guarded
 
     cli = context_of(ctx)
-    with tables_for_change(cli) as tables:
-        deletion = TopicDeletion(tables, topic, remove_offsets=remove_offsets)
-        if not cli.flag("dry_run"):
-            deletion.check_possible()
-        change_settings(
-            cli,
-            tables.view.root,
-            DeletedTopicRow,
-            deletion.plan(),
-            lambda: deletion.carry_out(change_note(cli, topic=topic)),
-            question=f"Delete topic {topic} of {tables.view.root}?",
-            confirm_name=topic,
-            confirmed=confirm,
-        )
-
-
-def _wanted(
-    new_topics: list[str] | None, more: list[str] | None, from_file: str | None
-) -> Sequence["WantedTopic"]:
-    from .table_file import WantedTopic, wanted_topics
-
-    wanted = [WantedTopic("command line", name) for name in _names(new_topics, more)]
-    if from_file is not None:
-        wanted += wanted_topics(from_file)
-    if not wanted:
-        raise UsageProblem("missing argument 'TOPIC...'")
-    return wanted
-
-
-def _create(cli: Cli, configs: "Sequence[TopicConfig]") -> Iterator[CreatedTopicRow]:
-    from broker.tables.shared_table import Update
-
-    with tables_for_change(cli) as tables:
-        manager = tables.topics
-        topics = manager.all()
-        for config in configs:
-            manager.check_changeable(config.topic_name)
-            _refuse_others(config)(topics.get(config.topic_name))
-        new = [config for config in configs if topics.get(config.topic_name) != config]
-        made: dict[str, bool | None] = {config.topic_name: None for config in new}
-        if not cli.flag("dry_run"):
-            done = manager.update_all(
-                Update(config, change_note(cli, topic=config.topic_name), _refuse_others(config))
-                for config in new
-            )
-            made = {name: name in done for name in made}
-        for config in configs:
-            yield CreatedTopicRow(
-                config.topic_name,
-                made.get(config.topic_name, False),
-                config.read_queue_nums,
-                config.write_queue_nums,
-                config.perm,
-                config.order,
-            )
-
-
-def _refuse_others(config: "TopicConfig") -> "Callable[[TopicConfig | None], None]":
-    """A check that a topic does not exist, or has these settings: before the plan, and under the
-    write lock."""
-
-    def check(known: "TopicConfig | None") -> None:
-        if known is not None and known != config and known.write_queue_nums:
-            raise Refused(
-                f"topic {config.topic_name} exists already with {known.read_queue_nums} read "
-                f"and {known.write_queue_nums} write queues, perm {known.perm}; "
-                f"'rmqctl topic alter {config.topic_name}' changes it"
-            )
-
-    return check
+    with view_for_change(cli) as view:
+        change = admin.delete(view, topic, remove_offsets=remove_offsets)
+        run_guarded(cli, change, confirmed=confirm)
 
 
 def _new_topic(
@@ -288,7 +215,3 @@ def _checked_perm(option: str, perm: int) -> int:
             f"{option}: {perm} is not one of 6 (read and write), 4 (read), 2 (write)"
         )
     return perm
-
-
-def _names(topics: list[str] | None, more: list[str] | None) -> list[str]:
-    return list(dict.fromkeys([*(topics or ()), *(more or ())]))

@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.topics.rows import TopicDescription, TopicQueueRow, TopicRow
 from rmqctl.cli.as_of import AsOf, open_at
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
-
-from .rows import TopicDescription, TopicQueueRow, TopicRow
 
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Default: all")]
 _MoreNames = Annotated[

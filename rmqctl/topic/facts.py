@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.validation import check_topic, is_system_topic
+from rmqctl.admin.topics.rows import TopicDescription, TopicQueueRow, TopicRow
 from rmqctl.errors import NotFound
 from storage.configs.topics import system_topics
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
-
-from .rows import TopicDescription, TopicQueueRow, TopicRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.topics.rows import TopicStatsRow, TopicUsageRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
-
-from .rows import TopicStatsRow, TopicUsageRow
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker

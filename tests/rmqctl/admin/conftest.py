@@ -30,8 +30,14 @@ class Answers(NamedTuple):
     def topics(self):
         return self.known
 
+    def topic(self, name):
+        return self.known.get(name)
+
     def groups(self):
         return self.known_groups
+
+    def consumer_connection(self, group):
+        return []
 
     def consumer_offsets(self, group=None):
         table = by_group(ProgressFile(self.root).read().offsets())

@@ -3,14 +3,9 @@
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin import groups, topics
 from rmqctl.broker.settings import BrokerSettings
-from rmqctl.cli.context import Cli
-from rmqctl.cli.opening import tables_for_change
 from rmqctl.errors import CliError
-from rmqctl.group.deletion import GroupDeletion
-from rmqctl.group.plans import change_groups, group_changes
-from rmqctl.topic.deletion import TopicDeletion
-from rmqctl.topic.plans import change_topics, topic_changes
 from storage.configs.store_settings import read_store_settings
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
@@ -66,50 +61,48 @@ def faster(store):
     run("group", "alter", "g", "--retry-max-times", 2, "--yes", "-S", store)
 
 
-def note(_name: str) -> dict[str, str]:
-    return {"command": "test"}
-
-
-@pytest.fixture
-def tables(made):
-    with tables_for_change(Cli()) as opened:
-        yield opened
+NOTE = {"command": "test"}
 
 
 def refused(change):
     with pytest.raises(CliError, match="changed since the plan was made; nothing was") as caught:
-        list(change())
+        change()
     assert caught.value.exit_code == 6
 
 
-def test_a_topic_that_was_changed_meanwhile_is_not_changed(made, tables):
-    changes = topic_changes(tables, ["t"], {"perm": 4})
-    faster(made)
-    refused(lambda: change_topics(tables, changes, note))
-    assert tables.topics.get("t") == TopicConfig("t", 8, 8, 6, order=True)
+@pytest.fixture
+def broker(made):
+    with EmbeddedBroker.open(made, read_only=True) as opened:
+        yield opened
 
 
-def test_a_topic_that_was_changed_meanwhile_is_not_deleted(made, tables):
-    deletion = TopicDeletion(tables, "t", remove_offsets=True)
+def test_a_topic_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made, broker):
+    changes = [
+        topics.alter(broker.view, ["t"], {"perm": 4}),
+        topics.delete(broker.view, "t", remove_offsets=True),
+    ]
     faster(made)
-    refused(lambda: deletion.carry_out(note("t")))
+    for change in changes:
+        refused(lambda change=change: change.apply(NOTE))
+    assert broker.topic("t") == TopicConfig("t", 8, 8, 6, order=True)
     assert run("consume", "t", "-e").out == "x\n"
     assert run("offset", "list", "-o", "json", "--where", "topic = t").json()
 
 
-def test_a_group_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made, tables):
-    changes = group_changes(tables, ["g"], {"consume_enable": False})
-    with EmbeddedBroker.open(made, read_only=True) as broker:
-        deletion = GroupDeletion(tables, broker, "g", remove_offsets=True, remove_topics=False)
-        faster(made)
-        refused(lambda: change_groups(tables, changes, note))
-        refused(lambda: deletion.carry_out(note("g")))
-    assert tables.groups.get("g") == SubscriptionGroupConfig("g", retry_max_times=2)
+def test_a_group_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made, broker):
+    changes = [
+        groups.alter(broker.view, ["g"], {"consume_enable": False}),
+        groups.delete(broker.view, broker, "g", remove_offsets=True),
+    ]
+    faster(made)
+    for change in changes:
+        refused(lambda change=change: change.apply(NOTE))
+    assert broker.groups()["g"] == SubscriptionGroupConfig("g", retry_max_times=2)
     assert run("offset", "list", "-o", "json", "--where", "topic = t").json()
 
 
-def test_settings_that_were_changed_meanwhile_are_not_changed(made, tables):
-    settings = BrokerSettings(made, tables.view.config)
+def test_settings_that_were_changed_meanwhile_are_not_changed(made, broker):
+    settings = BrokerSettings(made, broker.view.config)
     run("broker", "config", "set", "deleteWhen", "05", "--yes")
-    refused(lambda: settings.change("file_reserved_time_hours", "24", note(""), 0))
+    refused(lambda: list(settings.change("file_reserved_time_hours", "24", NOTE, 0)))
     assert read_store_settings(made).store == {"delete_when": "05"}

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.cli.context import Cli
-from rmqctl.cli.opening import tables_for_change
-from rmqctl.group.deletion import GroupDeletion
+from rmqctl.admin import groups as admin_groups
 from storage.configs.pending_commits import PendingCommits
 from storage.configs.progress_table import QueueProgress
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
@@ -245,14 +243,13 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
 
 
 def test_offsets_are_not_forgotten_beside_a_java_broker_that_starts_meanwhile(used):
-    cli = Cli({})
-    cli.remember("store", [str(used)])
     before = (used / "config/consumerOffset.json").read_bytes()
     run("group", "delete", "g", "--confirm", "g")
-    with EmbeddedBroker.open(used, read_only=True) as broker, tables_for_change(cli) as tables:
-        deletion = GroupDeletion(tables, broker, "g", remove_offsets=True, remove_topics=False)
+    with EmbeddedBroker.open(used, read_only=True) as broker:
+        deletion = admin_groups.delete(broker.view, broker, "g", remove_offsets=True)
+        deletion.check()
         with java_lock(used), pytest.raises(StoreInUseError):
-            list(deletion.carry_out({"command": "group delete"}))
+            deletion.apply({"command": "group delete"})
     assert (used / "config/consumerOffset.json").read_bytes() == before
 
 

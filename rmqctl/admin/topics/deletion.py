@@ -1,0 +1,153 @@
+"""Deleting a topic: what goes and what stays (deleteTopic of RocketMQ 4.9)."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from rmqctl.admin.changes import Outcome
+from rmqctl.admin.settings import GuardedChange, now_ms
+from rmqctl.errors import Refused
+from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
+from storage.configs.dlq_acks import DlqAcksFile
+from storage.configs.journal import Journal
+from storage.coordination.exclusive import alone
+from storage.coordination.lock_owners import find_holders
+from storage.format.message import LMQ_PREFIX
+from storage.queue.deletion import delete_queues
+from storage.readonly import StoreView
+
+from .rows import DeletedTopicRow
+from .settings import TopicTable
+
+
+def delete(view: StoreView, topic: str, *, remove_offsets: bool = False) -> "TopicDeletion":
+    """Delete the settings and queues of a topic, and on request the offsets of groups in it."""
+    return TopicDeletion(view, topic, remove_offsets=remove_offsets)
+
+
+class TopicDeletion(GuardedChange):
+    """The deletion of one topic; a row of the plan is a part of it. Rows are DeletedTopicRow."""
+
+    def __init__(self, view: StoreView, topic: str, *, remove_offsets: bool = False) -> None:
+        """NotFound if there is no such topic; the broker's errors if it may not be deleted."""
+        self.view = view
+        self._table = TopicTable(view)
+        self._table.check_changeable(topic)
+        config = self._table.manager.get(topic)
+        if config is None:
+            raise self._table.missing(topic)
+        if topic.startswith(LMQ_PREFIX):
+            raise Refused(
+                f"{topic} is a light queue: it has no settings and goes with its messages"
+            )
+        self._topic = topic
+        self._config = config
+        self._messages = messages_of_topic(view, topic)
+        self._groups = _groups_of_topic(view, topic)
+        self._remove_offsets = remove_offsets
+        super().__init__(
+            DeletedTopicRow,
+            self._plan(),
+            question=f"Delete topic {topic} of {view.root}?",
+            confirm_name=topic,
+            entry={"topic": topic},
+        )
+
+    def check(self) -> None:
+        """Refused beside a process that has the store open for writing; StoreInUseError beside a
+        Java broker."""
+        self.check_writers()
+        super().check()
+
+    def check_writers(self) -> None:
+        """Refused beside a process that has the store open for writing."""
+        root = self.view.root
+        writers = find_holders(root).writers
+        if writers:
+            pids = ", ".join(map(str, writers))
+            raise Refused(
+                f"process {pids} has {root} open for writing and may still write to the topic; "
+                "end it first (rmqctl broker status shows who it is)"
+            )
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Do it and read it back. StoreInUseError if another process has opened the store."""
+        self.check()
+        return Outcome(self.delete({**note, **self.entry}))
+
+    def delete(self, note: Mapping[str, Any]) -> list[DeletedTopicRow]:
+        """Do it without ``check``; ``note`` is the whole journal entry."""
+        view, topic, queues = self.view, self._topic, self._messages
+        root = view.root
+        with alone(root):
+            # The write lock is held already, so the topics need no lock of their own.
+            topics = self._table.open(nullcontext)
+            if not topics.delete(topic, note, self._table.check_unchanged(self._config)):
+                Journal(root).append({**note, "old": None, "new": None}, now_ms())
+            if queues:
+                delete_queues(view, topic)
+                # New messages get the same offsets again, and those are not acknowledged.
+                everything = {queue_id: [(0, view.log_max_offset())] for queue_id in queues}
+                DlqAcksFile(root).unmark(topic, everything)
+            if self._remove_offsets and self._groups:
+                self._forget_offsets(note)
+            return [
+                row._replace(applied=row.fate == "kept" or not self._is_there(row))
+                for row in self.plan
+            ]
+
+    def _plan(self) -> list[DeletedTopicRow]:
+        parts: list[tuple[str, str | None, int, str, str]] = []
+        if self._config.write_queue_nums > 0 or self._topic in self.view.topics():
+            parts.append(("settings", None, 1, "removed", "config/topics.json"))
+        if self._messages:
+            messages = sum(self._messages.values())
+            stay = "in the log until its files are too old; found by offset id only"
+            parts.append(("queues", None, len(self._messages), "removed", "consumequeue/"))
+            parts.append(("messages", None, messages, "kept", stay))
+        fate = ("kept", "as RocketMQ 4.9; --remove-offsets forgets them")
+        if self._remove_offsets:
+            fate = ("removed", "config/consumerOffset.json")
+        parts += [("offsets", group, queues, *fate) for group, queues in self._groups.items()]
+        return [DeletedTopicRow(self._topic, *part, None) for part in parts]
+
+    def _is_there(self, row: DeletedTopicRow) -> bool:
+        """Whether a part is still there, read anew."""
+        with StoreView.open(self.view.root) as view:
+            if row.part == "settings":
+                return self._topic in view.topics()
+            if row.part == "queues":
+                return any(name == self._topic for name, _ in view.queues())
+            key = topic_at_group(self._topic, row.group or "")
+            return bool(view.consumer_offsets().get(key))
+
+    def _forget_offsets(self, note: Mapping[str, Any]) -> None:
+        from broker.offset.offset_move import move_offsets_of_store
+
+        offsets = self.view.consumer_offsets()
+        targets: dict[tuple[str, int], int | None] = {
+            (topic_at_group(self._topic, group), queue_id): None
+            for group in self._groups
+            for queue_id in offsets[topic_at_group(self._topic, group)]
+        }
+        move_offsets_of_store(self.view.root, targets, note, now_ms, alone=True)
+
+
+def messages_of_topic(view: StoreView, topic: str) -> dict[int, int]:
+    """Stored messages in each queue of a topic that has or had messages."""
+    bounds = {
+        queue_id: view.queue_bounds(topic, queue_id)
+        for name, queue_id in view.queues()
+        if name == topic
+    }
+    return {queue_id: high - low for queue_id, (low, high) in bounds.items()}
+
+
+def _groups_of_topic(view: StoreView, topic: str) -> dict[str, int]:
+    """Groups with progress in a topic, with the number of queues."""
+    found = {}
+    for key, queues in view.consumer_offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is not None and parts[0] == topic and queues:
+            found[parts[1]] = len(queues)
+    return dict(sorted(found.items()))
