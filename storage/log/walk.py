@@ -5,6 +5,9 @@ whole messages surely follow: after a record of which only the body is damaged; 
 are no record, if a record follows that holds its own offset and is no older; and into the next
 file, if it begins with such a record. So a lost blank record, or one bad byte, hides one message
 at most. Bytes left over from an earlier, longer log are older than the log's end and are skipped.
+
+RocketMQ ends a file at any blank magic code. A blank record holds the size of its file's rest. One
+with another size is a damaged record if a whole one follows, or if it is whole but for that code.
 """
 
 from __future__ import annotations
@@ -13,7 +16,12 @@ from collections.abc import MutableSequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.format.layout import BLANK_MAGIC, MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
+from storage.format.layout import (
+    BLANK_MAGIC,
+    MESSAGE_MAGIC_V1,
+    MESSAGE_MAGIC_V2,
+    MIN_RECORD_SIZE,
+)
 from storage.format.record import CheckKind, check_record, read_head, scan_records
 
 if TYPE_CHECKING:
@@ -55,7 +63,8 @@ class LogWalk:
     ``search_all`` searches the whole rest of a file for records after damage; without it some MiB,
     which is where the next record lies after a single damaged one. ``last_record`` is the offset of
     a record before ``position``, if one is known. No stretch that begins before ``until`` crosses
-    it where a record begins there.
+    it where a record begins there. ``as_broker``: any blank magic code ends its file, as in
+    RocketMQ's recovery and dispatch.
     """
 
     def __init__(
@@ -68,6 +77,7 @@ class LogWalk:
         search_all: bool = False,
         last_record: int | None = None,
         until: int | None = None,
+        as_broker: bool = False,
         max_record: int = (4 << 20) + (64 << 10),
     ) -> None:
         self.position = position
@@ -79,6 +89,7 @@ class LogWalk:
         self.last_record = last_record
         """Offset of the last record that was given, also if its body is damaged."""
         self._until = until
+        self._as_broker = as_broker
         self.stop_reason = ""
         """What lies at ``position`` after the end of the walk."""
 
@@ -99,7 +110,7 @@ class LogWalk:
             self.last_record = first + scan.end - scan.sizes[-1]
             return self._give(StretchKind.RECORDS, scan.sizes, first + scan.end)
         if scan.stop is not None and scan.stop.kind is CheckKind.BLANK:
-            return self._pass(StretchKind.BLANK, self._log.file_size - position)
+            return self._pass_blank(file, first, position, limit, scan.stop.size)
         reason = scan.stop.reason if scan.stop is not None else ""
         return self._pass_damage(file, first, position, limit, reason)
 
@@ -118,6 +129,32 @@ class LogWalk:
         return scan_records(
             view, position, limit, check_crc=self._check_crc, max_count=_CHUNK_RECORDS
         )
+
+    def _pass_blank(
+        self, file: ReadMap, first: int, position: int, limit: int, size: int
+    ) -> Segment:
+        """Pass a blank record, or a damaged one that has its magic code."""
+        remaining = self._log.file_size - position
+        if size != remaining and not self._as_broker:
+            end = self._search(file, first, position, limit)
+            if end is None and self._is_record_but_for_magic(file, first, position, size):
+                end = position + size
+            if end is not None:
+                reason = f"a blank record of {size} bytes that does not end the file"
+                return self._pass(StretchKind.LOST, end - position, reason)
+        return self._pass(StretchKind.BLANK, remaining)
+
+    def _is_record_but_for_magic(self, file: ReadMap, first: int, position: int, size: int) -> bool:
+        """Whether a whole record lies here, but for its magic code: the last one of a file or log
+        has none after it."""
+        if not MIN_RECORD_SIZE <= size <= file.length - position:
+            return False
+        record = bytearray(file.view[position : position + size])
+        for magic in _MAGICS:
+            record[4:8] = magic
+            if check_record(record, 0, size).kind is CheckKind.MESSAGE:
+                return read_head(record, 0).physical_offset == first + position
+        return False
 
     # -- after damage ------------------------------------------------------------------------
 

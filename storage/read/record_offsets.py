@@ -58,7 +58,8 @@ def _ends_there(log: ReadOnlyFiles, offset: int, log_end: int) -> bool:
     file = log.at(offset - position)
     if not position or file is None or position + TWO_INTS.size > file.length:
         return not position
-    return bool(TWO_INTS.unpack_from(file.view, position)[1] == BLANK_MAGIC)
+    rest = (log.file_size - position, BLANK_MAGIC)
+    return bool(TWO_INTS.unpack_from(file.view, position) == rest)
 
 
 def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: int) -> bytes:

@@ -69,7 +69,7 @@ class ScanBounds:
         self._max_record = config.max_message_size + (64 << 10)
         self._lock = threading.RLock()  # guards everything below
         self._tails: dict[tuple[str, int], QueueTail] | None = None
-        self._walk = LogWalk(self._log, 0)
+        self._walk = LogWalk(self._log, 0, as_broker=True)
         self._may_lack_keys = all(
             (files.root / name).exists() for name in (ABORT, f"{OURS}/{SHARED_STATE_NAME}")
         )
@@ -202,7 +202,9 @@ class ScanBounds:
         files = self._log.offsets()
         log_min = files[0] if files else 0
         trusted, newest = self._trusted_end(list(tails.values()), log_min)
-        self._walk = LogWalk(self._log, trusted, max_record=self._max_record, last_record=newest)
+        self._walk = LogWalk(
+            self._log, trusted, max_record=self._max_record, last_record=newest, as_broker=True
+        )
         while self._walk.next() is not None:
             pass
         log_end = self._walk.position
@@ -292,7 +294,14 @@ class ScanBounds:
 
     def _rebuild(self, start: int, end: int, tails: dict[tuple[str, int], QueueTail]) -> None:
         """Give the records in [start, end) their units, unless the queues' files have them."""
-        walk = LogWalk(self._log, start, limit=end, check_crc=False, max_record=self._max_record)
+        walk = LogWalk(
+            self._log,
+            start,
+            limit=end,
+            check_crc=False,
+            max_record=self._max_record,
+            as_broker=True,
+        )
         deleted = deleted_topics_for_reading(self._files.root)
         while (stretch := walk.next()) is not None:
             if stretch.kind not in (StretchKind.RECORDS, StretchKind.DAMAGED):

@@ -119,7 +119,7 @@ class LogRecovery:
         has everything.
         """
         runs: Runs = []
-        walk = LogWalk(self.row, self.files[start] if self.files else 0)
+        walk = LogWalk(self.row, self.files[start] if self.files else 0, as_broker=True)
         end = walk.position
         while (stretch := walk.next() or self._search_farther(walk)) is not None:
             if stretch.kind is not StretchKind.BLANK and not self._take(
@@ -140,7 +140,9 @@ class LogRecovery:
         return self._walk_from(ended.position).next()
 
     def _walk_from(self, position: int) -> LogWalk:
-        return LogWalk(self.row, position, search_all=True, last_record=self._last_record)
+        return LogWalk(
+            self.row, position, search_all=True, last_record=self._last_record, as_broker=True
+        )
 
     def _take(self, stretch: Segment, runs: Runs, vouched_timestamp: int) -> bool:
         """Note a stretch; False if the log ends before it."""

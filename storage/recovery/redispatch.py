@@ -160,7 +160,9 @@ class Redispatch:
 
     def _records_between(self, start: int, end: int) -> Iterator[tuple[int, MutableSequence[int]]]:
         """Runs of records between two log offsets; damage is skipped."""
-        walk = LogWalk(self._row, start, limit=end, check_crc=False, search_all=True)
+        walk = LogWalk(
+            self._row, start, limit=end, check_crc=False, search_all=True, as_broker=True
+        )
         while (stretch := walk.next()) is not None:
             if stretch.kind in (StretchKind.RECORDS, StretchKind.DAMAGED):
                 yield stretch.start, stretch.sizes

@@ -57,7 +57,12 @@ def _piece(file: "ReadMap", position: int, first: int, used: int) -> RecordDump:
         return _record(file, position, found.size, place, None)
     if found.kind is CheckKind.BLANK:
         left = file.length - position
-        wrong = f"its length field is {found.size}" if found.size != left else None
+        if found.size == left:
+            return RecordDump(place, "BLANK", left, None)
+        wrong = f"its length field is {found.size}"
+        end = _next_record(file, position, used)
+        if end < file.length:
+            return _head_only(file, position, end, place, f"a blank record, but {wrong}")
         return RecordDump(place, "BLANK", left, wrong)
     whole = check_record(file.view, position, file.length, check_crc=False)
     if whole.kind is CheckKind.MESSAGE and _goes_on(file, position + whole.size):
