@@ -23,10 +23,10 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-from zlib import crc32
 
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
+from storage.files.checksum import Checksum, checksum_of, data_of
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import check, maybe, members, text, whole
@@ -38,7 +38,6 @@ _PIECE: Final = members(
     {"kept": text, "why": text, "kind": text},
     {"path": text, "position": maybe(whole(0)), "length": whole(0), "crc32": text},
 )
-_STEP: Final = 1 << 20
 
 
 class Quarantine:
@@ -90,27 +89,14 @@ class Quarantine:
         fs = self._fs
         original = self._root / path
         target = self._place(path)
-        length, crc = self._sum(original) if original.is_file() else (0, 0)
-        self._note(path, None, length, crc, why, target, "moved")
+        found = checksum_of(fs, original) if original.is_file() else Checksum()
+        self._note(path, None, found.length, found.value, why, target, "moved")
         fs.rename(original, target)
         fs.sync_dir(target.parent)
         fs.sync_dir(original.parent)
         return target
 
     # -- inside -------------------------------------------------------------------------------
-
-    def _sum(self, path: Path) -> tuple[int, int]:
-        """Length and CRC of a file."""
-        fs = self._fs
-        source = fs.open(path, writable=False)
-        try:
-            length = fs.size(source)
-            crc = 0
-            for start in range(0, length, _STEP):
-                crc = crc32(fs.read(source, _STEP, start), crc)
-        finally:
-            fs.close(source)
-        return length, crc
 
     def _place(self, name: str) -> Path:
         """A free name below the run's folder; its folders exist and are on the device."""
@@ -131,22 +117,24 @@ class Quarantine:
         return target
 
     def _copy(self, source: int, position: int, length: int, target: Path) -> int:
-        """Copy bytes and sync them; holes stay holes. Gives their CRC."""
+        """Copy bytes and sync them; holes are not read and stay holes. Gives their CRC."""
         fs = self._fs
         fd = fs.open(target, writable=True, create=True)
         try:
             fs.set_length(fd, length)
-            crc = 0
-            for start in range(0, length, _STEP):
-                block = fs.read(source, min(_STEP, length - start), position + start)
-                crc = crc32(block, crc)
-                if any(block):
-                    fs.write(fd, block, start)
+            found = Checksum()
+            for place, block in data_of(fs, source, position, position + length):
+                at = place - position
+                found.add_zeros(at - found.length)
+                found.add(block)
+                if block.count(0) < len(block):
+                    fs.write(fd, block, at)
+            found.add_zeros(length - found.length)
             fs.sync(fd)
         finally:
             fs.close(fd)
         fs.sync_dir(target.parent)
-        return crc
+        return found.value
 
     def _note(
         self,

@@ -8,7 +8,8 @@ from rmqctl.cli.context import Cli
 from rmqctl.cli.progress import Progress
 from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
-from storage.tools.snapshot.file_copy import CopyMethod, Tick
+from storage.files.checksum import Tick
+from storage.tools.snapshot.file_copy import CopyMethod
 from storage.tools.snapshot.snapshot import Phase, take_snapshot
 from storage.tools.snapshot.snapshot_source import SnapshotSource, open_snapshot, verify
 

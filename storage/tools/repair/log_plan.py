@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
+from storage.files.checksum import Checksum, checksum_of
+from storage.files.fs import FileSystem
 from storage.format.layout import BLANK_SIZE
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import COMMITLOG, OURS, file_name
@@ -31,7 +32,6 @@ _LENGTH: Final = "LOG_FILE_LENGTH"
 _AHEAD: Final = "LOG_FILE_AHEAD"
 _REPEATED: Final = "RECORD_REPEATED"
 _SUSPECT: Final = frozenset((_MISPLACED, _REPEATED))
-_STEP: Final = 1 << 20
 
 
 class LogPlanner:
@@ -342,15 +342,10 @@ class LogPlanner:
 
     def _crc(self, first: int) -> int:
         """CRC of a file after its length is corrected."""
-        file = self._log.at(first)
-        crc, length = 0, 0
-        if file is not None:
-            length = file.length
-            for start in range(0, length, _STEP):
-                crc = crc32(file.view[start : start + _STEP], crc)
-        for start in range(length, self._size, _STEP):
-            crc = crc32(bytes(min(_STEP, self._size - start)), crc)
-        return crc
+        path = Path(self._log.path(first))
+        found = checksum_of(FileSystem(), path, end=self._size) if path.is_file() else Checksum()
+        found.add_zeros(self._size - found.length)
+        return found.value
 
 
 def _name(first: int) -> str:

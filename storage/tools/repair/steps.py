@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
-from zlib import crc32
+from typing import NamedTuple
 
+from storage.files.checksum import checksum_of
+from storage.files.fs import FileSystem
 from storage.format.tombstone import Tombstone
-
-_BLOCK: Final = 1 << 20
 
 
 class Action(StrEnum):
@@ -90,9 +89,6 @@ def crc_of(path: Path) -> int | None:
     """``Step.old_crc`` of a whole file. None for an object that is no file, which is not opened: a
     pipe would block. Raises OSError."""
     if path.is_file():
-        with suppress(FileNotFoundError), path.open("rb") as file:
-            crc = 0
-            while block := file.read(_BLOCK):
-                crc = crc32(block, crc)
-            return crc
+        with suppress(FileNotFoundError):
+            return checksum_of(FileSystem(), path).value
     return None

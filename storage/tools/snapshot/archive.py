@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from storage.errors import DamagedSnapshotError, NoSnapshotError, StoreError
+from storage.files.checksum import Checksum, Tick, no_tick
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
-from .file_copy import Checksum, Tick, no_tick
 from .manifest import MAX_MANIFEST, Manifest, SnapshotFile, too_large
 from .tar_reader import TarError, TarMember, TarReader
 

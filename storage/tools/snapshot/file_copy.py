@@ -17,28 +17,18 @@ import errno
 import fcntl
 import os
 from collections import Counter
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from storage.files.checksum import Tick, data_of, no_tick
 from storage.files.fs import FileSystem
-from storage.format.crc import bulk_crc32_from, crc_after_zeros
 
 _FICLONE: Final = 0x40049409
-_CHUNK: Final = 1 << 20
-_ZEROS: Final = bytes(_CHUNK)
 _NOT_HERE: Final = frozenset(
     {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS}
     | {errno.ENOTTY, errno.EINVAL, errno.ETXTBSY}
 )
-
-Tick = Callable[[int], None]
-"""Called with the number of bytes done since the last call."""
-
-
-def no_tick(_: int) -> None:
-    """Ignore progress."""
 
 
 class CopyMethod(StrEnum):
@@ -99,11 +89,9 @@ class FileCopier:
         try:
             info = os.fstat(fd)
             data_end = info.st_size if end is None else min(end, info.st_size)
-            for start, stop in fs.data_ranges(fd, 0, data_end):
-                for at in range(start, stop, _CHUNK):
-                    data = fs.read(fd, min(_CHUNK, stop - at), at)
-                    fs.write(out, data, at)
-                    tick(len(data))
+            for at, data in data_of(fs, fd, 0, data_end):
+                fs.write(out, data, at)
+                tick(len(data))
             fs.set_length(out, info.st_size)
             set_times(out, info.st_mtime_ns)
         finally:
@@ -137,45 +125,3 @@ class FileCopier:
 def set_times(fd: int, modified_ns: int) -> None:
     """Set the modification time of an open file, to the nanosecond."""
     os.utime(fd, ns=(modified_ns, modified_ns))
-
-
-class Checksum:
-    """CRC-32 (zlib's polynomial, by isal where available) of a file in parts."""
-
-    def __init__(self) -> None:
-        self._crc32 = bulk_crc32_from()
-        self.value = 0
-        self.length = 0
-
-    def add(self, data: bytes | memoryview) -> None:
-        """Add the next bytes."""
-        self.value = self._crc32(data, self.value)
-        self.length += len(data)
-
-    def add_zeros(self, count: int) -> None:
-        """Add a hole of any size."""
-        if count <= _CHUNK:
-            self.add(_ZEROS[:count])
-            return
-        self.value = crc_after_zeros(self.value, count)
-        self.length += count
-
-
-def checksum_of(fs: FileSystem, path: Path, tick: Tick = no_tick) -> Checksum:
-    """Read a file; holes are not read. Raises OSError. Memory: a MiB."""
-    found = Checksum()
-    fd = fs.open(path, writable=False)
-    try:
-        size = fs.size(fd)
-        for start, end in fs.data_ranges(fd, 0, size):
-            tick(start - found.length)
-            found.add_zeros(start - found.length)
-            for at in range(start, end, _CHUNK):
-                data = fs.read(fd, min(_CHUNK, end - at), at)
-                found.add(data)
-                tick(len(data))
-        tick(size - found.length)
-        found.add_zeros(size - found.length)
-    finally:
-        fs.close(fd)
-    return found

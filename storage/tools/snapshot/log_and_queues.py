@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.files.checksum import Tick, no_tick
 from storage.files.creating import make_folders
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
 
-from .file_copy import FileCopier, Tick, no_tick
+from .file_copy import FileCopier
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig

@@ -20,12 +20,13 @@ from storage.errors import (
     StoreBrokenError,
     StoreNotWritableError,
 )
+from storage.files.checksum import Checksum, Tick, no_tick
 from storage.files.fs import FileSystem
 from storage.files.ownership import Owner, forget_store, owner
 from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX
 from storage.store import MessageStore
 
-from .file_copy import Checksum, Tick, no_tick, set_times
+from .file_copy import set_times
 from .manifest import Manifest
 from .snapshot_source import SnapshotSource
 from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from storage.config import FIXED_FIELDS
 from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.errors import StoreNotReadableError, StoreNotWritableError
+from storage.files.checksum import Tick, checksum_of, no_tick
 from storage.files.creating import create
 from storage.files.fs import FileSystem
 from storage.files.ownership import forget_store, note_store
@@ -28,7 +29,7 @@ from storage.readonly import StoreView
 
 from .archive import is_archive_name, write_archive
 from .config_files import merge_notes, place_after, place_before
-from .file_copy import CopyMethod, FileCopier, Tick, checksum_of, no_tick
+from .file_copy import CopyMethod, FileCopier
 from .index_files import place_index
 from .log_and_queues import place_log, place_queues
 from .manifest import Manifest, SnapshotFile, SnapshotQueue

@@ -10,11 +10,11 @@ from typing import Final, Protocol
 
 from storage.errors import CorruptFileError, DamagedSnapshotError, NoSnapshotError
 from storage.files.bounded import read_bounded
+from storage.files.checksum import Checksum, Tick, no_tick
 from storage.files.fs import FileSystem
 from storage.format.names import SNAPSHOT_MANIFEST
 
 from .archive import SnapshotArchive
-from .file_copy import Checksum, Tick, no_tick
 from .manifest import MAX_MANIFEST, Manifest, SnapshotFile
 
 _CHUNK: Final = 1 << 20

@@ -6,9 +6,12 @@ from zlib import crc32
 import pytest
 
 from storage.files.fs import FileSystem
+from storage.format.crc import crc_after_zeros
 from storage.tools.quarantine import Quarantine
+from storage.tools.repair.steps import crc_of
 
 NOW_MS = 1_792_616_340_000
+HUGE = 1 << 42
 
 
 @pytest.fixture
@@ -60,3 +63,38 @@ def test_nothing_is_moved_before_the_manifest_is_on_the_device(root):
     with pytest.raises(OSError, match="space"):
         Quarantine(root, NOW_MS, Full()).move("commitlog/0", "why")
     assert (root / "commitlog" / "0").exists()
+
+
+def test_holes_are_not_read(root):
+    """A damaged length makes a file of terabytes that takes no room."""
+    path = root / "commitlog" / "0"
+    whole = path.read_bytes()
+    with path.open("r+b") as file:
+        file.truncate(HUGE)
+    total = crc_after_zeros(crc32(whole), HUGE - len(whole))
+    quarantine = Quarantine(root, NOW_MS)
+    piece = quarantine.keep_bytes("commitlog/0", 2000, HUGE - 2000, "LOG_FILE_LENGTH")
+    copy = quarantine.keep_copy("commitlog/0", "x")
+    assert crc_of(path) == total
+    moved = quarantine.move("commitlog/0", "x")
+    for kept, start in ((piece, 2000), (copy, 0), (moved, 0)):
+        assert kept.stat().st_size == HUGE - start
+        assert kept.stat().st_blocks < 100
+        with kept.open("rb") as file:
+            assert file.read(4096) == whole[start:].ljust(4096, b"\0")
+    sums = [line["crc32"] for line in manifest(quarantine)]
+    behind = crc_after_zeros(crc32(whole[2000:]), HUGE - len(whole))
+    assert sums == [f"{behind:08x}", f"{total:08x}", f"{total:08x}"]
+
+
+def test_a_hole_in_the_middle_counts_in_the_sum(root):
+    path = root / "commitlog" / "0"
+    with path.open("r+b") as file:
+        file.seek(5 << 20)
+        file.write(b"after the hole")
+    quarantine = Quarantine(root, NOW_MS)
+    kept = quarantine.keep_bytes("commitlog/0", 100, 6 << 20, "x")
+    assert kept.read_bytes() == path.read_bytes()[100:]
+    assert crc_of(path) == crc32(path.read_bytes())
+    (line,) = manifest(quarantine)
+    assert line["crc32"] == f"{crc32(kept.read_bytes()):08x}"
