@@ -13,6 +13,12 @@
             print(move.queue_id, move.old_offset, move.new_offset)
         change.apply(journal_note("offset reset", reason="the backlog is stale"))
 
+The packages, whose docstrings list what there is:
+
+    topics    settings, queues, sizes
+    groups    settings, members
+    offsets   the progress of groups: read, compared, moved
+
 A function takes what answers its questions: a StoreView where it reads files, and a Broker where it
 asks (:class:`broker.api.broker.Broker`). A function that changes something returns a
 :class:`rmqctl.admin.changes.Change`, which has the plan and writes only in ``apply``. Others return
@@ -23,15 +29,13 @@ Nothing here imports typer, rich, the command line or a module of commands; ``li
 that.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import offsets as offsets
+    from . import groups as groups, offsets as offsets, topics as topics
 
-__all__ = ["offsets"]
+__all__ = ["groups", "offsets", "topics"]
 
 
 def __getattr__(name: str) -> Any:

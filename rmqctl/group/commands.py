@@ -8,11 +8,9 @@ from rmqctl.admin.groups.rows import GroupClientRow, GroupDescription, GroupRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_progress
 
+from .options import MoreGroups, named
+
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
-_MoreNames = Annotated[
-    list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="A group, as an option; repeatable"),
-]
 
 
 @prints(GroupRow)
@@ -24,23 +22,23 @@ def list_groups(ctx: typer.Context) -> None:
     """
     cli = context_of(ctx)
     with open_for_progress(cli) as broker:
-        from .facts import group_rows
+        from rmqctl.admin import groups
 
-        cli.rows(GroupRow, group_rows(broker))
+        cli.rows(GroupRow, groups.list_groups(broker.view, broker))
 
 
 @prints(GroupDescription)
-def describe(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None) -> None:
+def describe(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None) -> None:
     """Show settings, subscriptions and members of groups, their retries and dead letters.
 
     In JSON one group is an object, several are an array.
     """
     cli = context_of(ctx)
-    names = [*(groups or ()), *(group or ())]
+    names = named(groups, group)
     with open_for_progress(cli) as broker:
-        from .facts import group_descriptions
+        from rmqctl.admin import groups as admin
 
-        rows = list(group_descriptions(broker, names or None))
+        rows = list(admin.describe(broker.view, broker, names))
         if len(names) == 1:
             cli.one(rows[0])
         else:
@@ -48,7 +46,7 @@ def describe(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None
 
 
 @prints(GroupClientRow)
-def clients(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None) -> None:
+def clients(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None) -> None:
     """Show the live members of groups: where they run and which queues they have.
 
     Every member is queried; one that does not answer within 10 s has null for its queues.
@@ -57,11 +55,11 @@ def clients(ctx: typer.Context, groups: _Names = None, group: _MoreNames = None)
     With all fields:           rmqctl group clients readers -o json
     """
     cli = context_of(ctx)
-    names = [*(groups or ()), *(group or ())]
+    names = named(groups, group)
     with open_for_progress(cli) as broker:
+        from rmqctl.admin import groups as admin
         from rmqctl.cli.logs import show_logs
 
-        from .facts import client_rows
-
         show_logs(cli)
-        cli.rows(GroupClientRow, client_rows(broker, names or None))
+        ask = broker.members.calls.consumer_running_info  # a reader may ask, too
+        cli.rows(GroupClientRow, admin.clients(broker.view, broker, names, ask=ask))

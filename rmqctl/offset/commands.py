@@ -1,9 +1,12 @@
 """``rmqctl offset``: how far groups are."""
 
-from typing import TYPE_CHECKING, Annotated
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rmqctl.admin.offsets.committed import OffsetSource
+from rmqctl.admin.offsets.inspection_rows import InspectedOffsetRow, OffsetRow
 from rmqctl.audit.rows import ChangeRow
 from rmqctl.cli.as_of import AsOf, broker_then, moment_of, progress_then
 from rmqctl.cli.context import Cli, context_of, prints
@@ -12,15 +15,14 @@ from rmqctl.consume.printing import BODY_FORMS
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.lists import parse_queues
 
-from .inspect_rows import AroundRow, InspectedOffsetRow, OffsetSource
-from .rows import OffsetRow
+from .around_rows import AroundRow, around_row
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.admin.offsets.around import Around
+    from rmqctl.admin.offsets.inspection import Place
     from rmqctl.parse.positions import Point
-
-    from .around import Around
-    from .inspection import Place
+    from storage.format.message import MessageExt
 
 _Groups = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
 _MoreGroups = Annotated[
@@ -49,11 +51,10 @@ def list_offsets(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .facts import offset_rows
-        from .source import offsets_in_force
+        from rmqctl.admin import offsets
 
-        known = offsets_in_force(broker.view, broker, cli.warn)
-        cli.rows(OffsetRow, offset_rows(broker, known, group, topic))
+        rows = offsets.list_offsets(broker.view, broker, groups=group, topics=topic, warn=cli.warn)
+        cli.rows(OffsetRow, rows)
 
 
 @prints(InspectedOffsetRow, AroundRow)
@@ -104,38 +105,40 @@ def inspect(
     form = _body_form(body)
     near = _near(cli, at, around)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
-    from .inspection import Chosen
+    from rmqctl.admin import offsets
 
-    chosen = Chosen([*(groups or ()), *(group or ())], topic, queues)
+    chosen = offsets.Chosen([*(groups or ()), *(group or ())], topic, queues)
     then = None if as_of is None else progress_then(cli, moment)
     if then is not None:
         then.warn(cli, chosen.groups, chosen.topics)
     with open_for_reading(cli) if then is None else broker_then(cli, moment, then) as broker:
         from rmqctl.admin.journal import Changes
 
-        from .inspection import Wanted, inspected, places
-        from .source import CommittedOffsets, committed_offsets
-
         changes = Changes(broker.view.root)
         if then is None:
-            known = committed_offsets(broker.view, broker, where, changes.moves, cli.warn)
+            known = offsets.committed_offsets(broker.view, broker, where, changes.moves, cli.warn)
         else:
             table = broker.consumer_offsets()
-            known = CommittedOffsets(table, OffsetSource.SEEN, broker.topics(), then.doubts)
+            known = offsets.CommittedOffsets(table, OffsetSource.SEEN, broker.topics(), then.doubts)
         if near is not None:
-            _print_around(cli, broker, places(broker, known, chosen), near, form)
+            _print_around(cli, broker, offsets.places(broker.view, known, chosen), near, form)
             return
 
         def wants(*fields: str) -> bool:
             return any(cli.wants(InspectedOffsetRow, field) for field in fields)
 
-        wanted = Wanted(
+        wanted = offsets.Wanted(
             wants("lag_bytes"),
             wants("oldest_unread_msg_id"),
             wants("changed_timestamp", "changed_by") and as_of is None,
         )
         with cli.progress("offset inspect", "queues") as progress:
-            rows = inspected(broker, known, chosen, changes, moment, wanted, progress.advance)
+            rows = offsets.inspect(
+                *(broker.view, broker, known, chosen, changes),
+                now_ms=moment,
+                wanted=wanted,
+                advance=progress.advance,
+            )
         cli.rows(InspectedOffsetRow, rows)
 
 
@@ -177,18 +180,34 @@ def _print_around(
     near: "tuple[Point, Around]",
     body_form: str,
 ) -> None:
-    from .around import around_rows
+    from rmqctl.admin import offsets
+    from rmqctl.consume.selection import offset_of
+    from rmqctl.parse.positions import Bound
 
-    cli.rows(AroundRow, around_rows(broker, where, *near, body_form, cli.say))
+    at, around = near
+
+    def position_of(place: "Place") -> int | None:
+        match at.bound:
+            case Bound.STORED:
+                return place.committed
+            case Bound.OFFSET:
+                return at.value
+            case _:
+                return offset_of(broker, place.topic, place.queue_id, at)
+
+    def make_row(group: str, position: int, message: "MessageExt") -> Any:
+        return around_row(group, position, message, body_form)
+
+    rows = offsets.messages_around(broker.view, where, position_of, around, make_row, tell=cli.say)
+    cli.rows(AroundRow, rows)
 
 
 def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around] | None":
     """The position to look at, and how far around it; None for no messages at all."""
     if at is None and around is None:
         return None
+    from rmqctl.admin.offsets.around import Around
     from rmqctl.parse.positions import Bound, Point, parse_position
-
-    from .around import Around, parse_around
 
     point = Point(Bound.STORED)
     if at is not None:
@@ -196,7 +215,7 @@ def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around]
         if position.begin is None or position.end is not None:
             raise UsageProblem(f"--at: {at!r} is not one place but a range")
         point = position.begin
-    return point, Around(0, 1) if around is None else cli.parsed("--around", parse_around, around)
+    return point, Around(0, 1) if around is None else cli.parsed("--around", _around, around)
 
 
 def _source(text: str) -> OffsetSource:
@@ -210,3 +229,14 @@ def _body_form(text: str) -> str:
     if text not in BODY_FORMS:
         raise UsageProblem(f"--body: {text!r} is not one of {', '.join(BODY_FORMS)}")
     return text
+
+
+def _around(text: str) -> "Around":
+    """``B,A``, or one number for both; ValueError for anything else."""
+    from rmqctl.admin.offsets.around import Around
+
+    found = re.fullmatch(r"\s*(\d{1,18})(?:\s*,\s*(\d{1,18}))?\s*", text, re.ASCII)
+    if not found:
+        raise ValueError(f"{text!r} is not how many messages before and after (such as 5,5)")
+    before = int(found[1])
+    return Around(before, before if found[2] is None else int(found[2]))

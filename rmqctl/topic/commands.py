@@ -1,7 +1,5 @@
 """``rmqctl topic``: topics and their queues."""
 
-from typing import Annotated
-
 import typer
 
 from rmqctl.admin.topics.rows import TopicDescription, TopicQueueRow, TopicRow
@@ -9,11 +7,7 @@ from rmqctl.cli.as_of import AsOf, open_at
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
 
-_Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Default: all")]
-_MoreNames = Annotated[
-    list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic, as an option; repeatable"),
-]
+from .options import MoreTopics, Topics, named
 
 
 @prints(TopicRow)
@@ -25,14 +19,14 @@ def list_topics(ctx: typer.Context) -> None:
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .facts import topic_rows
+        from rmqctl.admin import topics
 
-        cli.rows(TopicRow, topic_rows(broker))
+        cli.rows(TopicRow, topics.list_topics(broker.view, broker))
 
 
 @prints(TopicQueueRow)
 def queues(
-    ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None, as_of: AsOf = None
+    ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None, as_of: AsOf = None
 ) -> None:
     """Show the queues of topics: their offsets, and the times of their first and last message.
 
@@ -42,25 +36,24 @@ def queues(
     """
     cli = context_of(ctx)
     with open_at(cli, as_of) as broker:
-        from .facts import chosen_topics, queue_rows
+        from rmqctl.admin import topics as admin
 
-        names = chosen_topics(broker, topics, topic)
-        cli.rows(TopicQueueRow, queue_rows(broker, names, all_topics=not (topics or topic)))
+        cli.rows(TopicQueueRow, admin.queues(broker.view, broker, named(topics, topic)))
 
 
 @prints(TopicDescription)
-def describe(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None) -> None:
+def describe(ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None) -> None:
     """Show all settings of topics, their messages and the groups that read them.
 
     In JSON one topic is an object, several are an array.
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .facts import chosen_topics, descriptions
+        from rmqctl.admin import topics as admin
 
-        names = chosen_topics(broker, topics, topic)
-        rows = descriptions(broker, names)
-        if len(names) == 1 and (topics or topic):
-            cli.one(next(iter(rows)))
+        names = named(topics, topic)
+        rows = admin.describe(broker.view, broker, names)
+        if len(names) == 1:
+            cli.one(rows[0])
         else:
             cli.rows(TopicDescription, rows)

@@ -6,28 +6,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.admin.topics.rows import TopicStatsRow, TopicUsageRow
-from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 
+from .options import MoreTopics, Topics, named
+
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from collections.abc import Iterable
+    from datetime import tzinfo
 
-    from .figures import TopicFigures
+    from rmqctl.admin.topics.figures import TopicFigures
 
-_Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Default: all")]
-_MoreNames = Annotated[
-    list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic, as an option; repeatable"),
-]
 _BY = ("topic", "queue", "hour")
 
 
 @prints(TopicStatsRow)
 def stats(
     ctx: typer.Context,
-    topics: _Names = None,
-    topic: _MoreNames = None,
+    topics: Topics = None,
+    topic: MoreTopics = None,
     by: Annotated[
         str, typer.Option("--by", metavar="WHAT", help="One row per topic, queue or hour")
     ] = "topic",
@@ -44,11 +42,14 @@ def stats(
     if by not in _BY:
         raise UsageProblem(f"--by: {by!r} is not one of {', '.join(_BY)}")
     with open_for_reading(cli) as broker:
-        cli.rows(TopicStatsRow, _stats(cli, broker, topics, topic, by))
+        from rmqctl.admin import topics as admin
+
+        found = admin.stats(broker.view, broker, named(topics, topic))
+        cli.rows(TopicStatsRow, _stats(found, by, cli.zone))
 
 
 @prints(TopicUsageRow)
-def usage(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None) -> None:
+def usage(ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None) -> None:
     """Show the bytes of the log that each topic uses, and the files of its queues.
 
     Bytes are exact: every unit of the queues is read (20 bytes per message), but no record. Without
@@ -58,38 +59,24 @@ def usage(ctx: typer.Context, topics: _Names = None, topic: _MoreNames = None) -
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .figures import log_bytes, rest_of_log
+        from rmqctl.admin import topics as admin
 
-        whole = log_bytes(broker.view)
-        rows = [figures.usage(whole) for figures in _figures(broker, topics, topic)]
-        rest = None if topics or topic else rest_of_log(broker.view, rows)
+        names = named(topics, topic)
+        whole = admin.log_bytes(broker.view)
+        rows = [found.usage(whole) for found in admin.stats(broker.view, broker, names)]
+        rest = None if names else admin.rest_of_log(broker.view, rows)
         cli.rows(TopicUsageRow, [*rows, rest] if rest is not None else rows)
         units = sum(row.messages or 0 for row in rows)
         cli.detail(f"read {units} units ({20 * units} bytes) and no records")
 
 
 def _stats(
-    cli: Cli, broker: "EmbeddedBroker", topics: list[str] | None, more: list[str] | None, by: str
+    found: "Iterable[TopicFigures]", by: str, zone: "tzinfo | None"
 ) -> Iterator[TopicStatsRow]:
-    for figures in _figures(broker, topics, more):
+    for figures in found:
         if by == "queue":
             yield from figures.by_queue()
         elif by == "hour":
-            yield from figures.by_hour(cli.zone)
+            yield from figures.by_hour(zone)
         else:
             yield figures.whole()
-
-
-def _figures(
-    broker: "EmbeddedBroker", topics: list[str] | None, more: list[str] | None
-) -> "Iterator[TopicFigures]":
-    from .facts import chosen_topics, queues_by_topic
-    from .figures import TopicFigures
-
-    used, configs = queues_by_topic(broker), broker.topics()
-    named = bool(topics or more)
-    for name in chosen_topics(broker, topics, more):
-        config = configs[name]
-        if named or used.get(name):
-            queues = {*used.get(name, ()), *(range(config.read_queue_nums) if named else ())}
-            yield TopicFigures(broker.view, name, queues)

@@ -10,7 +10,11 @@
     export           the offsets of groups, to keep them
     diff             two sides, queue by queue: of side_of_group, side_of_store or side_at a time
 
-``orphans``, ``export`` and ``diff`` give rows. Each of the others returns an
+    list_offsets     the progress of groups, in short
+    inspect          everything about it: ages, bytes, last change; of ``committed_offsets``
+    messages_around  messages before and after a position of each of some ``places``
+
+``orphans``, ``export``, ``diff`` and the last three give rows. Each of the others returns an
 :class:`rmqctl.admin.offsets.change.OffsetMove`. All queues of one change are moved, or none.
 Destinations of ``reset`` are ``to_time``, ``to_earliest``, ``to_latest``, ``to_current``,
 ``to_offset``, ``shift_by``, ``to_group`` and ``to_messages``.
@@ -31,15 +35,28 @@ cannot be one, and CorruptFileError for a file of offsets that cannot be read. `
 beside a Java broker, WriteLockTimeoutError, and StoreNotWritableError.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from rmqctl.admin.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from .around import Around as Around, messages_around as messages_around
     from .change import OffsetMove as OffsetMove
+    from .committed import (
+        CommittedOffsets as CommittedOffsets,
+        OffsetSource as OffsetSource,
+        committed_offsets as committed_offsets,
+    )
     from .comparison import diff as diff, export as export
     from .deletion import delete as delete
+    from .inspection import (
+        Chosen as Chosen,
+        Place as Place,
+        Wanted as Wanted,
+        inspect as inspect,
+        list_offsets as list_offsets,
+        places as places,
+    )
     from .orphan_change import fix_orphans as fix_orphans, orphans as orphans
     from .orphan_rows import Orphan as Orphan
     from .queues import QueueId as QueueId, TopicChoice as TopicChoice
@@ -65,7 +82,10 @@ if TYPE_CHECKING:
     from .undo_change import undo as undo
 
 _NAMES = {
+    "around": ("Around", "messages_around"),
     "change": ("OffsetMove",),
+    "committed": ("CommittedOffsets", "OffsetSource", "committed_offsets"),
+    "inspection": ("Chosen", "Place", "Wanted", "inspect", "list_offsets", "places"),
     "comparison": ("diff", "export"),
     "deletion": ("delete",),
     "orphan_rows": ("Orphan",),
@@ -81,16 +101,4 @@ _NAMES = {
     "sides": ("Side", "side_at", "side_of_group", "side_of_store"),
     "undo_change": ("undo",),
 }
-_WHERE = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    module = _WHERE.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+__getattr__, __all__ = lazy_names(__name__, _NAMES)

@@ -1,6 +1,6 @@
-"""Committed offsets of all groups, as they hold now."""
+"""Committed offsets of all groups: as they hold now, and as each file of a store has them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.validation import check_group, check_topic
 from rmqctl.errors import NotFound
-from storage.configs.config_file import ConfigSource
+from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import (
     OffsetTable,
     consumer_offset_file,
@@ -21,6 +21,7 @@ from storage.format.names import OURS
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
+    from rmqctl.admin.journal import Move
     from storage.configs.topics import TopicConfig
     from storage.readonly import StoreView
 
@@ -50,6 +51,26 @@ class CommittedOffsets(NamedTuple):
     topics: "Mapping[str, TopicConfig]"
     doubts: Mapping[tuple[str, str, int], str] = MappingProxyType({})
     """Of queues whose offset is not known exactly: between what it lay."""
+
+
+def committed_offsets(
+    view: "StoreView",
+    broker: "Broker",
+    source: OffsetSource,
+    moves: Callable[[], Iterable["Move"]],
+    warn: Callable[[str], None],
+) -> CommittedOffsets:
+    """Read the offsets. ``moves`` gives those of the journal, oldest first.
+
+    NotFound if there is no such file; CorruptFileError if it says nothing. For ``warn`` see
+    :func:`offsets_in_force`.
+    """
+    root = view.root
+    if source is OffsetSource.BAK:
+        return CommittedOffsets(_of_bak(root), source, topics_of(broker, warn))
+    if source is OffsetSource.JOURNAL:
+        return CommittedOffsets(_of_journal(root, moves()), source, topics_of(broker, warn))
+    return offsets_in_force(view, broker, warn)
 
 
 def offsets_in_force(
@@ -97,7 +118,7 @@ def by_group(table: OffsetTable) -> Offsets:
 
 
 def check_known(
-    root: "Path",
+    root: Path,
     known: "CommittedOffsets",
     groups: Collection[str] | None,
     topics: Collection[str] | None,
@@ -111,3 +132,26 @@ def check_known(
         if topic not in known.topics and not any(topic == name for _, name in known.table):
             check_topic(topic)
             raise NotFound(f"topic {topic} does not exist in {root}")
+
+
+def _of_bak(root: Path) -> Offsets:
+    path = consumer_offset_file(root).bak_path
+    loaded = ConfigFile(path, check=decode_offsets).load()
+    if loaded.source is ConfigSource.NONE:
+        raise NotFound(f"there is no {path}, or it is empty")
+    return by_group(decode_offsets(loaded.document))
+
+
+def _of_journal(root: Path, moves: Iterable["Move"]) -> Offsets:
+    found: dict[tuple[str, str], dict[int, int]] = {}
+    empty = True
+    for move in moves:
+        empty = False
+        queues = found.setdefault((move.group, move.topic), {})
+        if move.new is None:
+            queues.pop(move.queue_id, None)
+        else:
+            queues[move.queue_id] = move.new
+    if empty:
+        raise NotFound(f"the journal of {root} has no changes of offsets")
+    return {key: queues for key, queues in found.items() if queues}

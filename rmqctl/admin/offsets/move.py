@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.errors import OffsetChangedError
 from broker.offset.offset_move import MovedOffsets, move_offsets_of_store, processes_folder
+from rmqctl.admin.members import members_by_group
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
@@ -81,25 +82,12 @@ def changed(queue: QueueId, seen: int | None, now: int | None) -> OffsetChangedE
 
 def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
     """The ids of the clients that run in some groups, read from the store's files."""
-    from storage.coordination.processes import ProcessEntries
-
-    processes = ProcessEntries(root)
-    found: dict[str, list[str]] = {}
-    try:
-        living = processes.living()
-        if not living:
-            return found
-        # Most stores that are read have no members: those do without loading this.
-        from broker.members.process_info_json import groups_of
-
-        for info in living:
-            for group in groups_of(info) & set(groups):
-                clients = info.content["clients"]
-                ids = [client["id"] for client in clients if group in client["consumers"]]
-                found.setdefault(group, []).extend(ids)
-    finally:
-        processes.close()
-    return found
+    members = members_by_group(root)
+    return {
+        group: [member.client.client_id for member in members[group]]
+        for group in groups
+        if group in members
+    }
 
 
 def _word(offset: int | None) -> str:

@@ -162,9 +162,8 @@ def _line(path: Path, where: str, row: Mapping[Any, Any]) -> FileOffset:
 def _check_names(path: Path, where: str, row: Mapping[Any, Any]) -> None:
     """Refuse a name that none of our rows of offsets has: a slip would go unseen."""
     from rmqctl.admin.offsets.comparison_rows import ExportedOffset
+    from rmqctl.admin.offsets.inspection_rows import InspectedOffsetRow, OffsetRow
     from rmqctl.admin.offsets.rows import DoneMove, PlannedMove, ResetByTimeRow
-    from rmqctl.offset.inspect_rows import InspectedOffsetRow
-    from rmqctl.offset.rows import OffsetRow
 
     rows = (InspectedOffsetRow, PlannedMove, DoneMove, ExportedOffset, ResetByTimeRow, OffsetRow)
     known = {*_QUEUE, *_OFFSET, "topic", "group", *(n for one in rows for n in one._fields)}

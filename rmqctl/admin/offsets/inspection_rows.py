@@ -1,14 +1,27 @@
-"""The rows of ``offset inspect``."""
+"""The rows of ``offset list`` and ``offset inspect``."""
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from analytics.lag.queue_position import OffsetState
-from rmqctl.admin.offsets.committed import OffsetSource as OffsetSource
+from rmqctl.admin.offsets.committed import OffsetSource
 from rmqctl.output.fields import OmitNull, Wide
-from rmqctl.output.message_rows import MessageRow, message_row
 
-if TYPE_CHECKING:
-    from storage.format.message import MessageExt
+
+class OffsetRow(NamedTuple):
+    """A group's progress in one queue."""
+
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str, "the topic"]
+    broker: Annotated[str, "the broker's name"]
+    queue_id: Annotated[int, "the queue"]
+    min_offset: Annotated[int, "the first message that is still there"]
+    committed_offset: Annotated[int | None, "the next message that the group will read"]
+    max_offset: Annotated[int, "where the next message will be"]
+    lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
+    state: Annotated[OffsetState, "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress)"]
+    note: Annotated[
+        str | None, OmitNull("by how many it is ahead, or how many were deleted unread")
+    ]
 
 
 class InspectedOffsetRow(NamedTuple):
@@ -49,21 +62,3 @@ class InspectedOffsetRow(NamedTuple):
     ]
     changed_timestamp: Annotated[int | None, Wide("when it was moved last, by the journal")]
     changed_by: Annotated[str | None, Wide("who did, and on which machine: user@host")]
-
-
-def _message_row_after(**first: Any) -> Any:
-    """The type of a message's row with more fields in front."""
-    return NamedTuple("AroundRow", [*first.items(), *MessageRow.__annotations__.items()])
-
-
-AroundRow = _message_row_after(
-    group=Annotated[str, "the consumer group"],
-    distance=Annotated[int, "messages from the position: 0 is read next, -1 is the one before"],
-)
-"""A message near a group's position: the row of ``consume``, and how far it is from there."""
-
-
-def around_row(group: str, position: int, message: "MessageExt", body_form: str) -> Any:
-    """The row of a message near a position; ``body_form`` as for :func:`message_row`."""
-    row = message_row(message, body_form)
-    return AroundRow(group, row.queue_offset - position, *row)

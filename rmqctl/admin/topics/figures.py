@@ -12,11 +12,12 @@ from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.queue_position import unread_bytes
-from rmqctl.admin.topics.rows import TopicStatsRow, TopicUsageRow
 from rmqctl.parse.times import near_datetime
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
 from storage.read.by_time import Boundary
+
+from .rows import TopicStatsRow, TopicUsageRow
 
 if TYPE_CHECKING:
     from pathlib import Path

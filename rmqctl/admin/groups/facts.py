@@ -1,14 +1,14 @@
 """Facts about consumer groups and their members."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import BrokerError
-from broker.members.group_table import GroupTable
-from broker.members.process_info_json import groups_of
+from broker.members.group_table import GroupTable, group_table
 from broker.validation import check_group
-from rmqctl.admin.groups.rows import GroupClientRow, GroupDescription, GroupRow
+from rmqctl.admin.members import members_by_group
+from rmqctl.admin.topics.facts import queues_by_topic
 from rmqctl.errors import NotFound
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
 from storage.errors import StoreError
@@ -19,17 +19,23 @@ from storage.format.message import (
     retry_topic,
 )
 
+from .rows import GroupClientRow, GroupDescription, GroupRow
+
 if TYPE_CHECKING:
+    from broker.api.broker import Broker
     from broker.api.members import ClientDescription
-    from broker.embedded.broker import EmbeddedBroker
+    from storage.readonly import StoreView
+
+RunningInfo = Callable[[str, str], Mapping[str, Any]]
+"""Asks a member for its state, by group and client id: Broker.consumer_running_info."""
 
 _UNANSWERED = (BrokerError, StoreError, OSError)
 
 
-def group_rows(broker: "EmbeddedBroker") -> Iterator[GroupRow]:
+def list_groups(view: "StoreView", broker: "Broker") -> Iterator[GroupRow]:
     """All groups by name."""
     settings = broker.groups()
-    facts = _Facts(broker)
+    facts = _Facts(view, broker)
     for group in facts.groups():
         table = facts.table(group)
         config = settings.get(group)
@@ -46,12 +52,12 @@ def group_rows(broker: "EmbeddedBroker") -> Iterator[GroupRow]:
         )
 
 
-def group_descriptions(
-    broker: "EmbeddedBroker", groups: Collection[str] | None
+def describe(
+    view: "StoreView", broker: "Broker", groups: Collection[str] = ()
 ) -> Iterator[GroupDescription]:
-    """Some groups in full, None: all. NotFound for an unknown group."""
+    """Some groups in full; none named: all. NotFound for an unknown group."""
     settings = broker.groups()
-    facts = _Facts(broker)
+    facts = _Facts(view, broker)
     for group in _chosen(facts, groups):
         table = facts.table(group)
         config = settings.get(group)
@@ -74,15 +80,25 @@ def group_descriptions(
         )
 
 
-def client_rows(
-    broker: "EmbeddedBroker", groups: Collection[str] | None
+def clients(
+    view: "StoreView",
+    broker: "Broker",
+    groups: Collection[str] = (),
+    *,
+    ask: RunningInfo | None = None,
 ) -> Iterator[GroupClientRow]:
-    """The live members of some groups, None: of all. Every member is queried."""
-    facts = _Facts(broker)
+    """The live members of some groups; none named: of all. Every member is asked.
+
+    ``ask`` does that; default: the broker, which has to be open for writing. NotFound for an
+    unknown group.
+    """
+    facts = _Facts(view, broker)
+    ask = ask or broker.consumer_running_info
     for group in _chosen(facts, groups):
-        for client in broker.consumer_connection(group):
-            info = _running_info(broker, group, client.client_id)
-            yield _client_row(group, client, info)
+        table = facts.table(group)
+        for member in table.members if table else ():
+            info = _running_info(ask, group, member.client.client_id)
+            yield _client_row(group, member.client, info)
 
 
 def _client_row(
@@ -108,10 +124,10 @@ def _client_row(
     )
 
 
-def _running_info(broker: "EmbeddedBroker", group: str, client_id: str) -> Mapping[str, Any] | None:
+def _running_info(ask: RunningInfo, group: str, client_id: str) -> Mapping[str, Any] | None:
     """The running info of a client; None if it does not answer or cannot be queried."""
     try:
-        return broker.members.calls.consumer_running_info(group, client_id)
+        return ask(group, client_id)
     except _UNANSWERED:
         return None
 
@@ -130,9 +146,9 @@ def _subscriptions(table: GroupTable | None) -> list[Any] | None:
     ]
 
 
-def _chosen(facts: "_Facts", groups: Collection[str] | None) -> Iterable[str]:
+def _chosen(facts: "_Facts", groups: Collection[str]) -> Iterable[str]:
     known = facts.groups()
-    for group in groups or ():
+    for group in groups:
         check_group(group)
         if group not in known:
             raise NotFound(f"group {group} does not exist in {facts.root}")
@@ -147,30 +163,28 @@ def _kind(group: str) -> str:
 class _Facts:
     """Facts that several rows need, read once."""
 
-    def __init__(self, broker: "EmbeddedBroker") -> None:
+    def __init__(self, view: "StoreView", broker: "Broker") -> None:
+        self._view = view
         self._broker = broker
-        self.root = broker.view.root
+        self.root = view.root
         self.offsets = broker.consumer_offsets()
         self.topics: dict[str, list[str]] = defaultdict(list)
         for group, topic in self.offsets:
             self.topics[group].append(topic)
-        self._queues: dict[str, list[int]] = defaultdict(list)
-        for topic, queue_id in broker.view.queues():
-            self._queues[topic].append(queue_id)
+        self._queues = queues_by_topic(view)
+        self._members = members_by_group(view.root)
 
     def groups(self) -> list[str]:
         """All groups with any trace in the store, by name."""
-        names = set(self._broker.groups()) | set(self.topics)
+        names = {*self._broker.groups(), *self.topics, *self._members}
+        known = (*self._broker.topics(), *self._queues)
         for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
-            known = (*self._broker.topics(), *self._queues)
             names |= {topic.removeprefix(prefix) for topic in known if topic.startswith(prefix)}
-        for said in self._broker.members.notices.processes.living():
-            names |= groups_of(said)
         return sorted(names)
 
     def table(self, group: str) -> GroupTable | None:
         """The current members of a group."""
-        return self._broker.members.group_table(group)
+        return group_table(self._members.get(group, ()))
 
     def retry(self, group: str) -> int:
         """Messages in the retry topic that the group has not consumed."""
@@ -187,5 +201,5 @@ class _Facts:
 
     def _bounds(self, topic: str) -> Iterator[tuple[int, int, int]]:
         for queue_id in self._queues[topic]:
-            low, high = self._broker.view.queue_bounds(topic, queue_id)
+            low, high = self._view.queue_bounds(topic, queue_id)
             yield queue_id, low, high

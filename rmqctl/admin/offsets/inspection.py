@@ -1,6 +1,6 @@
-"""Everything about the progress of groups, queue by queue."""
+"""The progress of groups, queue by queue: in short, and everything about it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from analytics.lag.queue_position import (
@@ -9,18 +9,19 @@ from analytics.lag.queue_position import (
     oldest_unread_timestamp,
     unread_bytes,
 )
-from rmqctl.admin.offsets.committed import check_known
+from rmqctl.admin.topics.facts import queues_by_topic
 from rmqctl.errors import NotFound
-from rmqctl.topic.facts import queues_by_topic
 
-from .inspect_rows import InspectedOffsetRow
+from .committed import CommittedOffsets, check_known, offsets_in_force
+from .inspection_rows import InspectedOffsetRow, OffsetRow
+from .snapshot import Warn, no_warning
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.api.broker import Broker
     from rmqctl.admin.journal import Changes
     from storage.configs.topics import TopicConfig
-
-    from .source import CommittedOffsets
+    from storage.queue.reader import QueueBounds
+    from storage.readonly import StoreView
 
 
 class Chosen(NamedTuple):
@@ -40,21 +41,21 @@ class Place(NamedTuple):
     committed: int | None
 
 
-def places(broker: "EmbeddedBroker", known: "CommittedOffsets", chosen: Chosen) -> list[Place]:
+def places(view: "StoreView", known: CommittedOffsets, chosen: Chosen) -> list[Place]:
     """The places to look at, sorted: every read queue of a topic that a group has progress in.
 
     Of a group and a topic that are both named also if it has none there. NotFound for a named
     group without progress anywhere, for a named topic that is unknown, and for a named queue that
     none of the topics has.
     """
-    check_known(broker.view.root, known, chosen.groups, chosen.topics)
+    check_known(view.root, known, chosen.groups, chosen.topics)
     table = known.table
     wanted = set(table)
     if chosen.groups and chosen.topics:
         wanted |= {(group, topic) for group in chosen.groups for topic in chosen.topics}
     found: list[Place] = []
     there: set[int] = set()
-    queues_of = _read_queues(broker, known.topics, {topic for _, topic in wanted})
+    queues_of = _read_queues(view, known.topics, {topic for _, topic in wanted})
     for group, topic in sorted(wanted):
         if (chosen.groups and group not in chosen.groups) or (
             chosen.topics and topic not in chosen.topics
@@ -76,6 +77,46 @@ def places(broker: "EmbeddedBroker", known: "CommittedOffsets", chosen: Chosen) 
     return found
 
 
+def list_offsets(
+    view: "StoreView",
+    broker: "Broker",
+    *,
+    groups: Collection[str] | None = None,
+    topics: Collection[str] | None = None,
+    warn: Warn = no_warning,
+) -> Iterator[OffsetRow]:
+    """The progress of groups in topics, every read queue of a topic included; see :func:`places`.
+
+    All rows of a queue have the bounds of one look. NotFound for a named group without progress
+    anywhere and for a named topic that is unknown.
+    """
+    known = offsets_in_force(view, broker, warn)
+    return _rows(view, broker.name, known, Chosen(groups, topics))
+
+
+def _rows(
+    view: "StoreView", broker: str, known: CommittedOffsets, chosen: Chosen
+) -> Iterator[OffsetRow]:
+    bounds: dict[tuple[str, int], QueueBounds] = {}
+    for group, topic, queue_id, committed in places(view, known, chosen):
+        low_high = bounds.get((topic, queue_id))
+        if low_high is None:
+            low_high = bounds[topic, queue_id] = view.queue_bounds(topic, queue_id)
+        what = QueuePosition(low_high.min_offset, committed, low_high.max_offset)
+        yield OffsetRow(
+            group,
+            topic,
+            broker,
+            queue_id,
+            what.min_offset,
+            committed,
+            what.max_offset,
+            what.lag,
+            what.state,
+            note_of(what),
+        )
+
+
 class Wanted(NamedTuple):
     """Which fields are worth finding out, of those that cost more than a look."""
 
@@ -87,32 +128,34 @@ class Wanted(NamedTuple):
     """What the journal knows."""
 
 
-def inspected(
-    broker: "EmbeddedBroker",
-    known: "CommittedOffsets",
+def inspect(
+    view: "StoreView",
+    broker: "Broker",
+    known: CommittedOffsets,
     chosen: Chosen,
     changes: "Changes",
+    *,
     now_ms: int,
     wanted: Wanted,
-    advance: Callable[[int], None],
+    advance: Callable[[int], None] = lambda _: None,
 ) -> list[InspectedOffsetRow]:
     """The row of each place, by group, topic and queue; None in fields that are not wanted.
 
-    Found out queue by queue: many groups on one queue cost one pass over its units. ``advance`` is
-    told of rows that are ready.
+    Found out queue by queue: many groups on one queue cost one pass over its units. ``advance``
+    gets the number of rows that are ready.
     """
     queues: dict[tuple[str, int], list[Place]] = {}
-    for place in places(broker, known, chosen):
+    for place in places(view, known, chosen):
         queues.setdefault((place.topic, place.queue_id), []).append(place)
     last_moves = changes.last_moves if wanted.changes else {}
     found = []
     for (topic, queue_id), here in sorted(queues.items()):
-        low, high = broker.view.queue_bounds(topic, queue_id)
+        low, high = view.queue_bounds(topic, queue_id)
         facts = {place.group: QueuePosition(low, place.committed, high) for place in here}
-        sizes = _bytes(broker, topic, queue_id, facts.values()) if wanted.bytes else {}
+        sizes = _bytes(view, topic, queue_id, facts.values()) if wanted.bytes else {}
         for group, _, _, committed in here:
             what = facts[group]
-            oldest = oldest_unread_timestamp(broker.view, topic, queue_id, what)
+            oldest = oldest_unread_timestamp(view, topic, queue_id, what)
             move = last_moves.get((group, topic, queue_id))
             doubt = known.doubts.get((group, topic, queue_id)) if committed is None else None
             row = InspectedOffsetRow(
@@ -125,12 +168,12 @@ def inspected(
                 what.max_offset,
                 what.lag,
                 None if oldest is None else max(0, now_ms - oldest),
-                last_consumed_timestamp(broker.view, topic, queue_id, what),
+                last_consumed_timestamp(view, topic, queue_id, what),
                 what.state if doubt is None else None,
                 note_of(what) if doubt is None else doubt,
                 None if what.lag is None else sizes.get(what.first_unread),
                 oldest,
-                _oldest_id(broker, topic, queue_id, what) if wanted.msg_id else None,
+                _oldest_id(view, topic, queue_id, what) if wanted.msg_id else None,
                 None if committed is None else known.source,
                 move.change.at_timestamp if move else None,
                 move.change.who if move else None,
@@ -149,34 +192,32 @@ def note_of(what: QueuePosition) -> str | None:
 
 
 def _bytes(
-    broker: "EmbeddedBroker", topic: str, queue_id: int, facts: Collection[QueuePosition]
+    view: "StoreView", topic: str, queue_id: int, facts: Collection[QueuePosition]
 ) -> dict[int | None, int | None]:
     """Bytes after each first unread message; 0 after None, where nothing is unread."""
     firsts = [what.first_unread for what in facts if what.first_unread is not None]
     high = max(what.max_offset for what in facts)
-    sizes = unread_bytes(broker.view, topic, queue_id, firsts, high)
+    sizes = unread_bytes(view, topic, queue_id, firsts, high)
     return {None: 0, **{first: sizes[first] for first in firsts}}
 
 
-def _oldest_id(
-    broker: "EmbeddedBroker", topic: str, queue_id: int, what: QueuePosition
-) -> str | None:
+def _oldest_id(view: "StoreView", topic: str, queue_id: int, what: QueuePosition) -> str | None:
     first = what.first_unread
-    unit = None if first is None else broker.view.unit(topic, queue_id, first)
+    unit = None if first is None else view.unit(topic, queue_id, first)
     if first is None or unit is None:
         return None
-    message = broker.view.message_of_unit(topic, queue_id, first, unit)
+    message = view.message_of_unit(topic, queue_id, first, unit)
     return None if message is None else message.msg_id
 
 
 def _read_queues(
-    broker: "EmbeddedBroker", configs: Mapping[str, "TopicConfig"], topics: Collection[str]
+    view: "StoreView", configs: Mapping[str, "TopicConfig"], topics: Collection[str]
 ) -> dict[str, Collection[int]]:
     """The queues of some topics: those that are read, or those with messages if no settings tell.
 
     The store's queues are gone through once: there may be as many as topics and groups together.
     """
-    used = {} if configs.keys() >= set(topics) else queues_by_topic(broker)
+    used = {} if configs.keys() >= set(topics) else queues_by_topic(view)
     return {
         topic: range(configs[topic].read_queue_nums) if topic in configs else used.get(topic, ())
         for topic in topics

@@ -1,0 +1,154 @@
+"""Facts about topics and their queues."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from broker.java_store import config_of
+from broker.validation import check_topic, is_system_topic
+from rmqctl.errors import NotFound
+from storage.configs.topics import system_topics
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+
+from .figures import TopicFigures
+from .rows import TopicDescription, TopicQueueRow, TopicRow
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.configs.topics import TopicConfig
+    from storage.readonly import StoreView
+
+
+def list_topics(view: "StoreView", broker: "Broker") -> Iterator[TopicRow]:
+    """All topics by name."""
+    used, kind = queues_by_topic(view), _Kinds(view)
+    for name, config in sorted(broker.topics().items()):
+        bounds = [view.queue_bounds(name, queue_id) for queue_id in used[name]]
+        yield TopicRow(
+            name,
+            kind.of(name),
+            config.read_queue_nums,
+            config.write_queue_nums,
+            config.perm,
+            sum(bound.max_offset - bound.min_offset for bound in bounds),
+        )
+
+
+def queues(
+    view: "StoreView", broker: "Broker", topics: Sequence[str] = ()
+) -> Iterator[TopicQueueRow]:
+    """The queues of some topics; none named: of all.
+
+    Of all: of RocketMQ's own topics, which have over a thousand queues, only those that had
+    messages. NotFound names the first topic that does not exist.
+    """
+    used, configs = queues_by_topic(view), broker.topics()
+    kind = _Kinds(view)
+
+    def of_topic(topic: str) -> list[int]:
+        found = set(used[topic])
+        if topics or kind.of(topic) != "system":
+            config = configs[topic]
+            found.update(range(max(config.read_queue_nums, config.write_queue_nums)))
+        return sorted(found)
+
+    return (
+        _queue_row(view, broker.name, topic, queue_id)
+        for topic in _chosen(view, configs, topics)
+        for queue_id in of_topic(topic)
+    )
+
+
+def _queue_row(view: "StoreView", broker: str, topic: str, queue_id: int) -> TopicQueueRow:
+    low, high = view.queue_bounds(topic, queue_id)
+    empty = low == high
+    return TopicQueueRow(
+        topic,
+        broker,
+        queue_id,
+        low,
+        high,
+        high - low,
+        None if empty else view.store_timestamp(topic, queue_id, low),
+        None if empty else view.store_timestamp(topic, queue_id, high - 1),
+    )
+
+
+def describe(
+    view: "StoreView", broker: "Broker", topics: Sequence[str] = ()
+) -> list[TopicDescription]:
+    """Some topics in full; none named: all. NotFound names the first that does not exist."""
+    used, configs = queues_by_topic(view), broker.topics()
+    groups: dict[str, list[str]] = defaultdict(list)
+    for group, topic in sorted(broker.consumer_offsets()):
+        groups[topic].append(group)
+    found, kind = [], _Kinds(view)
+    for topic in _chosen(view, configs, topics):
+        config = configs[topic]
+        rows = [_queue_row(view, broker.name, topic, queue_id) for queue_id in used[topic]]
+        first = [row.first_timestamp for row in rows if row.first_timestamp is not None]
+        last = [row.last_timestamp for row in rows if row.last_timestamp is not None]
+        row = TopicDescription(
+            topic,
+            kind.of(topic),
+            config.read_queue_nums,
+            config.write_queue_nums,
+            config.perm,
+            config.order,
+            config.topic_filter_type,
+            config.topic_sys_flag,
+            sum(row.count for row in rows),
+            min(first, default=None),
+            max(last, default=None),
+            groups.get(topic, []),
+        )
+        found.append(row)
+    return found
+
+
+def stats(
+    view: "StoreView", broker: "Broker", topics: Sequence[str] = ()
+) -> Iterator[TopicFigures]:
+    """Size and growth of some topics; none named: of all that have or had messages.
+
+    NotFound names the first topic that does not exist.
+    """
+    used, configs = queues_by_topic(view), broker.topics()
+    for topic in _chosen(view, configs, topics):
+        if topics or used.get(topic):
+            empty = range(configs[topic].read_queue_nums) if topics else ()
+            yield TopicFigures(view, topic, {*used.get(topic, ()), *empty})
+
+
+def queues_by_topic(view: "StoreView") -> Mapping[str, Sequence[int]]:
+    """Queues that have or had messages, by topic."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, queue_id in view.queues():
+        found[topic].append(queue_id)
+    return found
+
+
+def _chosen(
+    view: "StoreView", known: "Mapping[str, TopicConfig]", topics: Iterable[str]
+) -> list[str]:
+    for name in topics:
+        if name not in known:
+            check_topic(name)
+            raise NotFound(f"topic {name} does not exist in {view.root}")
+    return list(topics) or sorted(known)
+
+
+class _Kinds:
+    """The kind of topics: normal, retry, dlq or system."""
+
+    def __init__(self, view: "StoreView") -> None:
+        config = config_of(view.root, reading=True)
+        self._own = system_topics(config.broker_cluster_name, config.broker_name)
+
+    def of(self, topic: str) -> str:
+        """One topic's."""
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return "retry"
+        if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
+            return "dlq"
+        return "system" if is_system_topic(topic) or topic in self._own else "normal"

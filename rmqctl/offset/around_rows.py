@@ -1,0 +1,26 @@
+"""The rows of ``offset inspect --around``."""
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from rmqctl.output.message_rows import MessageRow, message_row
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+
+def _message_row_after(**first: Any) -> Any:
+    """The type of a message's row with more fields in front."""
+    return NamedTuple("AroundRow", [*first.items(), *MessageRow.__annotations__.items()])
+
+
+AroundRow = _message_row_after(
+    group=Annotated[str, "the consumer group"],
+    distance=Annotated[int, "messages from the position: 0 is read next, -1 is the one before"],
+)
+"""A message near a group's position: the row of ``consume``, and how far it is from there."""
+
+
+def around_row(group: str, position: int, message: "MessageExt", body_form: str) -> Any:
+    """The row of a message near a position; ``body_form`` as for :func:`message_row`."""
+    row = message_row(message, body_form)
+    return AroundRow(group, row.queue_offset - position, *row)
