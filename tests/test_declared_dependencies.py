@@ -1,18 +1,10 @@
 """The check of `make check` finds unused dependencies."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-_spec = importlib.util.spec_from_file_location(
-    "declared_dependencies", ROOT / "tests/checks/declared_dependencies.py"
-)
-assert _spec
-assert _spec.loader
-checks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(checks)
+from tests.checks import declared_dependencies as checks
 
 
 def project(

@@ -1,16 +1,9 @@
 """The check of docstrings finds errors."""
 
 import ast
-import importlib.util
 from pathlib import Path
 
-_spec = importlib.util.spec_from_file_location(
-    "docstrings", Path(__file__).resolve().parents[1] / "tests/checks/docstrings.py"
-)
-assert _spec
-assert _spec.loader
-checks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(checks)
+from tests.checks import docstrings as checks
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -1,18 +1,8 @@
 """Numbers of C are those of Python."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-_spec = importlib.util.spec_from_file_location(
-    "native_numbers", ROOT / "tests/checks/native_numbers.py"
-)
-assert _spec
-assert _spec.loader
-checks = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(checks)
+from tests.checks import native_numbers as checks
 
 
 def test_the_headers_are_what_python_says():

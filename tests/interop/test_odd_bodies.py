@@ -61,6 +61,21 @@ _UNREADABLE = {
 }
 _BOMB = zlib.compress(bytes((64 << 20) + 1)), 0x301
 
+# A consumer of its own for each takes seconds: the short run has one of each kind.
+_KINDS = pytest.mark.parametrize(
+    "kinds",
+    [["plain", "cut", "said-to-be-zstd"], pytest.param([*_UNREADABLE], marks=pytest.mark.long)],
+    ids=["some", "all"],
+)
+_TOPICS = pytest.mark.parametrize(
+    "consumed",
+    [
+        ["lines", "with-keys", "csv", "packed"],
+        pytest.param(["blank-keys", "tag-of-two", "jsonl", "hex"], marks=pytest.mark.long),
+    ],
+    ids=["some", "others"],
+)
+
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -119,12 +134,13 @@ def _odd_lines(root: Path) -> Iterator[str]:
         yield topic
 
 
+@_TOPICS
 def test_a_consumer_reads_all_that_our_writers_store_by_themselves(
-    java49: Release, store: Path, tmp_path: Path
+    java49: Release, store: Path, tmp_path: Path, consumed: list[str]
 ) -> None:
     """Odd lines, and records of another store that cannot be used: no queue stands still."""
     topics = list(_odd_lines(store))
-    assert topics[0] == "lines"
+    assert set(consumed) < set(topics)
     other = tmp_path / "other"
     create_store(other, SMALL_STORE)
     for kind, (body, flag) in {**_UNREADABLE, "bomb": _BOMB, "empty": (b"", 0)}.items():
@@ -143,7 +159,7 @@ def test_a_consumer_reads_all_that_our_writers_store_by_themselves(
     wanted = {topic: run("consume", topic, "-e", "-o", "jsonl").lines for topic in topics}
 
     with running_cluster(java49, store, tmp_path, _SETTINGS) as cluster:
-        for topic in topics:
+        for topic in consumed:
             places = {_place(json.loads(line)) for line in wanted[topic]}
             # One that a listener fails at comes once more; once is enough to see, it takes 20 s.
             fails = sum('"fail' in line for line in wanted[topic]) if topic == "lines" else 0
@@ -161,8 +177,9 @@ def _place(row: Row) -> tuple[int, int]:
     return row["queue_id"], row["queue_offset"]
 
 
+@_KINDS
 def test_bodies_that_cannot_be_unpacked_hold_no_queue_up(
-    java49: Release, store: Path, tmp_path: Path
+    java49: Release, store: Path, tmp_path: Path, kinds: list[str]
 ) -> None:
     """Nor does one that is larger than we unpack, which RocketMQ's client gives to its listener."""
     for kind, (body, flag) in {**_UNREADABLE, "bomb": _BOMB}.items():
@@ -172,7 +189,7 @@ def test_bodies_that_cannot_be_unpacked_hold_no_queue_up(
     end = _BEHIND + 2
     good = [0, *range(2, end)]
     with running_cluster(java49, store, tmp_path, _SETTINGS) as cluster:
-        for kind in _UNREADABLE:
+        for kind in kinds:
             single = cluster.consume(kind, f"one-{kind}", end, pull_batch_size=1)
             assert (_offsets(single), _offsets(single, 1)) == (good, [0]), kind
             later = range(_OF_A_PULL, end)
@@ -184,7 +201,7 @@ def test_bodies_that_cannot_be_unpacked_hold_no_queue_up(
         assert _progress(cluster, "bomb", "g-bomb") == {0: end, 1: 1}
 
 
-@pytest.mark.parametrize("batch", [1, _OF_A_PULL])
+@pytest.mark.parametrize("batch", [_OF_A_PULL, pytest.param(1, marks=pytest.mark.long)])
 def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
     java49: Release, store: Path, tmp_path: Path, batch: int
 ) -> None:

@@ -349,7 +349,7 @@ def by_call(text: str) -> dict[Call, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("columns", [40, pytest.param(200, marks=pytest.mark.long)])
 def test_nothing_commands_a_terminal_of_any_width(program, columns):
     arguments, environment = program
     for call, text in by_call(on_a_terminal(arguments, columns=columns, env=environment)).items():
@@ -358,7 +358,10 @@ def test_nothing_commands_a_terminal_of_any_width(program, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["plain", "json", "yaml", "csv"])
+@pytest.mark.parametrize(
+    "form",
+    ["plain", "csv", *(pytest.param(form, marks=pytest.mark.long) for form in ("json", "yaml"))],
+)
 def test_no_format_commands_a_terminal(program, form):
     arguments, environment = program
     text = on_a_terminal(

@@ -71,9 +71,9 @@ def faults(calls: list[HostileCall], rich: Rich, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_two_thousand_hostile_calls_are_answered_in_a_sentence(rich, monkeypatch):
+def test_some_hostile_calls_are_answered_in_a_sentence(rich, monkeypatch):
     calls = [hostile for hostile in hostile_calls() if not hostile.call.changes]
-    chosen = random.Random(32).sample(calls, 2000)
+    chosen = random.Random(32).sample(calls, 500)
     assert faults(chosen, rich, monkeypatch) == []
 
 

@@ -171,7 +171,7 @@ def test_filters_on_time_give_the_same_with_and_without_pushdown(
         assert places == [message.commitlog_offset for message in wanted]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_filters_give_the_same_with_and_without_pushdown_where_clocks_went_back(
     sql: Sql, tmp_path: Path, seed: int
 ) -> None:

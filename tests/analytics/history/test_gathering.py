@@ -236,7 +236,7 @@ def session() -> Iterator[SparkSession]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("exact", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_spark_counts_the_same(
     refs: list[StoreRef], session: SparkSession, monkeypatch: pytest.MonkeyPatch, exact: bool
 ) -> None:

@@ -19,7 +19,7 @@ from analytics.report.report import Report
 from analytics.report.stores import StoreRef
 from analytics.spark.session import SparkSession
 from storage.configs.consumer_offsets import topic_at_group
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.hand_made import START_MS, TINY, HandMade
 from tests.support.lag_oracle import Counts, counted
 
@@ -68,17 +68,18 @@ def check(found: Report, root: Path) -> None:
             assert by_age.get(place, 0) == messages
 
 
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_golden_stores(name: str) -> None:
     root = golden.store(name)
     check(report(root), root)
 
 
 @pytest.mark.slow
-def test_spark_says_the_same_byte_for_byte(session: SparkSession) -> None:
+@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_spark_says_the_same_byte_for_byte(session: SparkSession, each: bool) -> None:
     refs = [StoreRef(name, str(golden.store(name))) for name in golden.names()]
     spark = SparkEngine(session.context)
-    for some in (*([ref] for ref in refs), refs):
+    for some in [[ref] for ref in refs] if each else [refs]:
         here = lag_report(LocalEngine(), some, NOW, ALL)
         there = lag_report(spark, some, NOW, ALL)
         assert json.dumps(here.report.document()) == json.dumps(there.report.document()), some

@@ -223,6 +223,7 @@ def test_submitted_to_a_cluster_that_has_not_installed_us(cluster: Cluster, tmp_
         assert found[name] == here[name], name
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
     here = document(report(*words(), "--engine", "local", home=tmp_path))
     running = report(*words(), "--master", cluster.url, home=tmp_path)

@@ -41,7 +41,9 @@ def traced(manager, broker):
 @pytest.fixture
 def dispatcher(manager, broker):
     with Producer("host", brokers=[broker], manager=manager) as producer:
-        yield trace_dispatcher(producer.instance, "group", "CONSUME")
+        made = trace_dispatcher(producer.instance, "group", "CONSUME")
+        yield made
+        made.shutdown()
 
 
 def context(number, keys="k"):

@@ -12,7 +12,7 @@ PROCESSES = 2
 @pytest.mark.slow
 @pytest.mark.feature(94)
 @pytest.mark.parametrize("second", [False, True], ids=["first", "resumed"])
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_a_redrive_killed_at_any_call_is_brought_to_its_end(every, second):
     with fast_folder() as folder:
         running = [

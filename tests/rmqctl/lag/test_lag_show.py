@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import ROOT, run, start
 
 GROUP_FIELDS = [
@@ -44,7 +44,7 @@ def offsets_in_file(name):
 
 
 @pytest.mark.feature(41, 48)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_each_queue_of_a_golden_store_has_the_lag_that_mqadmin_gives(name):
     """Where nothing is committed, or too much, mqadmin makes a number up and we say null."""
     rows = shown("-S", golden.store(name), "--by", "queue", "--include-retry")
@@ -72,7 +72,7 @@ def test_each_queue_of_a_golden_store_has_the_lag_that_mqadmin_gives(name):
 
 
 @pytest.mark.feature(42, 43, 44, 45)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_sums_bytes_and_times_of_a_golden_store_are_those_of_its_messages(name):
     """Against the manifest's own list of messages, one by one."""
     manifest = golden.manifest(name)

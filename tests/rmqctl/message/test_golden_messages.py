@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import run
 
 FOREVER = (1 << 63) - 1
@@ -60,7 +60,7 @@ def assert_same(shown: dict[str, Any], row: dict[str, Any]) -> None:
 
 
 @pytest.mark.feature(27, 28, 30)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_get_by_place_offset_id_and_unique_id(name):
     rows = rows_of(name)
     for row in some(rows, 8):
@@ -91,7 +91,7 @@ def carriers_of(rows: Rows) -> dict[tuple[str, str], dict[int, int]]:
 
 
 @pytest.mark.feature(29, 35)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_query_by_key(name):
     """Java's answers are capped and may be of another key with the same hash: ours are neither.
 

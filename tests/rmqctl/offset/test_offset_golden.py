@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storage.configs.consumer_offsets import decode_offsets
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import run
 
 KEEPS_MORE = {
@@ -44,7 +44,7 @@ def files_offsets(manifest):
 
 
 @pytest.mark.feature(41, 48, 109, 110)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_offset_inspect_gives_the_numbers_of_mqadmin(name):
     manifest = golden.manifest(name)
     committed = files_offsets(manifest)
@@ -104,7 +104,7 @@ def test_age_and_bytes_are_those_of_the_messages_that_are_unread(name):
 
 
 @pytest.mark.feature(102, 109, 110)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_topic_queues_gives_the_bounds_and_times_of_the_broker(name):
     manifest = golden.manifest(name)
     if name in KEEPS_MORE:
@@ -142,7 +142,7 @@ def test_topic_queues_gives_the_bounds_and_times_of_the_broker(name):
             assert (row["last_timestamp"] or 0) == newest.get(place, 0)
 
 
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_lag_show_and_offset_inspect_mean_the_same(name):
     shared = ("lag", "lag_bytes", "oldest_unread_timestamp", "committed_offset", "max_offset")
 

@@ -11,7 +11,7 @@ from storage.detect import detect_config
 from storage.layout import was_created_here
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import run
 from tests.support.java_lock import java_lock
 
@@ -127,7 +127,7 @@ def test_info_counts_what_was_sent(store):
 
 
 @pytest.mark.feature(110)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_info_of_golden_stores_agrees_with_rocketmq(name):
     facts = info(golden.store(name))
     manifest = golden.manifest(name)

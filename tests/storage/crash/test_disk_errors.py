@@ -30,14 +30,26 @@ from tests.support.workloads import SINGLES, make_next_file
 PROBE = Put([Sample("probe", "A")])
 
 
-EVERY_CALL = pytest.param(1, marks=pytest.mark.long, id="every call")
+LONG = pytest.mark.long
+EVERY_CALL = pytest.param(1, marks=LONG, id="every call")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [pytest.param(8, id="some calls"), EVERY_CALL])
-@pytest.mark.parametrize("config", [TINY, sync_flush(TINY)], ids=["async", "sync"])
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO], ids=["ENOSPC", "EIO"])
+@pytest.mark.parametrize(
+    ("number", "lasting", "config"),
+    [
+        # The short run has each pair of these.
+        pytest.param(errno.ENOSPC, False, TINY, id="ENOSPC-once-async"),
+        pytest.param(errno.EIO, True, TINY, id="EIO-lasting-async"),
+        pytest.param(errno.EIO, False, sync_flush(TINY), id="EIO-once-sync"),
+        pytest.param(errno.ENOSPC, True, sync_flush(TINY), id="ENOSPC-lasting-sync"),
+        pytest.param(errno.EIO, False, TINY, id="EIO-once-async", marks=LONG),
+        pytest.param(errno.ENOSPC, True, TINY, id="ENOSPC-lasting-async", marks=LONG),
+        pytest.param(errno.ENOSPC, False, sync_flush(TINY), id="ENOSPC-once-sync", marks=LONG),
+        pytest.param(errno.EIO, True, sync_flush(TINY), id="EIO-lasting-sync", marks=LONG),
+    ],
+)
 def test_each_call_that_fails_is_one_clear_error_and_loses_nothing(number, lasting, config, step):
     problems: list[str] = []
     first = 1 + (number + 2 * lasting + 4 * (config is TINY)) % step

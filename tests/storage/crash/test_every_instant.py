@@ -18,9 +18,9 @@ PROCESSES = 2
 @pytest.mark.parametrize(
     ("workload", "every", "least"),
     [
-        ("singles", 4, 800),
-        ("singles, SYNC_FLUSH", 8, 800),
-        ("batches", 4, 450),
+        ("singles", 8, 800),
+        ("singles, SYNC_FLUSH", 16, 800),
+        ("batches", 8, 450),
         ("run", 211, 10_000),
         pytest.param("singles", 1, 800, marks=pytest.mark.long),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
@@ -38,7 +38,7 @@ def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, ever
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.conformance("A15")
 def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
     with fast_folder() as folder:

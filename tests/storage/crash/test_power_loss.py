@@ -14,7 +14,7 @@ from tests.support.crash import fast_folder
 from tests.support.slim import Slim
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
-SOME = pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
+SOME = pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
 FEW = pytest.mark.parametrize("every", [60, pytest.param(2, marks=pytest.mark.long)])
 
 

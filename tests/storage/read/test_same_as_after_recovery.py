@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from tests.support import golden
+from tests.support import golden, golden_samples
 
 # Without `abort` a reader trusts the queues, as RocketMQ does; a writer looks and rebuilds them.
 REBUILT_BY_WRITERS_ONLY = {
@@ -28,7 +26,7 @@ def everything(view: StoreView) -> dict[tuple[str, int], Any]:
     return found
 
 
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_reading_before_and_after_recovery_gives_the_same(name: str, tmp_path: Path) -> None:
     root = golden.extract(name, tmp_path)
     with StoreView.open(root) as view:

@@ -201,7 +201,7 @@ def test_without_pyarrow_one_sentence(
     assert done.err.startswith("rmqctl: Parquet needs the Python package pyarrow; install ")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_reads_the_folder(stores: Path, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession as Sql

@@ -19,7 +19,7 @@ from storage.format.record import decode_record, encode_record
 from storage.log.record_finder import RecordFinder
 from storage.log.walk import LogWalk, StretchKind
 from storage.readonly import StoreView
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import run
 from tests.support.hand_made import HOST, HandMade
 
@@ -65,7 +65,7 @@ def holds(message: Any, word: bytes) -> bool:
 
 
 @pytest.mark.feature(32, 33, 35)
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_golden_stores_give_what_a_walk_gives(name):
     root = golden.store(name)
     messages = records(root)
@@ -183,7 +183,7 @@ def test_pieces_of_any_size_give_each_hit_once(mixed, step, word, by_units):
     assert hits == [m.commitlog_offset for m in records(root) if holds(m, word)]
 
 
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_units_lead_to_the_compressed_bodies_of_golden_stores(name):
     """As magic codes do; the stores are small, so a search would not ask the units."""
     root = golden.store(name)

@@ -20,7 +20,7 @@ from storage.format.message import SCHEDULE_TOPIC, Message
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.config_recovery.delays import salvage_delays
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import run
 from tests.support.crash import Child
 from tests.support.dead_letters import deliver
@@ -46,7 +46,7 @@ def lose_bak(root, file):
     (root / f"{file}.bak").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_files_that_can_be_read_stay_as_they_are(name):
     assert recovered(golden.store(name)) == {}
 

@@ -18,7 +18,7 @@ from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from storage.store import MessageStore
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.cli import run
 from tests.support.crash import Child
 from tests.support.every_instant import die_at
@@ -75,7 +75,7 @@ ALL = {
 }
 
 
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_a_healthy_store_has_lost_nothing(name):
     result = run(*RECOVER, "-S", golden.store(name), "-o", "json")
     assert (result.code, result.json()) == (0, [])

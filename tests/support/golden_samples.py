@@ -1,0 +1,28 @@
+"""Golden stores as parameters of tests whose subject is built on reading them.
+
+Reading itself is tested on all of them in every run; here the short run has one of each kind.
+"""
+
+from collections.abc import Iterable
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.support import golden
+
+ONE_OF_EACH = {
+    *("basic-4.9", "cqext-4.9", "hole-4.9", "ipv6-4.9", "lmq-4.9", "phantom-4.9"),
+    *("retention-5.3", "retry-dlq-5.3", "small-files-4.9", "time-4.9", "transaction-4.9"),
+    *("torn-bad-crc-middle-4.9", "torn-clean-bad-crc-last-4.9", "torn-cq-file-missing-5.3"),
+    *("torn-no-index-4.9", "unclean-5.3"),
+}
+
+
+def some(names: Iterable[str]) -> list[ParameterSet]:
+    """These stores; those that are not in ``ONE_OF_EACH`` are marked as long."""
+    return [
+        pytest.param(name, marks=[] if name in ONE_OF_EACH else pytest.mark.long) for name in names
+    ]
+
+
+SOME = pytest.mark.parametrize("name", some(golden.names()))
