@@ -2,6 +2,7 @@
 
 import pytest
 
+from storage.coordination.shared_state import Word
 from tests.checks import native_numbers as checks
 
 
@@ -15,7 +16,7 @@ def test_a_number_that_changes_is_found(tmp_path, monkeypatch, capsys):
         (tmp_path / name).write_text(checks.text(name))
     monkeypatch.setattr(checks, "FOLDER", tmp_path)
     assert checks.main() == 0
-    monkeypatch.setattr(checks.Word, "LOG_END", 11)
+    monkeypatch.setattr(Word, "LOG_END", 11)
     assert checks.main() == 1
     assert "writing/appending_numbers.h; run `make numbers`" in capsys.readouterr().err
 

@@ -13,19 +13,22 @@ PROCESSES = 2
 
 @needs_compiled
 @pytest.mark.crash
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("exclusive", "synced", "pages"),
     # An exclusive one puts in one step.
     [(False, False, False), (True, False, False), (False, True, False), (True, False, True)],
 )
-def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(exclusive, synced, pages):
+def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(
+    exclusive, synced, pages, every
+):
     with fast_folder() as folder:
         running = [
             Slim(
                 "tests.support.killed_appends:killed_between_stores",
                 folder=str(folder),
-                shard=shard,
-                shards=PROCESSES,
+                shard=shard * every,
+                shards=PROCESSES * every,
                 exclusive=exclusive,
                 synced=synced,
                 pages=pages,
