@@ -17,6 +17,7 @@ The packages, whose docstrings list what there is:
 
     topics    settings, queues, sizes
     groups    settings, members
+    lag       what groups have not read
     offsets   the progress of groups: read, compared, moved
 
 A function takes what answers its questions: a StoreView where it reads files, and a Broker where it
@@ -33,9 +34,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import groups as groups, offsets as offsets, topics as topics
+    from . import groups as groups, lag as lag, offsets as offsets, topics as topics
 
-__all__ = ["groups", "offsets", "topics"]
+__all__ = ["groups", "lag", "offsets", "topics"]
 
 
 def __getattr__(name: str) -> Any:

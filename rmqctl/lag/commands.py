@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.lag.rows import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.cli.as_of import AsOf, moment_of, open_at
 from rmqctl.cli.context import context_of, prints, prints_instead
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 
 from .options import Groups, IncludeRetry, MoreGroups, Topics, named
-from .rows import LagQueueRow, LagRow, LagTopicRow
 
 
 class By(StrEnum):
@@ -59,19 +59,18 @@ def show(
     chosen = named(groups, group)
     with no_search_for_cycles(), open_at(cli, as_of, chosen, topic) as broker:
         from analytics.lag.selection import Choice
+        from rmqctl.admin import lag
 
-        from . import tables
-        from .snapshot import look
-        from .unknown import tell_unknown
+        from .warnings import tell_unknown
 
         choice = Choice(chosen, topic, include_retry)
-        seen = look(broker, moment, choice, now=as_of is None)
+        seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
         if as_of is None:
             tell_unknown(cli, seen)
         match by:
             case By.GROUP:
-                cli.rows(LagRow, tables.group_rows(seen))
+                cli.rows(LagRow, lag.group_rows(seen))
             case By.TOPIC:
-                cli.rows(LagTopicRow, tables.topic_rows(seen))
+                cli.rows(LagTopicRow, lag.topic_rows(seen))
             case By.QUEUE:
-                cli.rows(LagQueueRow, tables.queue_rows(seen))
+                cli.rows(LagQueueRow, lag.queue_rows(seen))

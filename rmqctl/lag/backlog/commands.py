@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.lag.backlog_rows import HistogramRow, RiskRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
-
-from .rows import HistogramRow, RiskRow
 
 if TYPE_CHECKING:
     from analytics.lag.histogram import Ages
@@ -61,28 +60,26 @@ def histogram(
     with open_for_reading(cli) as broker:
         from analytics.lag.histogram import Ages, by_size
         from analytics.lag.selection import Choice
-        from rmqctl.lag.snapshot import look
-        from rmqctl.lag.unknown import tell_unknown
+        from rmqctl.admin import lag
+        from rmqctl.lag.warnings import tell_unknown
 
-        from . import backlog
-
-        seen = look(broker, cli.now_ms, Choice([group], topic, include_retry))
-        parts = backlog.parts_of(seen.group_lags)
+        seen = lag.look(broker.view, broker, cli.now_ms, Choice([group], topic, include_retry))
+        parts = lag.parts_of(seen.group_lags)
         match of:
             case Of.AGE:
                 ages = Ages(broker.view, parts, seen.as_of)
                 found = ages.buckets(edges)
-                rows = backlog.bucket_rows(found, backlog.age_label)
+                rows = lag.bucket_rows(found, lag.age_label)
                 read = sum(row.messages for row in rows)
                 _tell_ages(cli, ages)
             case Of.SIZE:
                 found = by_size(broker.view, parts, edges)
-                rows = backlog.bucket_rows(found, backlog.size_label)
+                rows = lag.bucket_rows(found, lag.size_label)
                 read = sum(row.messages for row in rows)
             case _:
                 total = sum(part.unread.lag or 0 for part in parts)
                 with cli.progress("reading", "messages", total) as progress:
-                    rows, read = backlog.name_rows(
+                    rows, read = lag.name_rows(
                         broker.view,
                         parts,
                         _NAMES[of],
@@ -185,17 +182,15 @@ def risk(
         reserved_ms = cli.parsed("--file-reserved-time", parse_duration, file_reserved_time)
     with open_for_reading(cli) as broker:
         from analytics.lag.selection import Choice
-        from rmqctl.lag.snapshot import look
-        from rmqctl.lag.unknown import tell_unknown
+        from rmqctl.admin import lag
+        from rmqctl.lag.warnings import tell_unknown
         from storage.retention import rules_of
-
-        from .backlog import risk_rows
 
         rules = rules_of(broker.view.root, broker.view.config, reserved_ms)
         choice = Choice(named(groups, group), topic, include_retry)
-        seen = look(broker, cli.now_ms, choice, rules=rules)
+        seen = lag.look(broker.view, broker, cli.now_ms, choice, rules=rules)
         tell_unknown(cli, seen)
-        count = cli.rows(RiskRow, risk_rows(broker.view, seen, rules, within_ms))
+        count = cli.rows(RiskRow, lag.risk_rows(broker.view, seen, rules, within_ms))
         ahead = format_duration(within_ms)
         if not count:
             cli.say(f"no unread message was deleted, and none will be within {ahead}")

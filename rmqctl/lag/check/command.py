@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.lag.check_rows import CheckResult, Verdict
 from rmqctl.cli.context import Cli, context_of, fails_with, prints
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 
-from .rows import CheckResult, Verdict
-
 if TYPE_CHECKING:
-    from .check import Limit, Limits
+    from rmqctl.admin.lag.limits import Limit, Limits
 
 
 class CheckFormat(StrEnum):
@@ -94,10 +93,9 @@ def check(
         ("where", "limit", "sort"),
         "is for rows, and lag check judges all of them; select groups or topics with -g or -t",
     )
+    from rmqctl.admin.lag.limits import Limits
     from rmqctl.parse.durations import parse_duration
     from storage.errors import RocketMQError
-
-    from .check import Limits
 
     limits = Limits(
         _limit(cli, "lag", _count, warn_lag, crit_lag),
@@ -131,21 +129,17 @@ def _check(
 ) -> CheckResult:
     with no_search_for_cycles(), open_for_reading(cli) as broker:
         from analytics.lag.selection import Choice
-        from rmqctl.lag import tables
-        from rmqctl.lag.snapshot import look
-        from rmqctl.lag.unknown import unknown_of
+        from rmqctl.admin import lag
 
-        from .check import check as check_rows
-
-        seen = look(broker, cli.now_ms, Choice(groups, topic, include_retry))
-        rows = tables.group_rows(seen)
-        return check_rows(rows, limits, seen.as_of, unknown_of(seen), seen.doubt)
+        seen = lag.look(broker.view, broker, cli.now_ms, Choice(groups, topic, include_retry))
+        rows = lag.group_rows(seen)
+        return lag.check(rows, limits, seen.as_of, lag.unknown_of(seen), seen.doubt)
 
 
 def _limit(
     cli: Cli, name: str, parse: Callable[[str], int], warn: str | None, crit: str | None
 ) -> "Limit":
-    from .check import Limit
+    from rmqctl.admin.lag.limits import Limit
 
     return Limit(
         None if warn is None else cli.parsed(f"--warn-{name}", parse, warn),

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from analytics.lag.health import Health
+from rmqctl.admin.lag.check_rows import CheckedGroup, CheckResult, Verdict
+from rmqctl.admin.lag.limits import Limit, Limits
 from rmqctl.output.values import escape_controls
-
-from .check import Limit, Limits
-from .rows import CheckedGroup, CheckResult, Verdict
 
 
 def nagios(result: CheckResult, limits: Limits) -> str:

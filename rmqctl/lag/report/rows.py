@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.lag.rows import (
+from rmqctl.admin.lag.rows import (
     Age,
     Committed,
     Dlq,

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.lag.watch_rows import WatchedRateRow, WatchedRow
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
-
-from .rows import WatchedRateRow, WatchedRow
 
 _LEAST_INTERVAL_MS = 100
 
@@ -66,13 +65,14 @@ def watch(
         _check_nothing_is_hidden(cli)
     with open_for_reading(cli) as broker:
         from analytics.lag.selection import Choice
+        from rmqctl.admin.lag.watcher import Watcher
         from storage.clock import now_ms
 
-        from .watch import Screen, Watcher, watch as watch_lag
+        from .watch import Screen, watch as watch_lag
 
         choice = Choice(named(groups, group), topic, include_retry)
         watch_lag(
-            Watcher(broker, choice, now_ms(), cli.warn),
+            Watcher(broker.view, broker, choice, now_ms(), cli.warn),
             Screen(cli, WatchedRateRow if rate else WatchedRow),
             now_ms,
             _pauses(pause_ms / 1000),

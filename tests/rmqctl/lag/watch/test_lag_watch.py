@@ -13,9 +13,10 @@ import pytest
 from analytics.lag.selection import Choice
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin.lag.watch_rows import WatchedRateRow, WatchedRow
+from rmqctl.admin.lag.watcher import Left, Watcher, left, needed
 from rmqctl.cli.context import Cli
-from rmqctl.lag.watch.rows import WatchedRateRow, WatchedRow
-from rmqctl.lag.watch.watch import Left, Screen, Watcher, left, needed
+from rmqctl.lag.watch.watch import Screen
 from rmqctl.output.tables import cells_of
 from rmqctl.output.view import Format, View
 from storage.format.message import Message
@@ -46,7 +47,7 @@ def test_looks_give_rates_a_forecast_and_a_word_without_any_sample(store):
             broker.update_consumer_offsets("g", [OffsetCommit("t", 0, committed)])
 
         step(200, 0)
-        watcher = Watcher(reader, Choice(), T + 100_000)
+        watcher = Watcher(reader.view, reader, Choice(), T + 100_000)
         rows = []
         for number in range(5):
             seen = watcher.look(T + 100_000 + 10_000 * number)
@@ -71,10 +72,10 @@ def test_the_forecast_says_how_many_members_it_would_take():
 
 def test_drained_is_what_has_nothing_left_to_read(end):
     with EmbeddedBroker.open(end, read_only=True) as reader:
-        assert left(Watcher(reader, Choice(), T).look(T)) is Left.SOME
+        assert left(Watcher(reader.view, reader, Choice(), T).look(T)) is Left.SOME
     run("consume", "t", "-g", "g", "-e")
     with EmbeddedBroker.open(end, read_only=True) as reader:
-        assert left(Watcher(reader, Choice(), T).look(T)) is Left.NOTHING
+        assert left(Watcher(reader.view, reader, Choice(), T).look(T)) is Left.NOTHING
 
 
 def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_unknown(store):
@@ -97,7 +98,7 @@ def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_un
             found: set[int] = set()
             looks = 0
             while len(found) < 20 and looks < 5000:
-                for group_lag in Watcher(reader, Choice(), T).look(T).group_lags:
+                for group_lag in Watcher(reader.view, reader, Choice(), T).look(T).group_lags:
                     what = group_lag.queues[0].unread
                     assert what.lag is not None
                     assert what.lag >= 0

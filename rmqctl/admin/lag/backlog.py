@@ -13,7 +13,7 @@ from analytics.lag.totals import add_up
 from rmqctl.parse.durations import format_duration, format_size
 from storage.retention import LogFile, RetentionRules, log_files, safe_from
 
-from .rows import HistogramRow, RiskRow
+from .backlog_rows import HistogramRow, RiskRow
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

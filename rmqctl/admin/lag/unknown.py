@@ -1,4 +1,4 @@
-"""Warnings about unknown values of the groups that a command shows."""
+"""Unknown values of the groups of a lag snapshot, and why."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,10 +7,6 @@ from analytics.lag.unknown import unknown_ages, unknown_parts
 
 if TYPE_CHECKING:
     from analytics.lag.lag_snapshot import LagSnapshot
-    from rmqctl.cli.context import Cli
-
-_TOLD = 5
-"""Number of groups and topics that are named."""
 
 
 class Unknown(NamedTuple):
@@ -32,18 +28,6 @@ def unknown_of(seen: "LagSnapshot") -> UnknownParts:
         )
         for group_lag in seen.group_lags
     }
-
-
-def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
-    """Warn of queues that are not in the sums, with the reason, and of unreliable progress."""
-    if seen.doubt is not None:
-        cli.warn(seen.doubt)
-    sentences = unknown_sentences(seen)
-    for sentence in sentences[:_TOLD]:
-        cli.warn(sentence)
-    if len(sentences) > _TOLD:
-        more = len(sentences) - _TOLD
-        cli.warn(f"{more} more groups and topics are partly unknown; --by queue shows which")
 
 
 def unknown_sentences(seen: "LagSnapshot") -> list[str]:

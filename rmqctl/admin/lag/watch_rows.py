@@ -2,7 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.lag.rows import Age, Drain, Lag, Status
+from .rows import Age, Drain, Lag, Status
 
 
 class WatchedRow(NamedTuple):

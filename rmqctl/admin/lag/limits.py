@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from analytics.lag.health import Health
-from rmqctl.lag.rows import LagRow
-from rmqctl.lag.unknown import Unknown, UnknownParts
 from rmqctl.output.values import escape_controls
 from rmqctl.parse.durations import format_duration
 
-from .rows import CheckedGroup, CheckResult, Verdict
+from .check_rows import CheckedGroup, CheckResult, Verdict
+from .rows import LagRow
+from .unknown import Unknown, UnknownParts
 
 _BY_WORD: Final = {
     Health.OK: Verdict.OK,

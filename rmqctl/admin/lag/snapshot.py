@@ -1,0 +1,83 @@
+"""One snapshot of the lag of groups in their topics, by progress and by live subscriptions."""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
+from analytics.lag.selection import Choice, Offsets
+from broker.validation import check_group, check_topic
+from rmqctl.admin.members import members_by_group
+from rmqctl.errors import NotFound
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.configs.offset_samples import SampleHistory
+    from storage.readonly import StoreView
+    from storage.retention import RetentionRules
+
+_NO_OFFSETS: Final[Offsets] = {}
+_ALL: Final = Choice()
+
+
+def look(
+    view: "StoreView",
+    broker: "Broker",
+    as_of: int,
+    choice: Choice = _ALL,
+    history: "SampleHistory | None" = None,
+    *,
+    rules: "RetentionRules | None" = None,
+    now: bool = True,
+) -> LagSnapshot:
+    """Read the store; see :func:`analytics.lag.lag_snapshot.look_at`.
+
+    Without ``now`` it is a store as of a past time: later members and rates do not count.
+    NotFound names the first unknown group or topic.
+    """
+    chosen = readers(view, broker, choice, members=now)
+    if not now and history is None:
+        from analytics.lag.trend import TREND_WINDOW_MS
+        from storage.configs.offset_samples import OffsetSamples
+
+        history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
+        history.forget_after(as_of)
+    return look_at(view, broker.topics(), chosen, as_of, history, rules)
+
+
+def readers(
+    view: "StoreView", broker: "Broker", choice: Choice, *, members: bool = True
+) -> Readers:
+    """The selected groups and topics, sorted; with subscriptions of live ``members``, or without.
+
+    RocketMQ's own groups only if they are named. NotFound names the first unknown group or topic.
+    """
+    found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
+    alive: Counter[str] = Counter()
+    for group, clients in (members_by_group(view.root) if members else {}).items():
+        alive[group] = len(clients)
+        for client in clients:
+            for item in client.consumer.subscriptions:
+                found.setdefault((group, item.topic), _NO_OFFSETS)
+    _check(view, broker, choice, found)
+    choice.add_retry_topics(found, view, broker.topics())
+    chosen = {
+        (group, topic): found[group, topic]
+        for group, topic in sorted(found)
+        if choice.takes(group, topic)
+    }
+    return Readers(chosen, alive, found)
+
+
+def _check(
+    view: "StoreView", broker: "Broker", choice: Choice, found: Collection[tuple[str, str]]
+) -> None:
+    for group in choice.groups or ():
+        if not any(group == name for name, _ in found):
+            check_group(group)
+            raise NotFound(f"group {group} has no progress and no members in {view.root}")
+    topics = broker.topics() if choice.topics else ()
+    for topic in choice.topics or ():
+        if topic not in topics and not any(topic == name for _, name in found):
+            check_topic(topic)
+            raise NotFound(f"topic {topic} does not exist in {view.root}")
