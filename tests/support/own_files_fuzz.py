@@ -359,17 +359,17 @@ def _is_ours(path: Path) -> bool:
     return not mapped and path.name not in ("shared", "lock") and path.suffix != ".lock"
 
 
-def main() -> None:
+def main(make: Callable[[Path], Any]) -> None:
     """Run rounds in a process of their own."""
     folder, first, count, commands = Path(sys.argv[1]), *map(int, sys.argv[2:5])
-    warnings.simplefilter("ignore")
     for name in ("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_STATE_HOME", "HOME"):
         os.environ[name] = str(folder / "home")
-    fuzz = Fuzz(folder)
+    fuzz = make(folder)
     found = [lost._asdict() for lost in fuzz.rounds(first, count, commands)]
     most = most_memory()
     sys.stdout.write(json.dumps({"lost": found, "memory": most, "files": fuzz.names}) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")
+    main(Fuzz)

@@ -7,11 +7,8 @@ FIRST COUNT COMMANDS`` runs rounds FIRST, FIRST + 1, ... and prints what went wr
 the most memory that was used.
 """
 
-import json
-import os
 import random
 import shutil
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -27,7 +24,7 @@ from storage.format.sys_flag import MessageSysFlag
 from tests.support.cli import Result, run
 from tests.support.every_command import CALLS
 from tests.support.kept_store import KeptStore
-from tests.support.own_files_fuzz import MOST_MEMORY, MOST_SECONDS, Lost, called, most_memory
+from tests.support.own_files_fuzz import MOST_MEMORY, MOST_SECONDS, Lost, called, main, most_memory
 from tests.support.record_damages import BOMB, damage, packed, record_places
 from tests.support.rich_store import GROUP, TOPIC, make_rich_store
 
@@ -113,6 +110,7 @@ class RecordFuzz:
         self.words["new"] = str(folder / "new")
         self._away = folder / "away"
         self._kept = KeptStore(self.root)
+        self.names = [str(path.relative_to(self.root)) for path in self._kept.files]
         self._places = {
             path: [
                 (at, decode_record(path.read_bytes(), at).topic == TOPIC)
@@ -272,17 +270,6 @@ def _make_store(folder: Path) -> dict[str, str]:
     return words
 
 
-def main() -> None:
-    """Run rounds in a process of their own."""
-    folder, first, count, commands = Path(sys.argv[1]), *map(int, sys.argv[2:5])
-    for name in ("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_STATE_HOME", "HOME"):
-        os.environ[name] = str(folder / "home")
-    warnings.simplefilter("always")  # each call is a process of its own, as it were
-    fuzz = RecordFuzz(folder)
-    found = [lost._asdict() for lost in fuzz.rounds(first, count, commands)]
-    most = most_memory()
-    sys.stdout.write(json.dumps({"lost": found, "memory": most}) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("always")  # each call is a process of its own, as it were
+    main(RecordFuzz)

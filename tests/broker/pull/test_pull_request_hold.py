@@ -27,6 +27,8 @@ from tests.support.broker_puppet import broker_puppet
 from tests.support.consumers import eventually
 
 WAIT = 10
+_TRIES = 3
+"""How often a time is taken: on a busy machine one of them may be long for other reasons."""
 PULLED = PullResult(PullStatus.FOUND, 1, 0, 1, [], GetMessageStatus.FOUND)
 
 
@@ -64,14 +66,17 @@ def test_a_message_of_another_process_answers_in_milliseconds(topic):
     with broker_puppet(topic.view.root) as other:
         other.call("send", topic="warm", body="up")
         topic.update_topic(TopicConfig("T", 1, 1))
-        answers = Answers()
-        topic.pull_async(held(), answers)
-        assert answers.all == []
-        started = time.monotonic()
-        other.call("send", topic="T", body="now")
-        (result,) = answers.wait()
-        assert time.monotonic() - started < 0.5
-    assert [m.body for m in result.messages] == [b"now"]
+        took = []
+        for offset in range(_TRIES):
+            answers = Answers()
+            topic.pull_async(held(offset=offset), answers)
+            assert answers.all == []
+            started = time.monotonic()
+            other.call("send", topic="T", body="now")
+            (result,) = answers.wait()
+            took.append(time.monotonic() - started)
+            assert [m.body for m in result.messages] == [b"now"]
+        assert min(took) < 0.5
 
 
 @pytest.mark.conformance("D7")
@@ -114,11 +119,17 @@ def test_a_pull_of_another_topic_is_not_kept_waiting_by_those_that_are_held_alre
     let_it_come_to_rest()
     topic.pull_async(held(topic="U"), second)
     let_it_come_to_rest()
-    started = time.monotonic()
-    topic.send(Message("U", b"x"), 0)
-    assert second.wait()[0].pull_status is PullStatus.FOUND
-    assert time.monotonic() - started < 0.5
-    assert first.all == []
+    took = []
+    for offset in range(1, _TRIES + 1):
+        started = time.monotonic()
+        topic.send(Message("U", b"x"), 0)
+        assert second.wait()[0].pull_status is PullStatus.FOUND
+        took.append(time.monotonic() - started)
+        assert first.all == []
+        second = Answers()
+        topic.pull_async(held(topic="U", offset=offset), second)
+        let_it_come_to_rest()
+    assert min(took) < 0.5
 
 
 def let_it_come_to_rest() -> None:
