@@ -2,10 +2,7 @@
 
 import pytest
 
-from tests.support.crash import fast_folder
-from tests.support.slim import Slim
-
-PROCESSES = 2
+from tests.support.crash import shared_out
 
 
 @pytest.mark.crash
@@ -14,17 +11,5 @@ PROCESSES = 2
 @pytest.mark.parametrize("second", [False, True], ids=["first", "resumed"])
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_a_redrive_killed_at_any_call_is_brought_to_its_end(every, second):
-    with fast_folder() as folder:
-        running = [
-            Slim(
-                "tests.support.killed_redrive:killed_at_every_call",
-                folder=str(folder),
-                shard=shard * every,
-                shards=PROCESSES * every,
-                second=second,
-            )
-            for shard in range(PROCESSES)
-        ]
-        found = Slim.results(running)
-    assert [failure for one in found for failure in one["failures"]] == []
+    found = shared_out("killed_redrive:killed_at_every_call", every, second=second)
     assert max(one["instants"] for one in found) > 60

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.compiled import needs_compiled
-from tests.support.crash import fast_folder
-from tests.support.slim import Slim
-
-PROCESSES = 2
+from tests.support.crash import shared_out
 
 
 @needs_compiled
@@ -22,19 +19,11 @@ PROCESSES = 2
 def test_a_writer_killed_between_any_two_stores_loses_and_doubles_nothing(
     exclusive, synced, pages, every
 ):
-    with fast_folder() as folder:
-        running = [
-            Slim(
-                "tests.support.killed_appends:killed_between_stores",
-                folder=str(folder),
-                shard=shard * every,
-                shards=PROCESSES * every,
-                exclusive=exclusive,
-                synced=synced,
-                pages=pages,
-            )
-            for shard in range(PROCESSES)
-        ]
-        found = Slim.results(running)
-    assert [failure for one in found for failure in one["failures"]] == []
+    found = shared_out(
+        "killed_appends:killed_between_stores",
+        every,
+        exclusive=exclusive,
+        synced=synced,
+        pages=pages,
+    )
     assert max(one["stores"] for one in found) > 150, "the compiled forms were not used"

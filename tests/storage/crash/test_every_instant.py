@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from tests.support.crash import fast_folder
-from tests.support.slim import Slim
-
-PROCESSES = 2
+from tests.support.crash import shared_out
 
 
 @pytest.mark.crash
@@ -29,9 +23,7 @@ PROCESSES = 2
     ],
 )
 def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, every, least):
-    with fast_folder() as folder:
-        found = killed_at_instants(folder, every, "killed_at_every_instant", workload=workload)
-    assert [failure for one in found for failure in one["failures"]] == []
+    found = shared_out("every_instant:killed_at_every_instant", every, workload=workload)
     assert max(one["instants"] for one in found) > least, "the workload has become too small"
     assert sum(one["deaths_of_openers"] for one in found) > 10
 
@@ -41,24 +33,5 @@ def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, ever
 @pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.conformance("A15")
 def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
-    with fast_folder() as folder:
-        found = killed_at_instants(folder, every, "killed_while_rebuilding")
-    assert [failure for one in found for failure in one["failures"]] == []
+    found = shared_out("every_instant:killed_while_rebuilding", every)
     assert max(one["instants"] for one in found) > 300
-
-
-def killed_at_instants(
-    folder: Path, every: int, function: str, **arguments: Any
-) -> list[dict[str, Any]]:
-    """All instants, or each ``every``-th, shared out between processes."""
-    running = [
-        Slim(
-            f"tests.support.every_instant:{function}",
-            folder=str(folder),
-            shard=shard * every,
-            shards=PROCESSES * every,
-            **arguments,
-        )
-        for shard in range(PROCESSES)
-    ]
-    return Slim.results(running)

@@ -6,12 +6,9 @@ part of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.support.crash import fast_folder
-from tests.support.slim import Slim
+from tests.support.crash import shared_out
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 SOME = pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
@@ -21,56 +18,31 @@ FEW = pytest.mark.parametrize("every", [60, pytest.param(2, marks=pytest.mark.lo
 @SOME
 @pytest.mark.conformance("A12")
 def test_sync_flush_keeps_every_acknowledged_message_whenever_the_power_goes(every):
-    found = run("cut_at_every_sync", every, seed=every)
-    assert failures(found) == []
+    found = shared_out("power_loss:cut_at_every_sync", every, seed=every)
     assert min(one["cuts"] for one in found) > 400, "the workload has become too small"
 
 
 @SOME
 def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_writer(every):
-    found = run("cut_after_a_death", every)
-    assert failures(found) == []
+    found = shared_out("power_loss:cut_after_a_death", every)
     assert max(one["instants"] for one in found) > 750
 
 
 @pytest.mark.parametrize("every", [200, pytest.param(8, marks=pytest.mark.long)])
 def test_a_second_power_loss_brings_nothing_back_that_the_first_recovery_took_away(every):
-    found = run("cut_twice", every, seed=every)
-    assert failures(found) == []
+    found = shared_out("power_loss:cut_twice", every, seed=every)
     assert sum(one["second_cuts"] for one in found) > 50
 
 
 @FEW
 def test_what_was_flushed_or_closed_is_there_whenever_the_power_goes(every):
-    found = run("cut_at_any_instant", every, seed=every)
-    assert failures(found) == []
+    found = shared_out("power_loss:cut_at_any_instant", every, seed=every)
     assert min(one["instants"] for one in found) > 1500
-
-
-def run(function: str, every: int, **arguments: Any) -> list[dict[str, Any]]:
-    """Each ``every``-th case, shared out between two processes."""
-    with fast_folder() as folder:
-        running = [
-            Slim(
-                f"tests.support.power_loss:{function}",
-                folder=str(folder),
-                shard=shard * every,
-                shards=2 * every,
-                **arguments,
-            )
-            for shard in range(2)
-        ]
-        return Slim.results(running)
-
-
-def failures(found: list[dict[str, Any]]) -> list[str]:
-    return [failure for one in found for failure in one["failures"]]
 
 
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_a_reader_that_comes_before_any_writer_has_every_acknowledged_message(every):
-    found = run("read_first", every, seed=every)
-    assert failures(found) == []
+    found = shared_out("power_loss:read_first", every, seed=every)
     losses = sum(one["losses"] for one in found)
     assert losses >= 100
     assert sum(one["refused"] for one in found) < losses / 50

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.support.crash import fast_folder
-from tests.support.slim import Slim
+from tests.support.crash import shared_out
 
 KINDS = (
     "log: a page zeroed",
@@ -18,22 +17,9 @@ LONG = pytest.param(1, marks=pytest.mark.long)
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["killed_while_repairing", "full_while_repairing"])
-@pytest.mark.parametrize("every", [17, LONG])
+@pytest.mark.parametrize("every", [34, LONG])
 def test_nothing_that_was_readable_is_lost_and_the_next_run_finishes(every, function):
     found = []
     for kind in KINDS:
-        with fast_folder() as folder:
-            running = [
-                Slim(
-                    f"tests.support.killed_repair:{function}",
-                    folder=str(folder),
-                    name="small-files-4.9",
-                    kind=kind,
-                    shard=shard,
-                    shards=2 * every,
-                )
-                for shard in (0, every)
-            ]
-            found += Slim.results(running)
-    assert [failure for one in found for failure in one["failures"]] == []
+        found += shared_out(f"killed_repair:{function}", every, name="small-files-4.9", kind=kind)
     assert min(one["instants"] for one in found) > 10
