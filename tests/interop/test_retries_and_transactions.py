@@ -145,6 +145,7 @@ def test_a_real_broker_and_its_consumer_go_on_where_we_ended_and_we_behind_them(
     assert run("-S", root, "store", "fsck").code == 0
 
 
+@pytest.mark.interop
 def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
     java49: Release, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
     assert sorted(bodies) == sorted([*(b"%d" % n for n in range(count)), b"waits"])
 
 
+@pytest.mark.interop
 def test_a_real_broker_and_we_go_on_from_a_killed_checker_and_each_transaction_is_visible_once(
     java49: Release, tmp_path: Path
 ) -> None:

@@ -233,6 +233,7 @@ def with_bomb(made):
     return made, sent
 
 
+@pytest.mark.slow
 def test_a_body_that_inflates_beyond_the_limit_is_named_and_not_shown(with_bomb):
     root, sent = with_bomb
     with unchanged(root):
@@ -245,6 +246,7 @@ def test_a_body_that_inflates_beyond_the_limit_is_named_and_not_shown(with_bomb)
         assert "inflates to more than" in dumped.json()["problem"]
 
 
+@pytest.mark.slow
 def test_a_body_that_inflates_beyond_the_limit_is_left_out_and_others_are_read(with_bomb):
     root, _ = with_bomb
     with unchanged(root):
@@ -316,6 +318,7 @@ def forbidden(made):
         path.chmod(mode)
 
 
+@pytest.mark.slow
 def test_without_permission_to_write_nothing_is_written(made, forbidden):
     prefix = without_privileges()
     for path in [made, *made.rglob("*")]:
@@ -329,6 +332,7 @@ def test_without_permission_to_write_nothing_is_written(made, forbidden):
         assert (code, out) == (0, b"one\ntwo\nthree\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [".", "commitlog", "config"])
 def test_without_permission_to_read_that_is_said(made, forbidden, part):
     prefix = without_privileges()
@@ -361,6 +365,7 @@ def read_only_mount(root):
     return prefix
 
 
+@pytest.mark.slow
 def test_a_read_only_file_system_is_read_and_not_written(made):
     prefix = read_only_mount(made)
     with unchanged(made):
@@ -373,6 +378,7 @@ def test_a_read_only_file_system_is_read_and_not_written(made):
             assert (code, bool(out)) == (0, True), err
 
 
+@pytest.mark.slow
 def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path):
     root = golden.extract("unclean-4.9", tmp_path)
     prefix = read_only_mount(root)

@@ -12,6 +12,7 @@ _ROUNDS = 3
 _OPERATORS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _OPTIONS)
 def test_one_of_them_creates_it_and_the_others_are_refused(store, kind):
     for turn in range(_ROUNDS):

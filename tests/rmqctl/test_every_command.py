@@ -392,6 +392,7 @@ def test_force_color_does_not_reach_data(called, call):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.feature(142, 143)
 def test_a_reader_that_goes_away_is_no_error(program):
     arguments, environment = program

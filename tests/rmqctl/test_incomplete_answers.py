@@ -128,6 +128,7 @@ def test_a_queue_that_ends_before_its_page_says(ours):
     assert (again.code, len(again.lines)) == (0, 9), again.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [0, 1, 39, 4096])
 def test_an_index_file_that_was_cut(store, made, tmp_path, length):
     mine = tmp_path / "mine"

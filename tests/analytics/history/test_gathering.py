@@ -106,6 +106,7 @@ def text(found: MadeReport) -> str:
     return json.dumps(found.report.document())
 
 
+@pytest.mark.slow
 def test_shares_of_twenty_brokers_give_the_report_of_their_stores(
     refs: list[StoreRef], tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_shares_of_twenty_brokers_give_the_report_of_their_stores(
     assert text(gathered(kept(refs, tmp_path))) == text(whole)
 
 
+@pytest.mark.slow
 def test_many_stores_are_counted_in_rounds(
     refs: list[StoreRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +136,7 @@ def test_many_stores_are_counted_in_rounds(
     assert rounds.is_damaged
 
 
+@pytest.mark.slow
 def test_the_same_groups_and_topics_can_be_chosen(refs: list[StoreRef], tmp_path: Path) -> None:
     kept(refs, tmp_path)
     for choice in (Choice(["shop"]), Choice(None, ["U"]), Choice(["<b>"], ["T"])):
@@ -199,6 +202,7 @@ def document(words: list[Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_from_the_command_line(refs: list[StoreRef], tmp_path: Path) -> None:
     local = ["--engine", "local"]
     for ref in refs[:3]:

@@ -68,6 +68,7 @@ MESSAGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=MESSAGES, cuts=st.sets(st.integers(0, 20), min_size=1, max_size=4), data=st.data())
 def test_segments_minutes_and_tags(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from analytics.engines.local import LocalEngine
 from analytics.lag.selection import Choice
 from analytics.report.lag_report import lag_report
@@ -26,6 +28,7 @@ def report(root: Path) -> Report:
     return made.report
 
 
+@pytest.mark.slow
 def test_every_report_is_of_one_moment(tmp_path: Path) -> None:
     root = tmp_path / "store"
     MessageStore.create(root, ROOMY)

@@ -105,6 +105,7 @@ OFFSETS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -84,6 +84,7 @@ def content(root: Path) -> dict[str, bytes]:
     } | {"index": b"".join(p.read_bytes() for p in sorted((root / "index").iterdir()))}
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_many_at_once_leave_what_one_after_the_other_leave(made, tmp_path_factory, data):

@@ -69,6 +69,7 @@ def bench(open_broker, root):
     return Bench(open_broker, root)
 
 
+@pytest.mark.slow
 def test_wherever_delivery_is_broken_off_each_message_comes_once(bench):
     def work():
         bench.send(2)
@@ -114,6 +115,7 @@ def test_what_was_stored_last_is_found_whatever_file_is_lost(bench, lost):
     assert bench.bodies() == list(range(bench.sent))
 
 
+@pytest.mark.slow
 def test_ten_kills_with_a_backlog_repeat_nothing(bench):
     chance = random.Random(1)
     bench.send(3_000)

@@ -126,6 +126,7 @@ def waiting(store: MessageStore, sent: list[MessageInner]) -> tuple[int, bytes]:
     return first, store.view.unit_bytes(SCHEDULE_TOPIC, 0, first, len(sent))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(sent=st.lists(messages, min_size=1, max_size=6))
 def test_compiled_code_makes_the_records_that_python_makes(store, sent) -> None:

@@ -396,6 +396,7 @@ def test_a_level_that_breaks_is_tried_again_after_ten_seconds(open_broker, clock
     assert bodies(broker) == [b"a"]
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("H6", "H7", "H8")
 def test_sixteen_retries_come_after_growing_waits_and_the_seventeenth_failure_is_final(
     delaying, clock

@@ -221,6 +221,7 @@ def test_compressed_bodies_come_back_as_they_were(broker):
 BODIES = st.lists(st.binary(max_size=40), min_size=1, max_size=70)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(BODIES, st.sampled_from([None, "A", "\u4e2d"]), st.sampled_from([0, 1, 2]), st.booleans())
 def test_a_column_is_stored_as_single_sends_would_be(

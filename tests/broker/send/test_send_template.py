@@ -108,6 +108,7 @@ def written(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(any_messages(), st.integers(-1, 2)), max_size=12))
 @settings(max_examples=25)
 def test_what_goes_the_short_way_is_stored_and_told_as_in_the_long_one(

@@ -35,6 +35,7 @@ def service(bench, *, ask=None, put=None):
     )
 
 
+@pytest.mark.slow
 def test_wherever_a_round_is_broken_off_each_transaction_is_visible_once(bench):
     sent = 0
 

@@ -460,6 +460,7 @@ def test_a_timeout_that_is_changed_later_does_not_change_how_often_it_is_looked(
     door.opened.set()
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("E25")
 def test_without_the_scan_a_stuck_head_holds_progress_for_ever(broker, make_consumer, scheduler):
     queue_of(broker, 5)

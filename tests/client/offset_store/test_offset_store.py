@@ -327,6 +327,7 @@ def many_queues(writer: int) -> list[MessageQueue]:
     return [MessageQueue(f"T{writer}", "broker-a", number) for number in range(1 + 7 * writer)]
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("G4")
 def test_two_who_persist_at_once_lose_nothing_of_each_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -59,6 +59,7 @@ def assert_same(shown: dict[str, Any], row: dict[str, Any]) -> None:
         assert hashlib.sha256(shown["body"].encode()).hexdigest() == row["bodySha256"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(27, 28, 30)
 @golden_samples.SOME
 def test_get_by_place_offset_id_and_unique_id(name):
@@ -90,6 +91,7 @@ def carriers_of(rows: Rows) -> dict[tuple[str, str], dict[int, int]]:
     return carriers
 
 
+@pytest.mark.slow
 @pytest.mark.feature(29, 35)
 @golden_samples.SOME
 def test_query_by_key(name):
@@ -165,6 +167,7 @@ def test_the_index_alone_gives_what_it_leads_to(tmp_path, name, based_on, by_ind
         assert [shown["commitlog_offset"] for shown in found] == [row["commitLogOffset"]] * count
 
 
+@pytest.mark.slow
 def test_an_index_that_says_it_covers_too_much_is_not_believed(tmp_path):
     root = golden.extract("basic-4.9", tmp_path)
     row = golden.manifest("basic-4.9")["messages"][100]

@@ -161,6 +161,7 @@ def test_the_life_of_a_golden_message_that_died():
                     assert each["event"] in ("FAILED", "DELAYED")
 
 
+@pytest.mark.slow
 @pytest.mark.feature(38)
 def test_which_groups_have_read_past_a_message():
     """mqadmin's rule: progress beyond the queue offset."""

@@ -250,6 +250,7 @@ def test_who_moved_an_offset_last_and_when_stands_beside_it(half_read):
     assert (row["committed_offset"], row["lag"], row["source"]) == (2, 8, "journal")
 
 
+@pytest.mark.slow
 @pytest.mark.feature(126)
 def test_looking_changes_nothing_and_works_where_nothing_may_be_written(java_store):
     def state():

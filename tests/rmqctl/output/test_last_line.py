@@ -46,6 +46,7 @@ def with_orders(store):
     return store
 
 
+@pytest.mark.slow
 def test_words_of_a_program_that_consumes(with_orders, tmp_path):
     """It once was "consume: 15 messages, 15/sno stock for order 7"."""
     words = ["consume", "orders", "-g", "shop", "--from-where", "first", "-c", "2"]
@@ -72,6 +73,7 @@ def test_data_without_line_ends_are_not_wiped(with_orders):
     assert sorted(line.removesuffix(";").split("; ")) == ["order 7", "order 8"]
 
 
+@pytest.mark.slow
 def test_what_is_logged(with_orders):
     words = ["consume", "orders", "-g", "shop", "--from-where", "first", "-c", "2"]
     words += ["--exec", "false", "--verbose"]

@@ -102,6 +102,7 @@ def test_nested_conditions_of_rows_are_refused(topic, text):
     assert len(result.err) < 500
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_conditions_of_rows_is_none_of_depth(topic):
     text = " or ".join(["topic = 'no'"] * 3000 + ["topic = 't'"])
     assert run("topic", "list", "--where", text, "-o", "jsonl").code == 0

@@ -137,6 +137,7 @@ def test_the_journal_tells_of_it(waiting, store):
     assert entry["new"] == {"msg_ids": [waiting[2].msg_id]}
 
 
+@pytest.mark.slow
 def test_in_the_store_of_a_java_broker_it_is_said_what_it_would_do(tmp_path):
     from tests.support import golden
 

@@ -25,6 +25,7 @@ def many(store):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

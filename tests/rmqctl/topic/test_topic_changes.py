@@ -286,6 +286,7 @@ def test_a_dry_run_deletes_nothing(orders):
     assert run("consume", "orders", "-e").lines == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_beside_a_process_that_writes_nothing_is_deleted(orders):
     with start("consume", "orders", "-g", "live") as process:
         try:

@@ -53,6 +53,7 @@ def fill(store: MessageStore) -> None:
     store.put(prepared([Sample(f"many-{number}", "T", number % 2) for number in range(100)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flush", list(FlushDiskType))
 @pytest.mark.usefixtures("form")
 def test_a_closed_store_holds_none_of_its_files(tmp_path: Path, flush: FlushDiskType) -> None:
@@ -65,6 +66,7 @@ def test_a_closed_store_holds_none_of_its_files(tmp_path: Path, flush: FlushDisk
     assert held(root) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 def test_a_check_holds_nothing_after_it(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", SMALL)
@@ -75,6 +77,7 @@ def test_a_check_holds_nothing_after_it(tmp_path: Path) -> None:
     assert held(root) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("flush", list(FlushDiskType))
 def test_threads_that_put_when_it_is_closed_hear_that_it_is(
@@ -111,6 +114,7 @@ def test_threads_that_put_when_it_is_closed_hear_that_it_is(
         assert view.bounds.next_offset("T", 0) == sum(stored)
 
 
+@pytest.mark.slow
 @needs_compiled
 def test_the_compiled_form_does_nothing_after_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -133,6 +137,7 @@ def test_the_compiled_form_does_nothing_after_its_end(
         assert view.bounds.log_end() == end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exclusive", [False, True], ids=["shared", "exclusive"])
 def test_what_a_signal_breaks_off_a_second_closing_does(tmp_path: Path, exclusive: bool) -> None:
     def opened(number: int) -> MessageStore:
@@ -157,6 +162,7 @@ def test_what_a_signal_breaks_off_a_second_closing_does(tmp_path: Path, exclusiv
     assert instants > 20
 
 
+@pytest.mark.slow
 def test_an_index_that_gets_no_blocks_costs_no_descriptor(tmp_path: Path) -> None:
     class Full(FileSystem):
         is_full = False

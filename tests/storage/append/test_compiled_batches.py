@@ -258,6 +258,7 @@ messages = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     batches=st.lists(st.lists(messages, min_size=2, max_size=12), max_size=30),

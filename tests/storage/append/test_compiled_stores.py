@@ -43,6 +43,7 @@ puts = st.lists(
 )
 
 
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(puts=puts, exclusive=st.booleans(), before=st.integers(0, 4))

@@ -131,6 +131,7 @@ def test_a_message_that_no_record_can_hold_is_refused_and_the_next_one_is_not(
         assert store.put_message(good).queue_offsets[0] == 2
 
 
+@pytest.mark.slow
 def test_a_long_run_leaves_nothing_behind_its_end(tmp_path: Path) -> None:
     config = CONFIG.with_(mapped_file_size_commit_log=3 << 20)
     MessageStore.create(tmp_path, config)

@@ -43,6 +43,7 @@ def asked(name):
     return sorted(found.items(), key=lambda item: (item[0][1], item[0][0]))
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("G12")
 @pytest.mark.parametrize("name", BY_TIME)
 def test_every_queue_goes_where_rocketmq_finds_the_time(name):

@@ -75,6 +75,7 @@ CLEAN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(121)
 @pytest.mark.parametrize("name", CLEAN)
 def test_all_topics_of_a_brokers_store_go_over_with_their_queue_offsets(name, tmp_path):
@@ -305,6 +306,7 @@ def test_nothing_old_is_deleted_by_the_way_and_writers_may_go_on(orders, tmp_pat
     assert [m["queue_offset"] for m in row] == [end]
 
 
+@pytest.mark.slow
 def test_what_is_carved_while_others_write_is_of_one_moment(orders, tmp_path):
     """All before it, in every queue, and no progress beyond it."""
     stop = threading.Event()

@@ -39,6 +39,7 @@ def carve(root, out, *options):
     return result, {row["queue_id"]: row for row in json.loads(result.out)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize(("length", "kept"), [(0, 0), (777, 38), (None, 0)])
 def test_what_a_cut_queue_can_not_give_is_counted_as_lost(root, tmp_path, length, kept, copied):

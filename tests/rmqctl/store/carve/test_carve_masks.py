@@ -87,6 +87,7 @@ def traces_of_secrets(root: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.feature(121)
 def test_nothing_masked_is_anywhere_in_the_bytes(private, tmp_path):
     assert len(traces_of_secrets(private)) >= len(SECRETS) + 2, "or nothing would be shown"
@@ -136,6 +137,7 @@ def test_the_trace_of_a_masked_message_is_still_a_trace(private, tmp_path):
     assert fields[7].split(" ") == list(message.keys)
 
 
+@pytest.mark.slow
 def test_ids_and_hosts_are_nowhere_either_and_copies_still_belong_together(private, tmp_path):
     with StoreView.open(private) as view:
         before = all_messages(view)

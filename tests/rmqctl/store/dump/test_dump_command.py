@@ -172,6 +172,7 @@ def test_an_index_file_is_its_head_and_its_entries(sent):
     ]
 
 
+@pytest.mark.slow
 def test_a_damaged_index_says_what_is_wrong(sent, tmp_path):
     (path,) = (sent / "index").iterdir()
     (tmp_path / "index").mkdir()

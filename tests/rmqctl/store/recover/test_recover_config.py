@@ -51,6 +51,7 @@ def test_files_that_can_be_read_stay_as_they_are(name):
     assert recovered(golden.store(name)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.feature(115)
 @pytest.mark.parametrize("file", [TOPICS, GROUPS])
 @pytest.mark.parametrize("name", ["retry-dlq-4.9", "basic-5.3"])

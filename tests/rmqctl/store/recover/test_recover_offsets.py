@@ -82,6 +82,7 @@ def test_a_healthy_store_has_lost_nothing(name):
     assert "there is nothing to change" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["retry-dlq-4.9", "retry-dlq-5.3", "basic-4.9", "time-5.3"])
 def test_a_cut_file_gives_back_what_is_whole_of_it_at_any_cut(name, tmp_path):
     root = golden.extract(name, tmp_path)

@@ -118,6 +118,7 @@ def test_a_restored_store_shares_nothing_with_its_snapshot(store, place, form):
     assert all(path.stat().st_nlink == 1 for path in (place / "new").rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

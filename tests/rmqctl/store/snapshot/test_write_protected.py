@@ -42,6 +42,7 @@ def modes(place):
     return {path.name: path.stat().st_mode & 0o777 for path in place.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o555, 0o500])
 def test_a_write_protected_snapshot_is_restored(store, place, mode):
     call("store", "snapshot", "-S", store, "--save", place / "snap")
@@ -51,6 +52,7 @@ def test_a_write_protected_snapshot_is_restored(store, place, mode):
     assert run("store", "diff", store, place / "new", "--deep", "-o", "json").json() == []
 
 
+@pytest.mark.slow
 def test_a_write_protected_store_is_replaced(store, place):
     call("store", "snapshot", "-S", store, "--save", place / "snap")
     store.chmod(0o555)
