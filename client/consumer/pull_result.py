@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from client import native
 from client.hooks import FilterMessageContext, FilterMessageHook, call_hooks
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
     from broker.api.pull import PullResult
     from storage.format.message import MessageQueue
-
-if native.compiled is not None:
-    native.compiled.bind_pulled(MessageExt)
 
 
 def messages_of(
@@ -37,7 +34,7 @@ def messages_of(
             consumer_group=group, messages=list(messages), message_queue=queue
         )
         call_hooks((hook.filter_message for hook in hooks), context)
-        messages = context.messages
+        messages = list(context.messages)
     add_property_bytes(
         messages,
         f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
@@ -46,17 +43,8 @@ def messages_of(
     return messages
 
 
-def add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
-    """Add the same properties to all messages, written as they are stored."""
-    compiled = native.compiled
-    if compiled is not None and isinstance(messages, (list, tuple)):
-        compiled.add_property_bytes(messages, items)
-    else:
-        _add_property_bytes(messages, items)
-
-
 def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
-    """The pure form of ``add_property_bytes`` of client/native/pulled.c."""
+    """Add the same properties to all messages, written as they are stored."""
     before, both = b"", items
     for message in messages:
         own = message.added_property_bytes
@@ -64,3 +52,7 @@ def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:
             before = own
             both = own + b"\x02" + items if own else items
         message.added_property_bytes = both
+
+
+add_property_bytes: Final = native.form("add_property_bytes", _add_property_bytes)
+"""The same for a list or a tuple of messages."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from client import native
-from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, MessageExt
+from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP
+from storage.native import nothing
 
 from .listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 _SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _START_TIME: Final = PROPERTY_CONSUME_START_TIMESTAMP.encode() + b"\x01%d"
-if native.compiled is not None:
-    native.compiled.bind_pulled(MessageExt)
-    native.compiled.bind_calls(ConsumeConcurrentlyContext, _SUCCESS, ACK_ALL)
 
 
 class LoopResult(NamedTuple):
@@ -65,47 +63,52 @@ class ListenerLoop(NamedTuple):
         """
         listen, queue, process_queue, pool, clock = self
         item = _START_TIME % started_ms
-        compiled = native.compiled
-        if compiled is None:
-            clock = clock or time.time
-            return self._run(requests, item, until, clock, finished)
-        ended = compiled.call_quickly(
+        ended = call_quickly(
             requests, listen, queue, item, until, clock, process_queue, pool, finished
         )
         return None if ended is None else LoopResult(*ended)
 
-    def _run(
-        self,
-        requests: Iterator[Messages],
-        item: bytes,
-        until: float,
-        clock: Callable[[], float],
-        finished: list[Messages],
-    ) -> LoopResult | None:
-        """The pure form of ``call_quickly`` of client/native/calls.c."""
-        listen, queue, process_queue, pool, _ = self
-        before, added = b"", item
-        for messages in requests:
-            context = ConsumeConcurrentlyContext(queue)
-            for message in messages:
-                own = message.added_property_bytes
-                if own is not before:  # all of a pull have the same
-                    before, added = own, own + b"\x02" + item if own else item
-                message.added_property_bytes = added
-            try:
-                status, error = listen(messages, context), None
-            except BaseException as raised:  # noqa: BLE001 - they come again after any error
-                # Without this frame, which the compiled form does not have: the same failure has
-                # the same hash in all members (broker.retry.failure_reason).
-                trace = raised.__traceback__
-                status, error = None, raised.with_traceback(trace and trace.tb_next)
-            if (
-                status is _SUCCESS
-                and context.ack_index is ACK_ALL
-                and clock() < until
-                and not (process_queue.dropped or pool.stopped)
-            ):
-                finished.append(messages)
-                continue
-            return LoopResult(messages, context, status, error)
-        return None
+
+def _call_quickly(
+    requests: Iterator[Messages],
+    listen: ConcurrentFunction,
+    queue: MessageQueue,
+    item: bytes,
+    until: float,
+    clock: Callable[[], float] | None,
+    process_queue: ProcessQueue,
+    pool: WorkerPool,
+    finished: list[Messages],
+    /,
+) -> LoopResult | None:
+    """Consume requests as ListenerLoop.run does."""
+    clock = clock or time.time
+    before, added = b"", item
+    for messages in requests:
+        context = ConsumeConcurrentlyContext(queue)
+        for message in messages:
+            own = message.added_property_bytes
+            if own is not before:  # all of a pull have the same
+                before, added = own, own + b"\x02" + item if own else item
+            message.added_property_bytes = added
+        try:
+            status, error = listen(messages, context), None
+        except BaseException as raised:  # noqa: BLE001 - they come again after any error
+            # Without this frame, which the compiled form does not have: the same failure has
+            # the same hash in all members (broker.retry.failure_reason).
+            trace = raised.__traceback__
+            status, error = None, raised.with_traceback(trace and trace.tb_next)
+        if (
+            status is _SUCCESS
+            and context.ack_index is ACK_ALL
+            and clock() < until
+            and not (process_queue.dropped or pool.stopped)
+        ):
+            finished.append(messages)
+            continue
+        return LoopResult(messages, context, status, error)
+    return None
+
+
+native.form("bind_calls", nothing)(ConsumeConcurrentlyContext, _SUCCESS, ACK_ALL)
+call_quickly: Final = native.form("call_quickly", _call_quickly)

@@ -49,8 +49,6 @@ MAX_CLEANED_MESSAGES: Final = 16
 _QUEUE_OFFSET: Final = attrgetter("queue_offset")
 _STORED_BODY: Final = attrgetter("stored_body")
 _new: Final = tuple.__new__
-if native.compiled is not None:
-    native.compiled.bind_pulled(MessageExt)
 
 Messages = tuple[MessageExt, ...]
 """Messages of one call of a listener; the listener must not change it."""
@@ -64,20 +62,11 @@ class _Run(NamedTuple):
     size: int
 
 
-def run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
+def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
     """Give the last offset of messages, and the bytes of their bodies as they are stored.
 
     None if their offsets do not ascend from ``last`` + 1 or more.
     """
-    compiled = native.compiled
-    if compiled is not None and isinstance(messages, (tuple, list)):
-        found: tuple[int, int] | None = compiled.run_of(messages, last)
-        return found
-    return _run_of(messages, last)
-
-
-def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
-    """The pure form of ``run_of`` of client/native/pulled.c."""
     size = 0
     for message in messages:
         offset = message.queue_offset
@@ -86,6 +75,10 @@ def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None
         last = offset
         size += len(message.stored_body)
     return last, size
+
+
+run_of: Final = native.form("run_of", _run_of)
+"""The same for a list or a tuple of messages."""
 
 
 class ProcessQueue:

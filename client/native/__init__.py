@@ -1,13 +1,12 @@
-"""Compiled forms of the client's loops over pulled messages; see storage.native.
-
-``compiled`` is None where they could not be built, and with ``RMQCTL_PURE=1``.
-"""
+"""Compiled forms of the client's loops over pulled messages; see storage.native."""
 
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any, Final
 
-from storage.native import wants_pure
+from storage.format.message import MessageExt
+from storage.native import Function, wants_pure
 
 compiled: ModuleType | None = None
 """See ``_compiled.pyi``."""
@@ -16,3 +15,15 @@ if not wants_pure():
         from . import _compiled as compiled
     except ImportError:
         compiled = None
+if compiled is not None:
+    compiled.bind_pulled(MessageExt)
+
+references: Final[dict[str, Any]] = {}
+"""See storage.native.references."""
+
+
+def form(name: str, reference: Function) -> Function:
+    """Give the compiled form of a function, or its reference; see storage.native.form."""
+    references[name] = reference
+    found: Function = reference if compiled is None else getattr(compiled, name)
+    return found

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 from storage import native
 from storage.config import FlushDiskType
@@ -27,7 +26,7 @@ from storage.coordination.shared_state import (
 from storage.files.preallocation import OF_QUEUE, Preallocation, has_pages_made
 from storage.files.prefault_size import LARGE, LITTLE, PAGE_SIZES
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
-from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.crc import CRC_MASK, whole_crc32
 from storage.format.encode import topic_field
 from storage.format.java_hash import tags_code
 from storage.format.layout import (
@@ -64,6 +63,7 @@ LARGEST_STORED: Final = 16 << 10
 """Bytes up to which a batch is stored to the map. Larger ones go through the descriptor, where
 pages cost less than small ones that were made ready; not where they were made ahead."""
 _MOST_CODES: Final = 4096
+appending: Final = native.form("appending", native.nothing)
 # Names of this module are found faster than attributes of a class.
 _FROM: Final = Word.FROM
 _TO: Final = Word.TO
@@ -117,7 +117,6 @@ class FastAppender:
         self._rows = keys.rows
         self._topics: dict[str, dict[int, _Tail]] = {}
         self._tags_codes: dict[str | None, int] = {None: 0}
-        self._crc32: Callable[[bytes], int] = crc32
         self._syncs_each = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._makes_pages = has_pages_made(config)
         self.in_run = self._syncs_each
@@ -131,10 +130,9 @@ class FastAppender:
         """Log offset up to which the disk is known to have room."""
         self.compiled: Any = None
         """The state of the compiled forms; None where nothing is compiled."""
-        if native.compiled is not None and type(shared.words) is memoryview:
-            self.compiled = native.compiled.appending(
-                PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING
-            )
+        if type(shared.words) is memoryview:
+            self.compiled = appending(PutMessageResult, _PUT_OK, keys, keys.rows, MOST_PENDING)
+        if self.compiled is not None:
             self.compiled.use_words(shared.words)
         self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
         """Puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
@@ -209,7 +207,7 @@ class FastAppender:
                 HEADS[hosts].pack(
                     size,
                     MESSAGE_MAGIC_V1,
-                    self._crc32(body) & CRC_MASK if body_crc is None else body_crc,
+                    whole_crc32(body) & CRC_MASK if body_crc is None else body_crc,
                     queue_id,
                     flag,
                     queue_offset,
@@ -253,9 +251,7 @@ class FastAppender:
         pending.end = end
         if len(rows) >= MOST_PENDING:
             pending.put()
-            if not self.in_run:
-                self.in_run = True
-                self._crc32 = bulk_crc32()
+            self.in_run = True
         elif not pending.has_file:
             pending.put_first()
         return _new_tuple(PutMessageResult, (_PUT_OK, (start,), (queue_offset,), timestamp, ""))

@@ -37,6 +37,13 @@ def _as_word(ns: int) -> int:
     return (ns + _HALF) % (2 * _HALF) - _HALF
 
 
+def _changed_ns(fd: int) -> int:
+    return os.fstat(fd).st_ctime_ns
+
+
+changed_ns: Final = native.form("changed_ns", _changed_ns)
+
+
 class JavaStart:
     """The time of one store's lock file. Thread-safe."""
 
@@ -52,11 +59,8 @@ class JavaStart:
     def ns(self) -> int:
         """The same as :func:`lock_mtime`."""
         fd, changed, modified, until = self._known
-        if fd >= 0 and self._clock() < until:
-            compiled = native.compiled
-            now = os.fstat(fd).st_ctime_ns if compiled is None else compiled.changed_ns(fd)
-            if now == changed:
-                return modified
+        if fd >= 0 and self._clock() < until and changed_ns(fd) == changed:
+            return modified
         return self._look_up()
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ from .shared_state import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, WAITER_WAKER
 
 if TYPE_CHECKING:
     import socket
+    from mmap import mmap
 
     from storage.files.fs import FileSystem
 
@@ -69,6 +70,23 @@ def _word_of(topic: str) -> int:
     return 1 << crc32(topic.encode()) % TOPIC_BITS
 
 
+def _has_no_futex_wakers() -> bool:
+    return False
+
+
+def _leave_to_python(_mapped: mmap, _wanted: int, /) -> bool:
+    return True
+
+
+has_futex_wakers: Final = native.form("has_futex_wakers", _has_no_futex_wakers)
+"""Whether FutexWaker works here."""
+arm: Final = native.form("arm", native.nothing)
+woken: Final = native.form("woken", native.nothing)
+wake: Final = native.form("wake", native.nothing)
+notify: Final = native.form("notify", _leave_to_python)
+"""Wake the waiters whose wakers are words; whether others remain."""
+
+
 class Waker(ABC):
     """One waiter's slot and its means to be woken. Not for several threads at once."""
 
@@ -88,8 +106,7 @@ class Waker(ABC):
         try:
             for slot in range(MAX_WAITERS):
                 if lock.try_lock(WAITER_FLAGS + slot):
-                    compiled = native.compiled
-                    if compiled is not None and compiled.has_futex_wakers():
+                    if has_futex_wakers():
                         waker = FutexWaker(shared, slot, lock)
                     else:
                         directory = root / OURS / WAKERS
@@ -134,20 +151,16 @@ class FutexWaker(Waker):
 
     def arm(self, topics: Collection[str] | None) -> None:
         """See Waker.arm."""
-        assert native.compiled is not None
-        self._seen = native.compiled.arm(self._shared.map, self._slot, topics_word(topics))
+        self._seen = arm(self._shared.map, self._slot, topics_word(topics))
 
     def sleep(self, timeout_ms: int) -> bool:
         """See Waker.sleep."""
-        assert native.compiled is not None
         limit = max(0, min(timeout_ms, LONGEST_SLEEP_MS))
-        woken: bool = native.compiled.woken(self._shared.map, self._slot, self._seen, limit)
-        return woken
+        return bool(woken(self._shared.map, self._slot, self._seen, limit))
 
     def wake(self) -> None:
         """See Waker.wake."""
-        assert native.compiled is not None
-        native.compiled.wake(self._shared.map, self._slot)
+        wake(self._shared.map, self._slot)
 
 
 class SocketWaker(Waker, ForkAware):
@@ -240,8 +253,8 @@ class Notifier:
         self._notify(_word_of(topic))
 
     def _notify(self, wanted: int) -> None:
-        mapped, compiled = self._shared.map, native.compiled
-        if compiled is not None and not compiled.notify(mapped, wanted):
+        mapped = self._shared.map
+        if not notify(mapped, wanted):
             return
         for slot, how in enumerate(mapped[WAITER_FLAGS:_FLAGS_END]):
             if how and self._shared.words[WAITER_TOPICS // 8 + slot] & wanted:

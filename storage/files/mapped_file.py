@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .fs import FileSystem
 
 _ZEROS: Final = memoryview(bytes(LARGE))
+pages_ahead: Final = native.form("pages_ahead", native.nothing)
 
 
 class MappedFile:
@@ -131,9 +132,11 @@ class MappedFile:
         ``first`` bytes of the file, which have blocks.
         """
         if self.pages is None:
-            if native.compiled is None or type(self.map) is not mmap.mmap:
+            if type(self.map) is not mmap.mmap:
                 return
-            self.pages = native.compiled.pages_ahead(self.map, self.fd, piece, lead)
+            self.pages = pages_ahead(self.map, self.fd, piece, lead)
+            if self.pages is None:
+                return
             if first:
                 self.pages.want_first(first)
         self.pages.want(position, end)

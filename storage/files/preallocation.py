@@ -13,7 +13,6 @@ import os
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage import native
 from storage.config import FlushDiskType
 
 from .prefault_size import LARGE
@@ -96,8 +95,8 @@ class Preallocation:
 def has_pages_made(config: StoreConfig) -> bool:
     """Tell whether pages of a store are made ahead.
 
-    Only compiled code makes them, where a thread has a processor of its own, and no put is synced:
-    a sync scans all of a page that a put has touched.
+    That is where a thread has a processor of its own, and no put is synced: a sync scans all of a
+    page that a put has touched.
     """
     synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-    return native.compiled is not None and len(os.sched_getaffinity(0)) > 1 and not synced
+    return len(os.sched_getaffinity(0)) > 1 and not synced

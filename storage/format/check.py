@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from array import array
 from enum import IntEnum
-from struct import Struct, error as StructError
+from struct import Struct
 from typing import Final, NamedTuple
 
 from storage import native
 
-from .crc import CRC_MASK, bulk_crc32, crc32
+from .crc import crc32
 from .layout import (
     BLANK_MAGIC,
     HEAD_SIZES,
@@ -119,57 +119,25 @@ def scan_records(
     The answers are those of ``check_record``; compiled code is many times as fast. ``buffer``
     should be a memoryview of the mapped file: slices of a map are copies.
     """
-    if native.compiled is None:
-        return scan_one_by_one(buffer, position, limit, check_crc=check_crc, max_count=max_count)
     sizes = array("q")
     while len(sizes) < max_count:
-        data, position = native.compiled.scan_plain(
-            buffer, position, limit, max_count - len(sizes), check_crc
-        )
-        sizes.frombytes(data)
-        # scan_plain ends before an unusual record, and more of its kind may follow.
-        count = min(_AFTER_ODD, max_count - len(sizes))
-        scan = scan_one_by_one(buffer, position, limit, check_crc=check_crc, max_count=count)
-        sizes += scan.sizes
-        position = scan.end
-        if scan.stop is not None:
-            return RecordScan(sizes, position, scan.stop)
+        plain, position = scan_plain(buffer, position, limit, max_count - len(sizes), check_crc)
+        sizes.frombytes(plain)
+        # It ends before an unusual record, and more of its kind may follow.
+        for _ in range(min(_AFTER_ODD, max_count - len(sizes))):
+            found = check_record(buffer, position, limit, check_crc)
+            if found.kind is not CheckKind.MESSAGE:
+                return RecordScan(sizes, position, found)
+            sizes.append(found.size)
+            position += found.size
     return RecordScan(sizes, position, None)
 
 
-def scan_one_by_one(
-    buffer: Buffer, position: int, limit: int, *, check_crc: bool, max_count: int
-) -> RecordScan:
-    """The reference of ``scan_records``."""
-    limit = min(limit, len(buffer))
-    crc_of = bulk_crc32()
-    unpack = _IPV4_FIELDS.unpack_from
-    sizes = array("q")
-    total = 0
-    while len(sizes) < max_count:
-        try:
-            total, magic, crc, sys_flag, body_length = unpack(buffer, position)
-            body = position + 88
-            end = body + body_length
-            plain = (
-                magic == MESSAGE_MAGIC_V1
-                and not sys_flag & 0x30
-                and body_length > 0
-                and position + total <= limit
-                and (topic_length := buffer[end]) < 128
-                and (properties := end + 1 + topic_length + 2) <= limit
-                and (high := buffer[properties - 2]) < 128
-                and properties + (high << 8 | buffer[properties - 1]) == position + total
-                and (not check_crc or crc_of(buffer[body:end]) & CRC_MASK == crc)
-            )
-        except (StructError, IndexError):  # past the end of the buffer
-            plain = False
-        if not plain:
-            # An unusual or damaged record is checked field by field.
-            result = check_record(buffer, position, limit, check_crc)
-            if result.kind is not CheckKind.MESSAGE:
-                return RecordScan(sizes, position, result)
-            total = result.size
-        sizes.append(total)
-        position += total
-    return RecordScan(sizes, position, None)
+def _scan_plain(
+    _buffer: Buffer, position: int, _limit: int, _most: int, _check_crc: bool, /
+) -> tuple[bytes, int]:
+    return b"", position
+
+
+scan_plain: Final = native.form("scan_plain", _scan_plain)
+"""Skip plain records, where that is compiled: their sizes as int64, and their end."""

@@ -5,14 +5,13 @@ The records are those of CommitLog.MessageExtEncoder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
-from zlib import crc32
 
 from storage.errors import InvalidMessageError
 
-from .crc import CRC_MASK, bulk_crc32
+from .crc import CRC_MASK, whole_crc32
 from .java_hash import key_hash, tags_code
 from .layout import HEAD_SIZES, MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH_V1
 from .prepared import PreparedRecords as PreparedRecords
@@ -128,7 +127,7 @@ def prepare_pure(messages: Sequence[MessageInner]) -> PreparedRecords:
     for message in messages:
         topic_field(message.topic)  # raises for a topic of the wrong length
         properties_length(message.properties)
-        record = record_of(message, _crc32(message.body) & CRC_MASK)
+        record = record_of(message, whole_crc32(message.body) & CRC_MASK)
         records.append(record)
         starts.append(position)
         position += len(record)
@@ -164,17 +163,4 @@ def _prepare_one(message: MessageInner) -> PreparedRecords:
         properties_length(properties)  # raises
     hosts = (len(message.born_host) == 20) | (len(message.store_host) == 20) << 1
     size = HEAD_SIZES[hosts] + len(body) + len(field) + 2 + length
-    return PreparedOne(message, size, _crc32(body) & CRC_MASK)
-
-
-def _first_crc32(body: bytes) -> int:
-    """Use zlib for the first bodies of a process: importing isal pays after some dozens."""
-    global _crc32, _slow_left
-    _slow_left -= 1
-    if not _slow_left:
-        _crc32 = bulk_crc32()
-    return crc32(body)
-
-
-_slow_left = 64
-_crc32: Callable[[bytes], int] = _first_crc32
+    return PreparedOne(message, size, whole_crc32(body) & CRC_MASK)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .crc import CRC_MASK, bulk_crc32
+from .crc import CRC_MASK, whole_crc32
 from .prepared_many import Longs
 
 
@@ -52,4 +52,4 @@ def rows_of(matrix: NDArray[Any]) -> list[bytes]:
 
 def checksums_of(bodies: Sequence[bytes]) -> Longs:
     """Give each body's CRC as it is stored."""
-    return np.fromiter(map(bulk_crc32(), bodies), np.int64, len(bodies)) & CRC_MASK
+    return np.fromiter(map(whole_crc32, bodies), np.int64, len(bodies)) & CRC_MASK

@@ -437,3 +437,6 @@ class MessageExt(Message):
             f"MessageExt(topic={self.topic!r}, queue_id={self.queue_id}, "
             f"queue_offset={self.queue_offset}, commitlog_offset={self.commitlog_offset})"
         )
+
+
+native.form("bind", native.nothing)(MessageExt)

@@ -12,7 +12,7 @@ an IPv4 host, 56 for IPv6 (MessageDecoder.createMessageId). UNIQ_KEY, made by th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
@@ -43,10 +43,7 @@ def offset_msg_ids_pure(store_host: bytes, commitlog_offsets: Ints) -> str:
     return ",".join([offset_msg_id(store_host, int(offset)) for offset in commitlog_offsets])
 
 
-offset_msg_ids: Final[Callable[[bytes, Ints], str]] = (
-    offset_msg_ids_pure if native.compiled is None else native.compiled.offset_msg_ids
-)
-"""The same by the compiled form, if there is one."""
+offset_msg_ids: Final = native.form("offset_msg_ids", offset_msg_ids_pure)
 
 
 def parse_offset_msg_id(msg_id: str) -> tuple[bytes, int]:
@@ -167,33 +164,21 @@ class UniqueIds:
 
 
 def _unique_id(fixed: str, time: int, counter: int) -> str:
-    """The reference of ``unique_id`` of storage/native/sending/ids.c."""
+    """Append the digits of a time and a counter to the fixed part of a generator's ids."""
     high = f"{_HEX[time >> 24 & 0xFF]}{_HEX[time >> 16 & 0xFF]}"
     low = f"{_HEX[time >> 8 & 0xFF]}{_HEX[time & 0xFF]}"
     return f"{fixed}{high}{low}{_HEX[counter >> 8]}{_HEX[counter & 0xFF]}"
 
 
-unique_id: Final[Callable[[str, int, int], str]] = (
-    _unique_id if native.compiled is None else native.compiled.unique_id
-)
-"""Append the digits of a time and a counter to the fixed part of a generator's ids."""
+unique_id: Final = native.form("unique_id", _unique_id)
 
 
-def numbered(prefix: bytes, first: int, end: int) -> bytes:
+def _numbered(prefix: bytes, first: int, end: int) -> bytes:
     """Append counters below 65,536, of four digits, to the prefix; the ids are joined."""
-    if native.compiled is not None:
-        found: bytes = native.compiled.numbered(prefix, first, end)
-        return found
-    return b"".join(_numbered(prefix, first, end))
+    return b"".join([b"%b%04X" % (prefix, counter) for counter in range(first, end)])
 
 
-def _numbered(prefix: bytes, first: int, end: int) -> Iterator[bytes]:
-    """Append counters below 65,536 to the prefix: 256 ids with one call, joined."""
-    for high in range(first >> 8, (end + 255) >> 8):
-        start = high << 8
-        before = b"%b%02X" % (prefix, high)
-        yield before
-        yield before.join(_LOW_DIGITS[max(0, first - start) : end - start])
+numbered: Final = native.form("numbered", _numbered)
 
 
 def month_bounds(now_ms: int, tz: tzinfo | None = None) -> tuple[int, int]:

@@ -31,8 +31,6 @@ LookAt = Callable[[Message, int], "int | None"]
 LookOver = Callable[[Sequence[Message], str, int], Seen | None]
 HaveTopic = Callable[[Sequence[Message], str], "bool | None"]
 GiveIds = Callable[[Sequence[Message], bytes, int], None]
-GiveId = Callable[[Message, str], None]
-HasId = Callable[[Message], bool]
 InnerMessage = Callable[
     [str, int, bytes, int, Any, Message, str], "tuple[MessageInner, str] | None"
 ]
@@ -40,10 +38,6 @@ EncodeSent = Callable[
     [str, int, bytes, int, Any, Sequence[Message], Sequence[str] | None],
     tuple[bytearray, bytes, list[tuple[str, int]], bytes, str] | None,
 ]
-
-
-def _not_plain(*_: object) -> Any:
-    return None
 
 
 def _give_id(message: Message, unique_id: str) -> None:
@@ -54,32 +48,27 @@ def _has_id(message: Message) -> bool:
     return PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX in message.properties
 
 
-def _compiled(name: str) -> Any:
-    return _not_plain if native.compiled is None else getattr(native.compiled, name)
+native.form("bind_inner", native.nothing)(MessageInner)
 
-
-if native.compiled is not None:
-    native.compiled.bind_inner(MessageInner)
-
-look_at: Final[LookAt] = _compiled("look_at")
+look_at: Final[LookAt] = native.form("look_at", native.nothing)
 """Whether a message is plain, with a body of 1 byte up to the given size."""
-look_over: Final[LookOver] = _compiled("look_over")
+look_over: Final[LookOver] = native.form("look_over", native.nothing)
 """The same for messages of one topic in a list or tuple; None if one is not plain."""
-have_topic: Final[HaveTopic] = _compiled("have_topic")
+have_topic: Final[HaveTopic] = native.form("have_topic", native.nothing)
 """Whether all messages in a list or tuple have this topic object; False if one has an equal one."""
-give_ids: Final[GiveIds] = _compiled("give_ids")
+give_ids: Final[GiveIds] = native.form("give_ids", native.nothing)
 """Give each plain message without UNIQ_KEY the next of joined ids of one width."""
-give_id: Final[GiveId] = _give_id if native.compiled is None else native.compiled.give_id
+give_id: Final = native.form("give_id", _give_id)
 """Give any message an id, as its UNIQ_KEY."""
-has_id: Final[HasId] = _has_id if native.compiled is None else native.compiled.has_unique_id
+has_id: Final = native.form("has_unique_id", _has_id)
 """Whether a message has a UNIQ_KEY; its properties are not made for that."""
-inner_message: Final[InnerMessage] = _compiled("inner_message")
+inner_message: Final[InnerMessage] = native.form("inner_message", native.nothing)
 """Make the stored form of a plain message, and give its id; None for another message.
 
 Arguments: topic and queue id where it is stored, encoded properties to add, bytes of the largest
 body, the message's Origin (broker.send.message_builder), the message, an id if it has none.
 """
-_encode_sent: Final[EncodeSent] = _compiled("encode_sent")
+_encode_sent: Final[EncodeSent] = native.form("encode_sent", native.nothing)
 
 
 def prepare_sent(

@@ -8,7 +8,7 @@ between do not. Readers accept both. The order has no meaning: Java writes that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from storage import native
@@ -58,10 +58,7 @@ def parse_properties_pure(data: bytes) -> dict[str, str]:
     return properties
 
 
-parse_properties: Final[Callable[[bytes], dict[str, str]]] = (
-    parse_properties_pure if native.compiled is None else native.compiled.parse_properties
-)
-"""The same by the compiled form, if there is one."""
+parse_properties: Final = native.form("parse_properties", parse_properties_pure)
 
 
 def find_property(data: bytes, name: str) -> str | None:

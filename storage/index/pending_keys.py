@@ -197,13 +197,15 @@ class PendingKeys:
         return rows
 
 
+key_columns: Final = native.form("key_columns", native.nothing)
+
+
 def columns_of(rows: Sequence[KeyRow]) -> tuple[Any, Any, Any]:
     """Hash, log offset and store time of each key."""
-    if native.compiled is not None:
-        columns = native.compiled.key_columns(rows if type(rows) is list else list(rows))
-        if columns is not None:
-            hashed, places, times = (memoryview(column).cast("q") for column in columns)
-            return hashed, places, times
+    columns = key_columns(rows if type(rows) is list else list(rows))
+    if columns is not None:
+        hashed, places, times = (memoryview(column).cast("q") for column in columns)
+        return hashed, places, times
     hashes: list[int] = []
     offsets: list[int] = []
     timestamps: list[int] = []

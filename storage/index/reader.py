@@ -121,13 +121,11 @@ class IndexReader:
             phy_offset, timestamp = pending.last
         hits = _in_time(pending, first, max_num, begin, end) if pending.hits else []
         asked = (topic, key, begin, end, below, follow_slots, max_num, hits)
-        compiled = native.compiled
-        goes_on: bool | None = None
-        if compiled is not None:
-            try:
-                goes_on = compiled.search_index(files, self.slots, self.entries, *asked)
-            except OverflowError:  # times that no machine word holds
-                goes_on = None
+        goes_on: bool | None
+        try:
+            goes_on = search_index(files, self.slots, self.entries, *asked)
+        except OverflowError:  # times that no machine word holds
+            goes_on = None
         if goes_on is None:
             goes_on = _search(files, self.slots, self.entries, *asked)
         for name in self.older if goes_on else ():
@@ -217,10 +215,7 @@ def _search(
     most: int,
     hits: list[int],
 ) -> bool:
-    """Append the hits of files, newest first; also gives whether older files may have more.
-
-    The pure form of ``search_index`` of storage/native/reading/index_chain.c.
-    """
+    """Append the hits of files, newest first; also gives whether older files may have more."""
     wanted = key_hash(topic, key)
     for file in files:
         if len(hits) >= most:
@@ -241,6 +236,9 @@ def _search(
         if header.begin_timestamp < begin:
             return False
     return True
+
+
+search_index: Final = native.form("search_index", _search)
 
 
 def _chain(

@@ -52,6 +52,8 @@ MANY: Final = 48
 """Number of keys from which NumPy pays."""
 _UNDO: Final = Word.UNDO_INDEX_HEADER * WORD
 _UNDO_HEADER: Final = Struct("=6q")
+index_entries: Final = native.form("index_entries", native.nothing)
+index_finish: Final = native.form("index_finish", native.nothing)
 
 
 class IndexWriter:
@@ -186,12 +188,10 @@ class IndexWriter:
     ) -> bool:
         """Do the same in compiled code, for the real file system (``FileSystem.map``)."""
         mapped = file.map
-        if native.compiled is None or type(mapped) is not mmap:
+        if type(mapped) is not mmap:
             return False
         times = timestamps if isinstance(timestamps, int) else longs(timestamps)
-        found = native.compiled.index_entries(
-            mapped, self._slots, longs(hashes), longs(offsets), times
-        )
+        found = index_entries(mapped, self._slots, longs(hashes), longs(offsets), times)
         if found is None:
             return False
         entries, rest = found
@@ -200,7 +200,7 @@ class IndexWriter:
             mapped[at : at + len(entries)] = entries
         else:
             file.write(at, entries)
-        native.compiled.index_finish(mapped, rest)
+        index_finish(mapped, rest)
         return True
 
     def _put_many(

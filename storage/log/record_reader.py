@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage import native
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
-from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.crc import CRC_MASK, whole_crc32
 from storage.format.layout import (
     HEAD_SIZES,
     MESSAGE_MAGIC_V1,
@@ -45,8 +45,6 @@ _TIMES: Final = Struct(">ii28xi16xq")
 _BORN_V6: Final = 0x10
 UNUSUAL: Final = 0x30 | REPLACED_FLAG
 """Bits of sysFlag of records that are checked one by one: IPv6 hosts, and replaced ones."""
-if native.compiled is not None:
-    native.compiled.bind(MessageExt)
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
 _USUAL_SIZE: Final = (4 << 20) + (64 << 10)
 """Records up to this size (Java's limit) are copied at once; a larger claim is examined first."""
@@ -83,7 +81,6 @@ class RecordReader:
         """The files that it reads."""
         self._open_files = log.opened
         self._file_size = log.file_size
-        self._crc_of = bulk_crc32()
 
     def read(self, offset: int, size: int, key: QueueKey, queue_offset: int) -> MessageExt | None:
         """Read the record of a unit of a queue, or None if it contradicts the unit.
@@ -115,7 +112,7 @@ class RecordReader:
         and where their records would exceed ``byte_limit``; the first one always fits. The result
         is that of :meth:`read` for each unit. Gives the bytes of the records, too.
         """
-        compiled, field = native.compiled, key.topic_field
+        field = key.topic_field
         if field is None or not units:
             return [], 0
         (offset,) = _LONG.unpack_from(units)
@@ -123,9 +120,7 @@ class RecordReader:
         file = self._open_files.get(first) or self.log.at(first)
         if file is None:
             return [], 0
-        if compiled is None:
-            return self._decode_run(units, file, first, key, queue_offset, count, byte_limit)
-        found: tuple[list[MessageExt], int] = compiled.read_run(
+        return read_run(
             units,
             file.view,
             first,
@@ -137,7 +132,6 @@ class RecordReader:
             byte_limit,
             UNUSUAL,
         )
-        return found
 
     def read_bodies(
         self, units: bytes, key: QueueKey, queue_offset: int, max_bytes: int
@@ -147,15 +141,15 @@ class RecordReader:
         With it as many store times as units, then log offsets, sizes and flags. None if one of the
         records is unusual, or if nothing is compiled.
         """
-        compiled, field = native.compiled, key.topic_field
-        if compiled is None or field is None or not units:
+        field = key.topic_field
+        if field is None or not units:
             return None
         (offset,) = _LONG.unpack_from(units)
         first = offset - offset % self._file_size
         file = self._open_files.get(first) or self.log.at(first)
         if file is None:
             return None
-        found = compiled.read_bodies(
+        found = read_bodies(
             units, file.view, first, field, key.queue_id, queue_offset, max_bytes, UNUSUAL
         )
         return None if found is None else (found[0], memoryview(found[1]).cast("q"))
@@ -184,71 +178,21 @@ class RecordReader:
         Takes consecutive usual records of one log file, as :meth:`read_run` reads them, and gives
         their number, too. None if the first one is unusual, or if nothing is compiled.
         """
-        compiled, field = native.compiled, key.topic_field
-        if compiled is None or field is None or not units:
+        field = key.topic_field
+        if field is None or not units:
             return None
         (offset,) = _LONG.unpack_from(units)
         first = offset - offset % self._file_size
         file = self._open_files.get(first) or self.log.at(first)
         if file is None:
             return None
-        made = compiled.readdressed(
+        made = readdressed(
             units, file.view, first, field, key.queue_id, queue_offset, UNUSUAL, *names
         )
         if made is None:
             return None
         *columns, count = made
         return PreparedTable(*columns), count
-
-    def _decode_run(
-        self,
-        units: bytes | memoryview,
-        file: ReadMap,
-        first: int,
-        key: QueueKey,
-        queue_offset: int,
-        count: int,
-        byte_limit: int,
-    ) -> tuple[list[MessageExt], int]:
-        """The reference of ``read_run`` of storage/native/reading/messages.c."""
-        messages: list[MessageExt] = []
-        left = byte_limit
-        for offset, size, _ in CQ_STORE_UNIT.iter_unpack(units):
-            if messages and (size > left or len(messages) == count):
-                break
-            message = self._usual(file, offset, size, first, key, queue_offset + len(messages))
-            if message is None:
-                break
-            messages.append(message)
-            left -= size
-        return messages, byte_limit - left
-
-    def _usual(
-        self, file: ReadMap, offset: int, size: int, first: int, key: QueueKey, queue_offset: int
-    ) -> MessageExt | None:
-        """Decode the record of a unit; None if it is unusual or contradicts the unit."""
-        position, view, field = offset - first, file.view, key.topic_field
-        if position < 0 or not MIN_RECORD_SIZE <= size <= min(_USUAL_SIZE, file.length - position):
-            return None
-        try:
-            message = decode_record(view, position, size)
-        except RecordError:
-            return None
-        (body_length,) = _INT.unpack_from(view, position + _HEAD_SIZE - _INT.size)
-        topic_at = position + _HEAD_SIZE + len(message.stored_body)
-        if (
-            message.version != 1
-            or message.sys_flag & UNUSUAL
-            or body_length < 0
-            or message.commitlog_offset != offset
-            or (message.queue_id, message.queue_offset) != (key.queue_id, queue_offset)
-            or field is None
-            or view[topic_at : topic_at + len(field)] != field
-            or self._crc_of(message.stored_body) & CRC_MASK != message.body_crc
-        ):
-            return None
-        message.topic = key.topic
-        return message
 
     def look(self, offset: int, log_end: int) -> MessageExt | None:
         """Read the record that begins at ``offset``; None if there is no whole one before
@@ -261,16 +205,11 @@ class RecordReader:
         if file is None:
             return None
         limit = min(file.length, log_end - first)
-        compiled = native.compiled
-        if compiled is not None:
-            found: MessageExt | None
-            found = compiled.read_at(file.view, position, limit, offset, UNUSUAL)
-            if found is not None:
-                return found
-        return self._look(file, position, limit, offset)
+        found: MessageExt | None = read_at(file.view, position, limit, offset, UNUSUAL)
+        return self._look(file, position, limit, offset) if found is None else found
 
     def _look(self, file: ReadMap, position: int, limit: int, offset: int) -> MessageExt | None:
-        """The reference of ``read_at`` of messages.c (storage/native); for unusual records."""
+        """The same without compiled code, and for unusual records."""
         if limit - position < MIN_RECORD_SIZE:
             return None
         (size,) = _INT.unpack_from(file.view, position)
@@ -283,7 +222,7 @@ class RecordReader:
         body = message.stored_body
         if position + size > limit or message.commitlog_offset != offset:
             return None
-        if body and self._crc_of(body) & CRC_MASK != message.body_crc:
+        if body and whole_crc32(body) & CRC_MASK != message.body_crc:
             return None
         return None if is_replaced(message.sys_flag, message.stored_body) else message
 
@@ -326,7 +265,7 @@ class RecordReader:
             return None
         if message.commitlog_offset != offset:
             return None
-        if self._crc_of(message.stored_body) & CRC_MASK != message.body_crc:
+        if whole_crc32(message.stored_body) & CRC_MASK != message.body_crc:
             return None
         if is_replaced(message.sys_flag, message.stored_body):
             return None
@@ -334,6 +273,59 @@ class RecordReader:
         if own == (key.topic, key.queue_id, queue_offset):
             return message
         return message if is_dispatched_to(message, key.topic, key.queue_id, queue_offset) else None
+
+
+def _read_run(
+    units: bytes | memoryview,
+    view: memoryview,
+    first: int,
+    topic: str,
+    field: bytes,
+    queue_id: int,
+    queue_offset: int,
+    count: int,
+    byte_limit: int,
+    unusual: int,
+    /,
+) -> tuple[list[MessageExt], int]:
+    """Read records as RecordReader.read_run does; ``view`` is the log file that starts at
+    ``first``."""
+    messages: list[MessageExt] = []
+    left = byte_limit
+    for offset, size, _ in CQ_STORE_UNIT.iter_unpack(units):
+        if messages and (size > left or len(messages) == count):
+            break
+        position = offset - first
+        if position < 0 or not MIN_RECORD_SIZE <= size <= min(_USUAL_SIZE, len(view) - position):
+            break
+        try:
+            message = decode_record(view, position, size)
+        except RecordError:
+            break
+        body = message.stored_body
+        (body_length,) = _INT.unpack_from(view, position + _HEAD_SIZE - _INT.size)
+        topic_at = position + _HEAD_SIZE + len(body)
+        if (
+            message.version != 1
+            or message.sys_flag & unusual
+            or body_length < 0
+            or message.commitlog_offset != offset
+            or message.queue_id != queue_id
+            or message.queue_offset != queue_offset + len(messages)
+            or view[topic_at : topic_at + len(field)] != field
+            or whole_crc32(body) & CRC_MASK != message.body_crc
+        ):
+            break
+        message.topic = topic
+        messages.append(message)
+        left -= size
+    return messages, byte_limit - left
+
+
+read_run: Final = native.form("read_run", _read_run)
+read_bodies: Final = native.form("read_bodies", native.nothing)
+readdressed: Final = native.form("readdressed", native.nothing)
+read_at: Final = native.form("read_at", native.nothing)
 
 
 def is_dispatched_to(message: MessageExt, topic: str, queue_id: int, queue_offset: int) -> bool:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from storage import native
 from storage.coordination.shared_state import Word
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
-from storage.log.record_reader import UNUSUAL
+from storage.log.record_reader import UNUSUAL, read_run
 from storage.results import GetMessageResult, GetMessageStatus
 
 if TYPE_CHECKING:
@@ -79,14 +78,14 @@ class TailReader:
     def read(self, offset: int, max_msg_nums: int) -> GetMessageResult | None:
         """Give what MessageReader.get_message would, without a filter; None: that must be
         called."""
-        key, words, compiled = self._key, self._shared.words, native.compiled
+        key, words = self._key, self._shared.words
         end = words[self._word]
         count = end - offset
         if not 0 < count <= self._most or count > max_msg_nums or offset < self._min_offset:
             return None
         units = self._row.opened.get(self._first * CQ_STORE_UNIT_SIZE)
         start = (offset - self._first) * CQ_STORE_UNIT_SIZE
-        if start < 0 or units is None or compiled is None:
+        if start < 0 or units is None or key.topic_field is None:
             return None
         view = units.view[start : start + count * CQ_STORE_UNIT_SIZE]
         if len(view) != count * CQ_STORE_UNIT_SIZE or words[_GENERATION] != self._generation:
@@ -96,7 +95,7 @@ class TailReader:
         file = self._log.opened.get(first)
         if file is None:
             return None
-        messages, total = compiled.read_run(
+        messages, total = read_run(
             view,
             file.view,
             first,

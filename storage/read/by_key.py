@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .bounds import Bounds
 
 _new: Final = tuple.__new__
+query_key: Final = native.form("query_key", native.nothing)
 
 
 class KeyReader:
@@ -57,7 +58,7 @@ class KeyReader:
         Times in ms, both ends included. Hash collisions are not filtered, as in RocketMQ. Hits
         that cannot be read are left out.
         """
-        if self._follow_slots and native.compiled is not None:
+        if self._follow_slots:
             usual = self._usual(topic, key, max_num, begin, end)
             if usual is not None:
                 return usual
@@ -78,9 +79,9 @@ class KeyReader:
         That holds while rmqctl's writers have the store, all keys are in mapped files, and the
         log's files are mapped; else None.
         """
-        index, log, compiled = self.index, self._log, native.compiled
+        index, log = self.index, self._log
         files = index.files  # before older ones are listed
-        if compiled is None or self._pending is None or index.older:
+        if self._pending is None or index.older:
             return None
         keys_from = self._bounds.keys_from()  # first, as below
         log_end = self._bounds.log_end()
@@ -88,7 +89,7 @@ class KeyReader:
             return None
         most = index.max_hits
         try:
-            found = compiled.query_key(
+            found = query_key(
                 files,
                 index.slots,
                 index.entries,

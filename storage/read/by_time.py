@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PLACE_AND_SIZE: Final = Struct(">qi")
 _MISSING: Final = (0, 0, 0)
 _FOREVER: Final = 1 << 62
+_NOT_SEARCHED: Final = -2
 _LOOK_ASIDE: Final = 1000
 """Neighbours that are tried when a message's time cannot be read."""
 
@@ -77,12 +78,11 @@ class TimeSearch:
         low = max(0, bounds.min_offset - first)
         high = end_offset - first - 1
         units = queue.segment_view(first, end_offset)
-        compiled = native.compiled
-        nearest: int | None
-        if compiled is not None and units is not None and 0 <= timestamp < _FOREVER:
-            log = self._log
-            nearest = compiled.halve(units, low, high, log_min, timestamp, log.file_size, log.at)
-        else:
+        log = self._log
+        nearest: int | None = _NOT_SEARCHED
+        if units is not None and 0 <= timestamp < _FOREVER:
+            nearest = _halve(units, low, high, log_min, timestamp, log.file_size, log.at)
+        if nearest == _NOT_SEARCHED:
             place_of = _places(queue, first, units)
             time_of = self._records.store_timestamp
             nearest = halve(place_of, time_of, low, high, log_min, timestamp)
@@ -132,6 +132,14 @@ def _places(
     return lambda number: _PLACE_AND_SIZE.unpack_from(units, number * CQ_STORE_UNIT_SIZE)
 
 
+def _not_searched(*_: object) -> int:
+    return _NOT_SEARCHED
+
+
+_halve: Final = native.form("halve", _not_searched)
+"""The same as :func:`halve` for units that are in memory; _NOT_SEARCHED without compiled code."""
+
+
 def halve(
     place_of: Callable[[int], tuple[int, int]],
     time_of: Callable[[int, int], int | None],
@@ -142,8 +150,7 @@ def halve(
 ) -> int | None:
     """Number of the message among ``low`` .. ``high`` that is nearest to a time.
 
-    -1 if there is none, None if a record on its path cannot be read. The pure form of ``halve``
-    of storage/native/reading/time_search.c.
+    -1 if there is none, None if a record on its path cannot be read.
     """
     left = right = -1
     left_time = right_time = -1

@@ -7,7 +7,8 @@ lies, not the offset that the record claims.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -155,13 +156,10 @@ def read_records(
 ) -> RecordBatch:
     """Read records at any places of a file, see :func:`read_block`."""
     matrix = np.empty((len(COLUMNS), len(place) + _BESIDE), np.int64)
-    if native.compiled is not None:
-        keys = native.compiled.read_columns(
-            view, place.data, size.data, topics.number_and_hash, hash_of_text, matrix.data
-        )
-        key_row, hashes = (np.frombuffer(column, np.int64) for column in keys)
-    else:
-        key_row, hashes = _read_columns(view, place, size, topics, matrix[:, : len(place)])
+    keys = read_columns(
+        view, place.data, size.data, topics.number_and_hash, hash_of_text, matrix.data
+    )
+    key_row, hashes = (np.frombuffer(column, np.int64) for column in keys)
     columns = dict(zip(COLUMNS, matrix[:, : len(place)], strict=True))
     marked = np.flatnonzero(columns["marks"])
     begin = columns["properties_at"][marked]
@@ -174,18 +172,24 @@ def read_records(
 
 
 def _read_columns(
-    view: memoryview, places: Longs, sizes: Longs, topics: TopicNames, matrix: Longs
-) -> tuple[Longs, Longs]:
-    """The reference of ``read_columns`` of storage/native/reading/columns.c."""
+    view: memoryview,
+    places: memoryview,
+    sizes: memoryview,
+    number_of: Callable[[bytes], tuple[int, int]],
+    _hash_of: Callable[[bytes], tuple[int, int]],
+    columns: memoryview,
+    /,
+) -> tuple[bytes, bytes]:
+    """Fill the matrix of a RecordBatch; rows and hashes of its keys, as int64."""
     cells: list[tuple[int, ...]] = []
-    key_rows: list[int] = []
-    key_hashes: list[int] = []
-    for row, (place, size) in enumerate(zip(places.tolist(), sizes.tolist(), strict=True)):
+    key_rows = array("q")
+    key_hashes = array("q")
+    for row, (place, size) in enumerate(zip(places, sizes, strict=True)):
         head = read_head(view, place)
         width = 1 if head.magic == MESSAGE_MAGIC_V1 else 2
         start = place + head.head_size + max(0, head.body_length) + width
         name = bytes(view[start : start + int.from_bytes(view[start - width : start], "big")])
-        number, _ = topics.number_and_hash(name)
+        number, _ = number_of(name)
         properties_at = start + len(name) + 2
         text = bytes(view[properties_at : place + size])
         found = parse_properties(text)
@@ -215,10 +219,13 @@ def _read_columns(
         unique = found.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         for key in keys_of(unique, found.get(PROPERTY_KEYS)):
             key_rows.append(row)
-            key_hashes.append(key_hash(topics.names[number], key))
+            key_hashes.append(key_hash(name.decode("utf-8", "replace"), key))
     if cells:
-        matrix[:] = np.array(cells, np.int64).T
-    return np.array(key_rows, np.int64), np.array(key_hashes, np.int64)
+        np.asarray(columns)[:, : len(cells)] = np.array(cells, np.int64).T
+    return key_rows.tobytes(), key_hashes.tobytes()
+
+
+read_columns: Final = native.form("read_columns", _read_columns)
 
 
 def hash_of_text(value: bytes) -> tuple[int, int]:

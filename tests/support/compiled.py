@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+
+from storage import native as _of_storage
 
 _NAME = "storage.native._compiled"
 _OF_CLIENT = "client.native._compiled"
@@ -20,3 +24,40 @@ compiled_client: Any = import_module(_OF_CLIENT) if _IS_THERE else None
 needs_compiled = pytest.mark.skipif(
     not _IS_THERE and shutil.which("cc") is None, reason="needs cc on PATH"
 )
+
+
+class _Native:
+    """Which forms modules of the storage use: ``native.compiled`` is the module, or None.
+
+    A module binds a form by its name, or with ``_`` in front of it. Setting ``compiled`` binds the
+    others in all of them.
+    """
+
+    @property
+    def compiled(self) -> Any:
+        return _of_storage.compiled
+
+    @compiled.setter
+    def compiled(self, module: Any) -> None:
+        _of_storage.compiled = module
+        references = _of_storage.references
+        for owner, bound, name in _bindings(len(sys.modules)):
+            owner[bound] = references[name] if module is None else getattr(module, name)
+
+
+@lru_cache(1)
+def _bindings(modules: int) -> list[tuple[dict[str, Any], str, str]]:
+    """Where forms are bound, while so many modules are loaded: names of a module, the name there,
+    the name of the form."""
+    del modules
+    found = []
+    for module in [name for name in sys.modules if name.startswith("storage.") and name != _NAME]:
+        names = vars(sys.modules[module])
+        for name, reference in _of_storage.references.items():
+            forms = (reference, getattr(compiled, name, None))
+            places = {name, f"_{name}"} - {reference.__name__}
+            found += [(names, at, name) for at in places if at in names and names[at] in forms]
+    return found
+
+
+native: Any = _Native()

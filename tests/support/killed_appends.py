@@ -11,9 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from storage import native
 from storage.store import MessageStore
-from tests.support.compiled import compiled
+from tests.support.compiled import compiled, native
 from tests.support.consumers import eventually
 from tests.support.crash import Acknowledge, Child, Put, acknowledged_of, begun
 from tests.support.every_instant import judge

@@ -26,12 +26,12 @@ import numpy  # noqa: F401 - the pure forms use it once it is loaded
 
 from benchmarks.ours import put_column
 from benchmarks.workload import TOPIC, columns, messages
-from storage import native
 from storage.config import StoreConfig
 from storage.files.fs import FileSystem
 from storage.format.encode import prepare
 from storage.log import record_reader  # noqa: F401 - binds the compiled form, hidden later
 from storage.store import MessageStore, now_ms
+from tests.support.compiled import native
 
 TABLE: Final = Path(__file__).parent.parent / "checks" / "operation_counts.toml"
 PYTHON: Final = (3, 11)

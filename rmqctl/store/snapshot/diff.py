@@ -7,7 +7,7 @@ from storage.configs.consumer_offsets import OffsetTable
 from storage.configs.store_settings import read_store_settings
 from storage.configs.subscription_groups import subscription_groups_file
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
-from storage.format.crc import bulk_crc32
+from storage.format.crc import whole_crc32
 from storage.format.sys_flag import MessageSysFlag
 from storage.readonly import StoreView
 
@@ -158,7 +158,6 @@ class _Contents:
 
     def __init__(self, view: StoreView) -> None:
         self._log = view.files.apart().log
-        self._crc32 = bulk_crc32()
 
     def sum(self, place: int, size: int) -> int | None:
         """The checksum of a record; None if its file is gone."""
@@ -171,7 +170,7 @@ class _Contents:
         born = 56 + 12 * bool(flags & MessageSysFlag.BORNHOST_V6_FLAG)
         times = born + 16 + 12 * bool(flags & MessageSysFlag.STOREHOSTADDRESS_V6_FLAG)
         told = record[16:20] + record[36:born] + record[times : times + 4] + record[times + 12 :]
-        return self._crc32(told)
+        return whole_crc32(told)
 
 
 def _id_of(view: StoreView, topic: str, queue_id: int, offset: int) -> str | None:

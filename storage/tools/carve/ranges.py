@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
-from storage.format.crc import CRC_MASK, bulk_crc32
+from storage.format.crc import CRC_MASK, whole_crc32
 from storage.format.head_matrix import HEAD_TYPES
 from storage.format.layout import HEAD_SIZES, MESSAGE_MAGIC_V1
 from storage.format.prepared_many import Longs
@@ -84,7 +84,6 @@ class RangeReader:
         self._fields = fields
         self._field_sizes = np.array([len(field) for field in fields], np.int64)
         self._queue_ids = np.array([wanted.queue_id for wanted in ranges], np.int64)
-        self._crc_of = bulk_crc32()
         self._missing: list[tuple[int, int]] = []
 
     def stretches(self) -> Iterator[TakenRange]:
@@ -214,7 +213,7 @@ class RangeReader:
             & (body >= 0)
             & (body + (_HEAD_SIZE + 2) + self._field_sizes[numbers] <= sizes)
         )
-        read, crc_of, fields = file.map, self._crc_of, self._fields
+        read, fields = file.map, self._fields
         found: list[bytes | None] = []
         for row, (number, is_plain, at, length, body_size, crc) in enumerate(
             zip(
@@ -235,7 +234,7 @@ class RangeReader:
                 if (
                     record.startswith(field, end)
                     and record[rest] << 8 | record[rest + 1] == length - rest - 2
-                    and crc_of(record[_HEAD_SIZE:end]) & CRC_MASK == crc
+                    and whole_crc32(record[_HEAD_SIZE:end]) & CRC_MASK == crc
                 ):
                     found.append(record)
                     continue

@@ -27,6 +27,8 @@ _ENTRY: Final = np.dtype(
     [("key_hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
 )
 _BLOCK: Final = 1 << 17
+chains_are_sound: Final = native.form("chains_are_sound", native.nothing)
+"""Whether all chains are sound; None where it is not compiled."""
 
 
 class Problem(NamedTuple):
@@ -157,12 +159,12 @@ class IndexFile:
 
     def _check_chains(self) -> None:
         """Every entry must be reached once, from its own slot."""
-        if native.compiled is not None and not self.live:
+        if not self.live:
             end = INDEX_HEADER_SIZE + self._slots * HASH_SLOT_SIZE
             with memoryview(self._map) as view, view[INDEX_HEADER_SIZE:end] as slots:
                 start, past_end = self.position(0), self.position(self.count)
                 with view[start:past_end] as entries:
-                    if native.compiled.chains_are_sound(slots, entries):
+                    if chains_are_sound(slots, entries):
                         return
         self._look_at_chains()
 

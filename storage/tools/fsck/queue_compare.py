@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from storage.queue.ext import ConsumeQueueExt
 
 _ANY_CODE: Final = -(1 << 63)
+units_match: Final = native.form("units_match", native.nothing)
+"""Whether all units are those of their records; None where it is not compiled."""
 """Replaces a tags code that is not compared; as an ext address it would be that of offset 0."""
 
 
@@ -160,11 +162,11 @@ class QueueComparison:
         Where there is a compiled form; :meth:`_compare_queue` handles all other cases.
         """
         queue = self.queue(key)
-        if native.compiled is None or queue is None or not len(rows):
+        if queue is None or not len(rows):
             return False
         queue_offsets = block.queue_offset[rows]
         units = units_in_row(queue.row, queue_offsets)
-        if units is None or not native.compiled.units_match(
+        if units is None or not units_match(
             units, rows.data, offset.data, block.size.data, codes.data
         ):
             return False

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import storage.format.plain_message  # noqa: F401 - binds the compiled forms
-from storage import native
 from storage.format.message import Message
-from tests.support.compiled import needs_compiled
+from tests.support.compiled import native, needs_compiled
 
 pytestmark = [
     needs_compiled,

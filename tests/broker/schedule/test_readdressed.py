@@ -11,13 +11,12 @@ from hypothesis import given, settings, strategies as st
 
 from broker.schedule.level import _NAMES
 from broker.schedule.message import message_timeup
-from storage import native
 from storage.config import SMALL_STORE
 from storage.format.encode import MessageInner, prepare, prepare_pure
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, MessageExt
 from storage.format.prepared import PreparedRecords
 from storage.store import MessageStore
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 
 pytestmark = needs_compiled
 

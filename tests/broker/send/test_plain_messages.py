@@ -15,11 +15,10 @@ from broker.errors import BrokerError
 from broker.send.message_builder import MessageBuilder, Origin
 from broker.validation import check_message
 from client.producer.batch import ITEM_HEAD, encoded_size
-from storage import native
 from storage.format.encode import MessageInner
 from storage.format.message import Message
 from storage.format.message_id import offset_msg_ids_pure
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.messages_sent import any_messages, plain_messages
 
 if compiled is not None:

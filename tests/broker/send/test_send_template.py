@@ -22,14 +22,13 @@ from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from broker.errors import BrokerError, BrokerSystemError, NoPermissionError
 from broker.send.message_builder import MessageBuilder
-from storage import native
 from storage.config import SMALL_STORE, FlushDiskType, StoreConfig
 from storage.configs.topics import PERM_READ, TopicConfig
 from storage.errors import StoreClosedError
 from storage.format.encode import MessageInner
 from storage.format.message import Message
 from storage.store import MessageStore
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.manual_time import ManualClock
 from tests.support.messages_sent import any_messages
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from client import native
 from client.consumer.pull_result import _add_property_bytes
 from client.listener.listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from client.listener.listener_loop import ListenerLoop, LoopResult
+from client.listener.listener_loop import ListenerLoop, LoopResult, _call_quickly
 from client.listener.process_queue import ProcessQueue, _run_of
 from client.listener.worker_pool import WorkerPool
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, MessageExt
@@ -106,7 +106,17 @@ def outcome(
     left = iter(requests)
     if pure:
         item = f"{PROPERTY_CONSUME_START_TIMESTAMP}\x01{77}".encode()
-        ended = quick._run(left, item, until, lambda: listener.now, finished)
+        ended = _call_quickly(
+            left,
+            listener.listen,
+            QUEUE,
+            item,
+            until,
+            lambda: listener.now,
+            listener.process_queue,
+            listener.pool,
+            finished,
+        )
     else:
         ended = quick.run(left, 77, until, finished)
     return (
@@ -181,10 +191,11 @@ def test_a_context_that_nobody_kept_is_used_again_and_a_kept_one_never() -> None
 def test_an_error_of_a_listener_has_its_traceback_and_none_of_ours(pure: bool) -> None:
     """So the hash of its frames is the same to members with and without the compiled form."""
     listener = Listener([Call(ValueError("no"))])
-    quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
+    parts = (listener.process_queue, listener.pool)
+    quick = ListenerLoop(listener.listen, QUEUE, *parts, None)
     requests = iter([tuple(pulled([1]))])
     if pure:
-        ended = quick._run(requests, b"", 1e12, lambda: listener.now, [])
+        ended = _call_quickly(requests, listener.listen, QUEUE, b"", 1e12, None, *parts, [])
     else:
         ended = quick.run(requests, 1, 1e12, [])
     assert ended is not None

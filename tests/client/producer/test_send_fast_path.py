@@ -23,10 +23,9 @@ from client.producer.config import ProducerConfig
 from client.producer.kernel import SendKernel
 from client.producer.producer import Producer
 from client.producer.send_fast_path import SendFastPath
-from storage import native
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
-from tests.support.compiled import needs_compiled
+from tests.support.compiled import native, needs_compiled
 from tests.support.failing_broker import DOWN, LATE, STATUS
 
 pytestmark = [

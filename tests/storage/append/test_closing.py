@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import native, session as session_module, store as store_module
+from storage import session as session_module, store as store_module
 from storage.config import FlushDiskType
 from storage.coordination.locks import LockFile
 from storage.errors import RocketMQError, StoreClosedError
@@ -20,7 +20,7 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support.broken_off import broken_off
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.crash import inspect
 from tests.support.samples import SMALL, START_MS, Sample, new_store, prepared
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from storage import native
 from storage.config import StoreConfig
 from storage.coordination.shared_state import Word
 from storage.errors import StoreBrokenError
@@ -21,7 +20,7 @@ from storage.readonly import StoreView
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.crash import fast_folder
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts
 from tests.support.samples import HOST, SMALL, START_MS, Ticking, new_store, open_store

@@ -12,7 +12,6 @@ from types import FrameType
 
 import pytest
 
-from storage import native
 from storage.append.append import Appender
 from storage.append.fast_append import FastAppender
 from storage.errors import StoreBrokenError
@@ -21,7 +20,7 @@ from storage.readonly import StoreView
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store
 from tests.support.woken import is_rung_by
 

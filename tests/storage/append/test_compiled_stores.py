@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from storage import native
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
 from storage.store import MessageStore
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.crash import fast_folder
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts
 from tests.support.samples import START_MS, TINY

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.config import StoreConfig
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
@@ -16,7 +15,7 @@ from storage.readonly import StoreView
 from storage.results import PutMessageStatus
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.samples import Ticking
 
 CONFIG = StoreConfig(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.append import fast_append_batch
 from storage.format.encode_column import prepare_column
 from storage.format.prepared_table import PreparedTable
@@ -15,7 +14,7 @@ from storage.readonly import StoreView
 from storage.results import PutMessageResult
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.samples import HOST, SMALL, START_MS, Sample, Ticking, new_store, open_store
 
 UNIT = 20

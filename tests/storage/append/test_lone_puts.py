@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.config import FlushDiskType
 from storage.coordination.locks import LockFile
 from storage.coordination.shared_state import Word
@@ -22,7 +21,7 @@ from storage.errors import StoreBrokenError
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.samples import SMALL, Sample, new_store, open_store
 from tests.support.woken import is_rung_by
 

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from storage import native
 from storage.coordination import failure_detector, processes as stations_module, waiter, wakeup
 from storage.coordination.failure_detector import FailureDetector
 from storage.coordination.locks import LockFile
@@ -23,6 +22,7 @@ from storage.coordination.waiter import Waiter
 from storage.coordination.wakeup import BY_SOCKET, Waker
 from storage.files.fs import FileSystem
 from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
+from tests.support.compiled import native
 from tests.support.samples import TINY, new_store, open_store
 
 PATIENCE_S = 20

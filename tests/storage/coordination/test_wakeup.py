@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.coordination.locks import LockFile
 from storage.coordination.services import TimedServices
 from storage.coordination.shared_state import WAITER_FLAGS
 from storage.coordination.wakeup import LONGEST_SLEEP_MS, Notifier, Waker, topics_word
 from storage.files.fs import FileSystem
 from storage.store import MessageStore
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.crash import idle_child
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from storage import native
 from storage.append import append, fast_append
 from storage.files.fs import FileSystem
 from storage.files.mapped_file import MappedFile
@@ -24,7 +23,7 @@ from storage.index import writer
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.consumers import eventually
 from tests.support.samples import HOST, SMALL, START_MS, Ticking, new_store, open_store, sync_flush
 

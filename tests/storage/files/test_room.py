@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.format.encode import prepare
 from storage.format.encode_column import prepare_column
 from storage.format.prepared import PreparedRecords
 from storage.readonly import StoreView
 from storage.results import PutMessageStatus
 from storage.tools.fsck import fsck
+from tests.support.compiled import native
 from tests.support.samples import HOST, SMALL, START_MS, Sample, Ticking, new_store, open_store
 
 SIZE = 16 << 10

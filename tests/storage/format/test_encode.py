@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, strategies as st
 
-from storage import native
 from storage.errors import InvalidMessageError
 from storage.format.cq_unit import StoreUnit, iter_units
 from storage.format.encode import MessageInner, prepare, prepare_pure
@@ -16,7 +15,7 @@ from storage.format.prepared_table import table_of_run
 from storage.format.properties import encode_properties
 from storage.format.record import decode_record, encode_record
 from storage.format.sys_flag import gets_unit, is_indexed
-from tests.support.compiled import compiled
+from tests.support.compiled import compiled, native
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts, names, topics
 
 Prepare = Callable[[Sequence[MessageInner]], PreparedRecords]

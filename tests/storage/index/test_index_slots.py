@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.format.index_file import IndexHeader, entry_position, slot_position
 from storage.format.java_hash import key_hash
 from storage.index import reader
+from tests.support.compiled import native
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 

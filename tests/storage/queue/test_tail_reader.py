@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage import native
 from storage.coordination.shared_state import Word
 from storage.queue.reader import QueueReader
 from storage.readonly import StoreView
 from storage.results import GetMessageResult, GetMessageStatus
 from storage.store import MessageStore
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
 
 pytestmark = needs_compiled

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from storage import native
 from storage.readonly import Boundary, StoreView
+from tests.support.compiled import native
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 

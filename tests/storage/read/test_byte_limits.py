@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.log.record_reader import QueueKey
 from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.hand_made import TINY, HandMade
 
 ROOMY = TINY.with_(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=100_000)

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hatch_build import MODULES, compile_native
-from storage import native
 from storage.as_of import AsOfBounds
 from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.layout import PHYSICAL_OFFSET_POSITION
@@ -26,7 +25,7 @@ from storage.log.record_reader import UNUSUAL, QueueKey
 from storage.read.by_key import KeyReader
 from storage.read.message_columns import ColumnBatch
 from storage.readonly import StoreView
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 ROOT = Path(__file__).parents[3]

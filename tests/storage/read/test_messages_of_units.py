@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from storage import native
 from storage.config import SMALL_STORE
 from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.encode import MessageInner, prepare
 from storage.readonly import StoreView
 from storage.store import MessageStore
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 
 CONFIG = replace(SMALL_STORE, mapped_file_size_commit_log=8 << 10)
 COUNT = 40

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage import native
 from storage.format.message import MessageExt
 from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.results import MOST_BYTES_TOGETHER, GetMessageStatus
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.hand_made import HOST, TINY, HandMade
 
 CONFIG = TINY.with_(

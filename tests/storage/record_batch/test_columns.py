@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from storage import native
 from storage.files.read_files import ReadMap
 from storage.format.delay import parse_delay_levels
 from storage.format.dispatch import read_request
@@ -21,7 +20,7 @@ from storage.record_batch.queue_numbers import QueueNames, TopicNames
 from storage.record_batch.record_batch import COLUMNS, read_block
 from storage.tools.rebuild.keys import keys_of
 from storage.tools.rebuild.units import DelayTimes, units_of
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 
 LEVELS = parse_delay_levels()
 FIRST = 1 << 20

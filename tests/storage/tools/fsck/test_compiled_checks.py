@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from storage import native
 from storage.readonly import StoreView
 from storage.tools.fsck import Report, fsck
-from tests.support.compiled import compiled, needs_compiled
+from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.hand_made import TINY, HandMade
 
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=400)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from storage import native
 from storage.format.index_file import entry_position
 from storage.readonly import StoreView
 from storage.tools.fsck import Code, Finding, Severity, fsck
+from tests.support.compiled import native
 from tests.support.hand_made import TINY, HandMade
 
 
