@@ -54,9 +54,20 @@ def tell_left_out(view: "StoreView", offsets: Iterable[int], tell: Callable[[str
 def _reason(view: "StoreView", offset: int) -> str:
     message = view.look_message_by_offset(offset)
     if message is None:
-        return f"left out the record at log offset {offset}: it is damaged"
+        return f"left out {_name(view, offset)} at log offset {offset}: it is damaged"
     try:
         message.body  # noqa: B018 - to hear why it cannot be unpacked
     except BodyError as error:
         return f"left out {error}"
     return f"left out {message.place}: it could not be read"
+
+
+def _name(view: "StoreView", offset: int) -> str:
+    """A damaged record by its place in a queue, if a unit points at it."""
+    from storage.read.record_place import place_of_record
+
+    place = place_of_record(view, offset)
+    if place is None:
+        return "the record"
+    queue = f"topic {place.topic}, queue {place.queue_id}, offset {place.queue_offset}"
+    return f"a message ({queue})" if place.msg_id is None else f"message {place.msg_id} ({queue})"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.cli.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
-from .cursor import COLUMN, Cursor, Fetcher
+from .cursor import COLUMN, Cursor, Fetched, Fetcher
 from .merge import Round
 from .reader import check_reader
 from .selection import Span
@@ -48,7 +48,9 @@ class ConsumeRun:
         self._left = count
         self._follow = follow
         self._all_queues = all_queues
-        self._cursors = [Cursor(span.queue_id, span.start, span.end, fetch) for span in spans]
+        self._cursors = [
+            Cursor(span.queue_id, span.start, span.end, self._fetched) for span in spans
+        ]
         self._tell = tell
         self.packed = 0
         """Messages that were left out as their bodies cannot be unpacked."""
@@ -59,6 +61,17 @@ class ConsumeRun:
     def unreadable(self) -> int:
         """Messages that were left out as their records contradict their units."""
         return sum(cursor.unreadable for cursor in self._cursors)
+
+    def _fetched(self, queue_id: int, offset: int, count: int) -> Fetched:
+        """The fetch, with the places that hold no message on purpose not counted as unreadable."""
+        fetched = self._fetch(queue_id, offset, count)
+        if not fetched.unreadable:
+            return fetched
+        from storage.read.replaced import places_without_message
+
+        view, end = self._broker.view, fetched.next_offset
+        settled = places_without_message(view, self._topic, queue_id, offset, end)
+        return fetched._replace(unreadable=max(0, fetched.unreadable - settled))
 
     def run(self, progress: "Progress") -> None:
         """Read up to the end or the count, or without end."""
@@ -148,7 +161,7 @@ class ConsumeRun:
         known = {cursor.queue_id for cursor in self._cursors}
         if self._all_queues and config is not None:
             self._cursors += [
-                Cursor(queue_id, 0, None, self._fetch)
+                Cursor(queue_id, 0, None, self._fetched)
                 for queue_id in range(config.read_queue_nums)
                 if queue_id not in known
             ]

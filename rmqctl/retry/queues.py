@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from rmqctl.cli.left_out import MOST_NAMED
 from storage.format.errors import BodyError
 from storage.read.by_time import Boundary
+from storage.read.replaced import places_without_message
 
 if TYPE_CHECKING:
     from rmqctl.cli.filter_options import MessageFilter
@@ -81,5 +82,11 @@ class QueueScan:
             if following <= at:
                 self.unreadable += high - at
                 return
-            self.unreadable += max(0, following - at - len(result.messages))
+            if following - at > len(result.messages):
+                self.unreadable += self._left_out(queue_id, at, following, len(result.messages))
             at = following
+
+    def _left_out(self, queue_id: int, start: int, end: int, read: int) -> int:
+        """How many of a queue's messages could not be read; a place of a repair is none."""
+        settled = places_without_message(self._view, self._topic, queue_id, start, end)
+        return max(0, end - start - read - settled)

@@ -42,11 +42,13 @@ UnitOf = Callable[[str, int, int], tuple[int, int, int] | None]
 
 
 class FoundRecord(NamedTuple):
-    """A piece of the log from ``start`` on; without a message it is damaged."""
+    """A piece of the log from ``start`` on; without a message it is damaged, unless ``replaced``:
+    a repair has put a tombstone there."""
 
     start: int
     size: int
     message: MessageExt | None
+    replaced: bool = False
 
     @property
     def end(self) -> int:
@@ -149,7 +151,7 @@ class RecordFinder:
         start = first + position
         if message.commitlog_offset != start:
             return None
-        return FoundRecord(start, check.size, None if _is_lost(message) else message)
+        return _found(start, check.size, message)
 
     # -- by walking ---------------------------------------------------------------------------
 
@@ -189,22 +191,24 @@ class RecordFinder:
         for size in stretch.sizes:
             if start >= end:
                 return
-            message = None
+            found = FoundRecord(start, size, None)
             if stretch.kind is StretchKind.RECORDS and file is not None:
                 message = decode_record(file.map[position : position + size])
-                if message.commitlog_offset != start or _is_lost(message):
-                    message = None
-            yield FoundRecord(start, size, message)
+                if message.commitlog_offset == start:
+                    found = _found(start, size, message)
+            yield found
             start += size
             position += size
 
 
-def _is_lost(message: MessageExt) -> bool:
-    """Whether this is not what was stored here: a tombstone, or a damaged head without a body, for
-    which RocketMQ checks no checksum."""
+def _found(start: int, size: int, message: MessageExt) -> FoundRecord:
+    """The record of a message, unless that is not what was stored here: a tombstone, or a damaged
+    head without a body, for which RocketMQ checks no checksum."""
     if not message.stored_body and message.body_crc:
-        return True
-    return is_replaced(message.sys_flag, message.stored_body)
+        return FoundRecord(start, size, None)
+    if is_replaced(message.sys_flag, message.stored_body):
+        return FoundRecord(start, size, None, replaced=True)
+    return FoundRecord(start, size, message)
 
 
 def _last_magic(data: mmap, least: int, before: int) -> int:

@@ -65,8 +65,8 @@ def _ends_there(log: ReadOnlyFiles, offset: int, log_end: int) -> bool:
 def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: int) -> bytes:
     """Units of one queue whose records begin in [begin, end), by bisection."""
     bounds = view.queue_bounds(topic, queue_id)
-    low = _first_at(view, topic, queue_id, begin, *bounds)
-    high = _first_at(view, topic, queue_id, end, low, bounds.max_offset)
+    low = first_unit_at(view, topic, queue_id, begin, *bounds)
+    high = first_unit_at(view, topic, queue_id, end, low, bounds.max_offset)
     pieces = []
     while low < high:
         data = view.unit_bytes(topic, queue_id, low, high - low)
@@ -77,7 +77,9 @@ def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: 
     return b"".join(pieces)
 
 
-def _first_at(view: StoreView, topic: str, queue_id: int, offset: int, low: int, high: int) -> int:
+def first_unit_at(
+    view: StoreView, topic: str, queue_id: int, offset: int, low: int, high: int
+) -> int:
     """Queue offset of the first unit whose record begins at or after a log offset."""
     while low < high:
         middle = (low + high) // 2

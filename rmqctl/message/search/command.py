@@ -75,12 +75,12 @@ def search(
         parts = None if start is None else [(start, view.log_max_offset())]
         run = SearchRun(view, query, jobs or usable_cpus(), parts)
         if count_only:
-            _count(cli, run, query)
+            _count(cli, view, run, query)
         else:
             _print(cli, view, run, query, around)
 
 
-def _count(cli: Cli, run: "SearchRun", query: "Query") -> None:
+def _count(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query") -> None:
     from .run import Token
 
     hits = 0
@@ -94,12 +94,16 @@ def _count(cli: Cli, run: "SearchRun", query: "Query") -> None:
             damaged.update(found.damaged)
     token = Token(run.end, query.fingerprint)
     cli.one(SearchCount(hits, run.total_bytes, len(damaged), str(token)))
+    _tell_damaged(cli, view, damaged)
+
+
+def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
     if damaged:
-        cli.left_out(_damaged(len(damaged)))
+        from rmqctl.cli.left_out import tell_left_out
 
-
-def _damaged(count: int) -> str:
-    return f"{count} damaged records may be hits, too; 'rmqctl store fsck' shows them"
+        tell_left_out(view, damaged, cli.left_out)
+        count = len(damaged)
+        cli.left_out(f"{count} damaged records may be hits, too; 'rmqctl store fsck' shows them")
 
 
 def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around: int) -> None:
@@ -134,8 +138,7 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
             cli.say(f"to continue: --resume {token}")
             raise
     printer.finish()
-    if damaged or printer.unreadable:
-        cli.left_out(_damaged(len(damaged) + printer.unreadable))
+    _tell_damaged(cli, view, damaged | printer.unreadable)
     token = Token(done_to, query.fingerprint)
     if done_to < run.end:
         cli.say(f"stopped at the limit; to continue: --resume {token}")

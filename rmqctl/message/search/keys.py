@@ -5,6 +5,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.read.by_key import carries_key
+from storage.read.replaced import is_tombstone
 from storage.readonly import FOREVER
 
 from .byte_search import SearchBytes
@@ -58,7 +59,7 @@ def with_key(
             for offset in view.key_offsets(topic, key, max(0, begin - _SECOND_MS), end):
                 message = view.look_message_by_offset(offset)
                 if message is None:
-                    if offset >= low:
+                    if offset >= low and not is_tombstone(view, offset):
                         damaged.add(offset)
                 elif carries_key(message, topic, key) and begin <= message.store_timestamp < end:
                     offsets.add(offset)
@@ -88,7 +89,7 @@ def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator
         if message is not None:
             yield message
         elif offset >= view.log_min_offset():  # not deleted in the meantime
-            lost += 1
+            lost += not is_tombstone(view, offset)
     if lost:
         cli.left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
 

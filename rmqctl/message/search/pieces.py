@@ -64,7 +64,8 @@ class PieceSearch:
             message = record.message
             try:
                 if message is None:
-                    damaged.add(record.start)
+                    if not record.replaced:
+                        damaged.add(record.start)
                 elif self._query.matches(message):
                     yield message
             except BodyError:

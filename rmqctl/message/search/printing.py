@@ -32,8 +32,8 @@ class HitPrinter:
         self._printed: dict[tuple[str, int], int] = {}
         self.done_to = 0
         """Hits below this log offset are printed."""
-        self.unreadable = 0
-        """Hits that can no longer be read, or whose bodies cannot be unpacked."""
+        self.unreadable: set[int] = set()
+        """Log offsets of hits that can no longer be read, or whose bodies cannot be unpacked."""
 
     @property
     def full(self) -> bool:
@@ -61,14 +61,14 @@ class HitPrinter:
     def _rows(self, offset: int) -> Iterator[Any]:
         message = self._view.look_message_by_offset(offset)
         if message is None:
-            self.unreadable += 1
+            self.unreadable.add(offset)
         elif self._around:
             yield from self._near(message)
         else:
             try:
                 yield message_row(message)
             except BodyError:
-                self.unreadable += 1
+                self.unreadable.add(offset)
 
     def _near(self, hit: "MessageExt") -> Iterator[Any]:
         """The hit with its neighbours in its queue; no message is printed twice."""
@@ -81,7 +81,7 @@ class HitPrinter:
                 try:
                     yield NearRow(True, *message_row(hit))
                 except BodyError:
-                    self.unreadable += 1
+                    self.unreadable.add(hit.commitlog_offset)
             else:
                 yield from self._neighbour(queue, queue_offset)
         self._printed[queue] = last + 1
@@ -93,4 +93,4 @@ class HitPrinter:
             try:
                 yield NearRow(self._matches(message), *message_row(message))
             except BodyError:
-                self.unreadable += 1
+                self.unreadable.add(message.commitlog_offset)

@@ -4,6 +4,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from rmqctl.errors import UsageProblem
@@ -158,12 +159,13 @@ class SearchRun:
         return len(all_damaged | set(self._lost))
 
     def _bytes_lost(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
-        """Log offsets after which a file is truncated and lacks bytes of the log."""
+        """Log offsets after which a file is truncated, or the next ones are missing."""
         lost = []
-        for first in self._log.relist():
+        files = self._log.relist()
+        for first, following in pairwise([*files, self._end]):
             file = self._log.at(first)
-            start = first + (0 if file is None else file.length)
-            end = min(first + self._log.file_size, self._end)
+            start = first + (0 if file is None else min(file.length, self._log.file_size))
+            end = min(following, self._end)
             if any(begin < end and start < stop for begin, stop in ranges) and start < end:
                 lost.append(start)
         return lost

@@ -1,0 +1,93 @@
+"""A search names the records that it could not read, the first ones, and counts all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.read.record_place import RecordPlace, place_of_record
+from storage.readonly import StoreView
+from tests.support.cli import run
+from tests.support.hand_made import TINY, HandMade, Stored
+
+SIZE = 4096
+CONFIG = TINY.with_(mapped_file_size_commit_log=SIZE, mapped_file_size_consume_queue=2000)
+SEARCH = ("message", "search", "-t", "T", "--min-size", "0")
+
+
+def made_store() -> HandMade:
+    made = HandMade(CONFIG)
+    for number in range(60):
+        made.put("T", number % 2, b"body %d" % number)
+    return made
+
+
+def write(root: Path, message: Stored, at: int, data: bytes) -> None:
+    place = message.commitlog_offset + at
+    with (root / "commitlog" / f"{place - place % SIZE:020}").open("r+b") as file:
+        file.seek(place % SIZE)
+        file.write(data)
+
+
+@pytest.mark.parametrize("more", [(), ("--count-only",), ("--around", "1")])
+def test_a_damaged_record_is_named_by_its_place_and_its_id(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = made_store()
+    root = made.write(tmp_path / "s")
+    body, gone = made.messages[3], made.messages[8]
+    write(root, body, 90, b"X")
+    write(root, gone, 0, bytes(gone.size))
+    found = run(*SEARCH, *more, "-S", root)
+    assert found.code == 8
+    ident = f"7F00000100002A9F{body.commitlog_offset:016X}"
+    assert (
+        f"left out message {ident} (topic T, queue 1, offset 1) at log offset "
+        f"{body.commitlog_offset}: it is damaged"
+    ) in found.err
+    assert (
+        f"left out a message (topic T, queue 0, offset 4) at log offset {gone.commitlog_offset}: "
+    ) in found.err
+    assert "2 damaged records may be hits, too" in found.err
+
+
+def test_ten_are_named_and_all_are_counted(tmp_path: Path) -> None:
+    made = made_store()
+    root = made.write(tmp_path / "s")
+    for message in made.messages[1:53:2]:
+        write(root, message, 90, b"X")
+    found = run(*SEARCH, "-S", root)
+    assert found.code == 8
+    assert found.err.count("left out message") == 10
+    assert "and 16 more such messages" in found.err
+    assert "26 damaged records may be hits, too" in found.err
+
+
+def test_a_missing_file_of_the_log_is_left_out(tmp_path: Path) -> None:
+    root = made_store().write(tmp_path / "s")
+    files = sorted((root / "commitlog").iterdir())
+    files[0].rename(tmp_path / "kept")
+    assert run(*SEARCH, "-S", root).code == 0, "retention deletes the oldest files"
+    (tmp_path / "kept").rename(files[0])
+    made = HandMade(CONFIG)
+    for number in range(110):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(tmp_path / "long")
+    (root / "commitlog" / f"{SIZE:020}").unlink()
+    found = run(*SEARCH, "-S", root)
+    assert found.code == 8
+    assert f"at log offset {SIZE}: it is damaged" in found.err
+
+
+def test_the_place_of_a_record_is_that_of_its_unit(tmp_path: Path) -> None:
+    made = made_store()
+    root = made.write(tmp_path / "s")
+    with StoreView.open(root) as view:
+        for message in made.messages:
+            place = (message.topic, message.queue_id, message.queue_offset)
+            ident = f"7F00000100002A9F{message.commitlog_offset:016X}"
+            expected = RecordPlace(*place, ident)
+            assert place_of_record(view, message.commitlog_offset) == expected
+            assert place_of_record(view, message.commitlog_offset + 1) is None
+        assert place_of_record(view, made.log_end) is None
