@@ -26,6 +26,8 @@ from typing import Any, Final, Protocol
 
 from storage.configs.journal import CHANGE_ID
 
+from .changes import journal_note
+
 MOVES: Final = "moves"
 PREVIOUS: Final = "previous"
 UNDO_OF: Final = "undo_of"
@@ -36,8 +38,9 @@ class Call(Protocol):
 
     command_path: str
 
-    def note(self) -> dict[str, str]:
-        """User, host and reason."""
+    @property
+    def reason(self) -> str | None:
+        """Why it changes something."""
         ...
 
 
@@ -50,8 +53,8 @@ def change_note(
     undo_of: int | None = None,
 ) -> dict[str, Any]:
     """The fields that every entry begins with; those that are None are left out."""
-    note: dict[str, Any] = {"command": cli.command_path.removeprefix("rmqctl ").strip()}
-    note.update(cli.note())
+    command = cli.command_path.removeprefix("rmqctl ").strip()
+    note: dict[str, Any] = journal_note(command, reason=cli.reason)
     more = {UNDO_OF: undo_of, "group": group, "topic": topic, "what": what}
     note.update((name, value) for name, value in more.items() if value is not None)
     return note

@@ -346,22 +346,14 @@ class Cli:
 
     # Changing
 
-    def note(self) -> dict[str, str]:
-        """User, host and reason of a change, for the change journal."""
-        from getpass import getuser
-        from socket import gethostname
-
-        try:
-            user = getuser()
-        except (KeyError, OSError):  # a user id without a name
-            user = str(os.getuid())
-        note = {"user": user, "host": gethostname()}
+    @property
+    def reason(self) -> str | None:
+        """The reason of a change, for the change journal."""
         reason = self.setting("reason")
-        if reason:
-            # The journal is UTF-8; arguments may be other bytes.
-            text = str(reason).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            note["reason"] = text
-        return note
+        if not reason:
+            return None
+        # The journal is UTF-8; arguments may be other bytes.
+        return str(reason).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     def target_of(self, question: str) -> str:
         """A question with the absolute path of its store, unless it has the path already."""

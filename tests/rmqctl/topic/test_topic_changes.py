@@ -196,16 +196,6 @@ def test_topics_of_a_file_are_one_change_of_the_table_with_an_entry_each(store, 
     assert [entry["topic"] for entry in journal(store)] == ["before", "a", "b", "c"]
 
 
-def test_topics_that_are_altered_together_are_one_change_of_the_table(store):
-    run("topic", "create", "a", "b", "c")
-    table = store / "config/topics.json"
-    as_it_was, counter = table.read_bytes(), version(store).counter
-    result = run("topic", "alter", "a", "b", "c", "--perm", 4, "-y", "-o", "json")
-    assert [row["applied"] for row in result.json()] == [True] * 3
-    assert table.with_name("topics.json.bak").read_bytes() == as_it_was
-    assert version(store).counter == counter + 3
-
-
 def test_a_file_that_is_not_there(store):
     result = run("topic", "create", "--from-file", "nope.csv")
     assert (result.code, result.err) == (3, "rmqctl: there is no file nope.csv\n")
