@@ -2,12 +2,14 @@
 
 import io
 import os
+import re
 from typing import Any, Final, Protocol, TextIO
 
 from rmqctl.errors import CliError
 from rmqctl.output.last_line import LAST_LINE
 
 _BUFFER_BYTES: Final = 1 << 16
+_NO_TEXT: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class Out(Protocol):
@@ -40,8 +42,15 @@ class Stdout:
         self._on_terminal = stream.isatty()
 
     def write(self, text: str, /) -> None:
-        """Add text as UTF-8; surrogate escapes become the original bytes."""
-        self.write_bytes(text.encode("utf-8", "surrogateescape"))
+        """Add text as UTF-8; surrogate escapes become the original bytes.
+
+        Half of a surrogate pair, which an escape in JSON can make, becomes ``?`` as in Java.
+        """
+        try:
+            data = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            data = _NO_TEXT.sub("?", text).encode("utf-8", "surrogateescape")
+        self.write_bytes(data)
 
     def write_bytes(self, data: bytes) -> None:
         """Add bytes; on a terminal they are flushed at once."""

@@ -19,9 +19,14 @@ def parse_given(text: str | bytes) -> Any:
     """The value of a JSON text with named fields. ValueError also for an object with a duplicate
     name, as its value is ambiguous."""
     try:
-        return json.loads(text, object_pairs_hook=each_once)
+        value = json.loads(text, object_pairs_hook=each_once)
+        if (b"\\u" if isinstance(text, bytes) else "\\u") in text:
+            json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError("a text in it has half of a surrogate pair") from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+    return value
 
 
 def write_json(value: Any) -> str:

@@ -58,7 +58,8 @@ class LockFile:
         elif writable:
             self.fd = open_to_write(path)
         else:
-            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # A pipe under this name must not block the open.
+            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         """The descriptor; -1 after :meth:`close`. Not to be set."""
         _open_locks.add(self)
 

@@ -19,7 +19,8 @@ MAX_DEPTH: Final = 64
 
 def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
     """Read one value. JsonError for text that is no JSON, is nested too deep, has a number that a
-    float cannot hold, or more digits than Python converts, or an object with a name twice."""
+    float cannot hold, or more digits than Python converts, an object with a name twice, or half of
+    a surrogate pair."""
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
@@ -32,9 +33,22 @@ def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
         raise JsonError("it is nested too deep", text, 0) from None
     except ValueError as error:
         raise JsonError(str(error), text, 0) from None
+    if "\\u" in text and not _is_text(value, "strict" if text is not data else "surrogateescape"):
+        raise JsonError("a text in it has half of a surrogate pair", text, 0)
     if text.count("[") + text.count("{") > max_depth and is_deeper(value, max_depth):
         raise JsonError(f"it is nested deeper than {max_depth} levels", text, 0)
     return value
+
+
+def _is_text(value: Any, errors: str) -> bool:
+    """Whether UTF-8 can hold all texts of a value, which escapes may have made."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8", errors)
+    except UnicodeEncodeError:
+        return False
+    except RecursionError:  # the depth is judged after this
+        return True
+    return True
 
 
 def is_deeper(value: Any, levels: int) -> bool:

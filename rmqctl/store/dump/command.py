@@ -10,6 +10,7 @@ from rmqctl.errors import UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE
 from rmqctl.output.values import as_json, bytes_for_terminal
 from rmqctl.output.view import Format
+from storage.files.bounded import read_bounded
 
 from .files import DumpFile, FileKind, config_of, find_file, map_file
 from .rows import (
@@ -123,7 +124,7 @@ def _dump_file(cli: Cli, file: DumpFile) -> None:
             for entry in small_files.journal_lines(file.path):
                 cli.out.write(as_json(entry) + "\n")
         case FileKind.TEXT:
-            data = file.path.read_bytes()
+            data = read_bounded(file.path)
             cli.out.write_bytes(bytes_for_terminal(data) if cli.view.terminal else data)
         case FileKind.PAGE:
             _print_page(cli, file)

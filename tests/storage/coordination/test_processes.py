@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,15 @@ def test_what_a_power_loss_left_of_a_station_is_that_of_a_dead_one_who_said_noth
     assert processes.living() == [ProcessInfo(living.name, {"a": 1})]
     processes.remove("1-dead")
     assert processes.dead() == []
+    living.close()
+
+
+def test_a_pipe_in_place_of_a_life_file_is_that_of_a_dead_one(tmp_path: Path) -> None:
+    processes = ProcessEntries(tmp_path)
+    living = ProcessEntry(processes, {"a": 1})
+    os.mkfifo(processes.path("1-dead", ".life"))
+    assert processes.living() == [ProcessInfo(living.name, {"a": 1})]
+    assert [info.name for info in processes.dead()] == ["1-dead"]
     living.close()
 
 

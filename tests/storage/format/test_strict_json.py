@@ -61,3 +61,17 @@ def test_many_values_side_by_side_are_not_deep() -> None:
     assert is_deeper(loads_strict(wide), 1)
     assert not is_deeper(1, 0)
     assert is_deeper([], 0)
+
+
+@pytest.mark.parametrize("text", [r'"\ud800"', r'{"\udc80": 1}', r'[["\udfff x"]]'])
+def test_half_of_a_surrogate_pair_is_no_text(text: str) -> None:
+    with pytest.raises(JsonError, match="half of a surrogate pair"):
+        loads_strict(text.encode())
+    assert loads_strict(rb'"\ud83d\ude00 \u00e9"') == "\U0001f600 \u00e9"
+
+
+def test_bytes_that_are_no_text_stay_in_given_text() -> None:
+    text = b'["\\u00e9 \xff"]'.decode("utf-8", "surrogateescape")
+    assert loads_strict(text) == ["\u00e9 \udcff"]
+    with pytest.raises(JsonError, match="half of a surrogate pair"):
+        loads_strict(r'"\ud800"')

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import pytest
@@ -247,3 +248,18 @@ def test_every_file_of_a_golden_store_is_decoded_or_named(name):
             known = result.code == 0 or "is a file of RocketMQ 5.x only" in result.err
             assert known or "is not a file of" in result.err, (path, result.err)
             assert "internal error" not in result.err
+
+
+@pytest.mark.parametrize("how", ["huge", "pipe"])
+def test_a_list_of_queues_that_cannot_be_one_is_not_read(sent, tmp_path, how):
+    root = tmp_path / "damaged"
+    shutil.copytree(sent, root)
+    path = root / "rmqctl" / "queues"
+    if how == "huge":
+        os.truncate(path, 400 << 20)
+    else:
+        path.unlink()
+        os.mkfifo(path)
+    result = run("store", "dump", path)
+    assert (result.code, result.out) == (4, "")
+    assert str(path) in result.err
