@@ -20,7 +20,7 @@ def parse_given(text: str | bytes) -> Any:
     name, as its value is ambiguous."""
     try:
         value = json.loads(text, object_pairs_hook=each_once)
-        if (b"\\u" if isinstance(text, bytes) else "\\u") in text:
+        if b"\\u" in text if isinstance(text, bytes) else "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise ValueError("a text in it has half of a surrogate pair") from None
