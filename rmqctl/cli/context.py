@@ -255,7 +255,12 @@ class Cli:
             terminal=terminal,
             color=self.colored(sys.stdout),
             now_ms=self.now_ms,
+            remark=None if self.flag("quiet") else self._remark,
         )
+
+    def _remark(self, sentence: str) -> None:
+        """Print a sentence about a table on stderr, dim on a terminal with colors."""
+        LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
 
     def rows(self, row_type: type, rows: Iterable[Any]) -> int:
         """Print the rows of a list; returns the number of printed rows."""

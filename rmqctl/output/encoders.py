@@ -46,6 +46,10 @@ class Encoder(Protocol):
         """The text after the last row."""
         ...
 
+    def remark(self) -> str:
+        """A sentence about the text so far, for stderr; given once, then empty."""
+        ...
+
 
 class _Streaming:
     """An encoder that encodes each row independently."""
@@ -66,6 +70,9 @@ class _Streaming:
         return ""
 
     def tail(self) -> str:
+        return ""
+
+    def remark(self) -> str:
         return ""
 
 

@@ -1,7 +1,7 @@
 """The columns of a row type, from the annotations of its NamedTuple."""
 
 import types
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 
@@ -15,6 +15,33 @@ class OmitNull(NamedTuple):
     """Annotation of a field that tables leave out if it is null; other formats have every field."""
 
     help: str
+
+
+class Rank(IntEnum):
+    """Importance of a column; an annotation after the meaning.
+
+    A table that is too wide for its terminal leaves out columns of the highest rank first, and of
+    one rank the rightmost first.
+    """
+
+    KEY = 0
+    """Names the row, or is what the row is for: left out last."""
+    MAIN = 1
+    USUAL = 2
+    EXTRA = 3
+
+
+class Fit(StrEnum):
+    """How a table shortens the values of a column; an annotation after the meaning."""
+
+    WHOLE = "whole"
+    """Not at all: a part of a number, a time, a name or a state would be another value."""
+    MIDDLE = "middle"
+    """In the middle: the ends of an id or a path tell it from others."""
+    END = "end"
+    """At the end."""
+    WRAP = "wrap"
+    """Not at all: sentences continue on the next line of the column."""
 
 
 class Kind(StrEnum):
@@ -52,6 +79,8 @@ class Field(NamedTuple):
     wide: bool
     help: str
     omit_null: bool = False
+    rank: Rank = Rank.USUAL
+    fit: Fit = Fit.WHOLE
 
     @property
     def unit(self) -> str:
@@ -70,6 +99,41 @@ class Field(NamedTuple):
 
 
 _NUMERIC: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DURATION, Kind.SIZE})
+_RANKS: Final = {
+    Rank.KEY: (
+        *("group", "topic", "queue_id", "queue_offset", "lag", "status", "state", "event", "body"),
+        *(
+            "code",
+            "severity",
+            "setting",
+            "value",
+            "part",
+            "position",
+            "step",
+            "action",
+            "change_id",
+        ),
+    ),
+    Rank.MAIN: (
+        *("keys", "tags", "reason", "note", "old_offset", "new_offset", "old", "new", "command"),
+        *("store_timestamp", "at_timestamp", "dead_timestamp", "due_timestamp", "problem", "what"),
+        *("oldest_unread_age_ms", "committed_offset", "messages", "applied", "origin_topic", "fix"),
+    ),
+    Rank.EXTRA: (
+        *("broker", "born_timestamp", "lag_bytes", "oldest_unread_timestamp", "user", "host"),
+        *("undone_by", "consume_type", "client_host"),
+    ),
+}
+"""The rank of a name in all rows, unless its annotation has another one."""
+_rank_of: Final = {name: rank for rank, names in _RANKS.items() for name in names}
+_MIDDLE: Final = ("_id", "host", "path", "file", "client", "store", "source", "example")
+_END: Final = ("body", "body_base64", "reason", "tags", "preview", "value", "old", "new")
+_SENTENCES: Final = frozenset(
+    {
+        *("what", "effect", "fix", "meaning", "advice", "found", "task", "why", "why_not", "cost"),
+        *("evidence", "command", "here", "note"),
+    }
+)
 _cache: dict[type, tuple[Field, ...]] = {}
 
 
@@ -85,8 +149,9 @@ def fields_of(row_type: type) -> tuple[Field, ...]:
 
 def _field(name: str, hint: Any) -> Field:
     text, wide, omit_null = "", False, False
+    notes: list[Any] = []
     if get_origin(hint) is Annotated:
-        hint, note = get_args(hint)[:2]
+        hint, note, *notes = get_args(hint)
         wide, omit_null = isinstance(note, Wide), isinstance(note, OmitNull)
         text = note.help if isinstance(note, (Wide, OmitNull)) else str(note)
     nullable = False
@@ -94,7 +159,23 @@ def _field(name: str, hint: Any) -> Field:
         members = [member for member in get_args(hint) if member is not type(None)]
         nullable = len(members) < len(get_args(hint))
         hint = members[0]
-    return Field(name, _kind(name, hint), nullable, wide, text, omit_null)
+    kind = _kind(name, hint)
+    ranks = [note for note in notes if isinstance(note, Rank)]
+    fits = [note for note in notes if isinstance(note, Fit)]
+    rank = ranks[0] if ranks else _rank_of.get(name, Rank.USUAL)
+    return Field(
+        name, kind, nullable, wide, text, omit_null, rank, fits[0] if fits else _fit(name, kind)
+    )
+
+
+def _fit(name: str, kind: Kind) -> Fit:
+    if kind in (Kind.ARRAY, Kind.OBJECT) or (kind is Kind.STRING and name in _END):
+        return Fit.END
+    if kind is not Kind.STRING:
+        return Fit.WHOLE
+    if name in _SENTENCES:
+        return Fit.WRAP
+    return Fit.MIDDLE if name.endswith(_MIDDLE) else Fit.WHOLE
 
 
 def _kind(name: str, hint: Any) -> Kind:

@@ -35,13 +35,13 @@ class LastLine:
                 self._write(_WIPE)
                 self._has_bar = False
 
-    def print(self, text: str) -> None:
+    def print(self, text: str, *, dim: bool = False) -> None:
         """Print a sentence on a line of its own.
 
         It may contain a name or a value of a user or a store, so its control characters are
         escaped.
         """
-        shown = _shown(text)
+        shown = f"\x1b[2m{_shown(text)}\x1b[0m" if dim else _shown(text)
         self.beside(lambda: self._write(shown + "\n"), ends_line=True)
 
     def ask(self, question: str) -> None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
 from rmqctl.output.encoders import as_yaml, encoder_for
-from rmqctl.output.fields import Field, Kind, fields_of
+from rmqctl.output.fields import Field, Kind, Rank, fields_of
 from rmqctl.output.stdout import Out
 from rmqctl.output.values import (
     as_json,
@@ -80,7 +80,14 @@ class RowStream:
         if not self._whole:
             rows = [[row[index] for index in self._indexes] for row in rows]
         self._begin()
-        self._out.write(self._encoder.rows(rows))
+        self._put(self._encoder.rows(rows))
+
+    def _put(self, text: str) -> None:
+        """Print text, and what the encoder remarks on it."""
+        self._out.write(text)
+        remark = self._encoder.remark()
+        if remark and self._view.remark is not None:
+            self._view.remark(remark)
 
     def _begin(self) -> None:
         """Print the head with the first row, so a command that fails before prints nothing."""
@@ -90,7 +97,7 @@ class RowStream:
 
     def flush(self) -> None:
         """Make all output so far visible to the reader."""
-        self._out.write(self._encoder.pause())
+        self._put(self._encoder.pause())
         self._out.flush()
 
     def finish(self) -> None:
@@ -105,7 +112,7 @@ class RowStream:
         if self._order:
             self._print(rows if self._left is None else rows[: self._left])
         self._begin()
-        self._out.write(self._encoder.tail())
+        self._put(self._encoder.tail())
 
 
 def render_rows(row_type: type, rows: Iterable[Row], view: View, out: Out) -> int:
@@ -191,10 +198,10 @@ def _kind_of(name: str, value: Any) -> Kind:
 class FieldRow(NamedTuple):
     """One line of ``-o help``."""
 
-    field: str
-    type: str
-    unit: str
-    meaning: str
+    field: Annotated[str, "the field", Rank.KEY]
+    type: Annotated[str, "its type in JSON", Rank.KEY]
+    unit: Annotated[str, "the unit of a number", Rank.MAIN]
+    meaning: Annotated[str, "what it is", Rank.KEY]
 
 
 def render_help(row_type: type, view: View, out: Out) -> None:
@@ -208,8 +215,7 @@ def render_help(row_type: type, view: View, out: Out) -> None:
         )
         for field in fields_of(row_type)
     ]
-    # Wide: long sentences wrap on the terminal instead of being truncated.
-    shape = View(Format.WIDE, headers=view.headers, terminal=view.terminal, color=view.color)
+    shape = View(Format.TABLE, headers=view.headers, terminal=view.terminal, color=view.color)
     render_rows(FieldRow, rows, shape, out)
 
 

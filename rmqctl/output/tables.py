@@ -1,58 +1,71 @@
-"""Tables: with Rich on a terminal, as aligned text elsewhere."""
+"""Tables: fitted to a terminal, as aligned text elsewhere."""
 
 from collections.abc import Sequence
-from enum import Enum, auto
 from typing import Any, Final
 
-from rmqctl.output.fields import Field, Kind
+from rmqctl.output.cells import cells_of, cut_end, cut_middle, wrapped
+from rmqctl.output.fields import Field, Fit, Kind, Rank
+from rmqctl.output.headings import Times, headings, in_capitals
+from rmqctl.output.layout import GAP, Column, lay_out, longest_usual_name
 from rmqctl.output.values import for_people
 from rmqctl.output.view import Format, View
 
-_GAP: Final = 2
-"""Blanks between two columns."""
-_LEAST: Final = 8
-"""Least width of a text column."""
+_BATCH: Final = 1000
+"""Rows that a terminal's table is laid out for; more are printed in further batches."""
 
-
-class TableEdge(Enum):
-    """Priority of a column for keeping its width."""
-
-    NONE = auto()
-    """A text: it is truncated first."""
-    LONG = auto()
-    """An id, which is useless in part: it is truncated last."""
-    FIRM = auto()
-    """A number or a time: never truncated, as a part would be another value."""
-
-
-def _grip(field: Field) -> TableEdge:
-    if field.numeric or field.kind is Kind.TIMESTAMP:
-        return TableEdge.FIRM
-    return TableEdge.LONG if field.name.endswith("_id") else TableEdge.NONE
+_HEADING: Final = "\x1b[1;36m"
+_DIM: Final = "\x1b[2m"
+_RED: Final = "\x1b[31m"
+_YELLOW: Final = "\x1b[33m"
+_GREEN: Final = "\x1b[32m"
+_END: Final = "\x1b[0m"
+_COLORS: Final = {
+    **dict.fromkeys(
+        ("STOP", "STALL", "LOST", "CRITICAL", "STUCK", "DEAD", "AHEAD", "REWIND", "ERROR"), _RED
+    ),
+    **dict.fromkeys(("WARN", "WARNING", "LAG", "OVERDUE", "UNKNOWN", "FAILED", "NOTE"), _YELLOW),
+    **dict.fromkeys(("OK", "CAUGHT_UP", "SEND_OK"), _GREEN),
+}
+"""Colors of states; the word is always there, too."""
+_STATES: Final = frozenset({"status", "state", "severity", "verdict", "event", "send_status"})
 
 
 class Table:
-    """Collects rows and prints them in columns; a pause prints the rows so far."""
+    """Collects rows and prints them in columns; a pause prints the rows so far.
+
+    On a terminal the first batch decides which columns are shown. Later batches keep them.
+    """
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
         self.view = view
         self._rows: list[list[str]] = []
+        self._times = Times(view.zone, view.now_ms)
+        self._widths: list[int | None] = []
         self._printed = False
+        self._room = 0
+        self._left_out: set[int] = set()
+        self._not_shown: list[str] = []
+        self._remarked: set[str] = set()
 
     def head(self) -> str:
         """Empty, as widths depend on the rows."""
         return ""
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> str:
-        """Keep the rows."""
-        zone, raw = self.view.zone, self.view.raw
+        """Keep the rows; a terminal gets them in batches."""
         kinds = [field.kind for field in self.fields]
         self._rows += [
-            [for_people(v, k, zone, raw=raw) for v, k in zip(row, kinds, strict=True)]
+            [self._cell(value, kind) for value, kind in zip(row, kinds, strict=True)]
             for row in rows
         ]
-        return ""
+        return self._text() if self.view.terminal and len(self._rows) >= _BATCH else ""
+
+    def _cell(self, value: Any, kind: Kind) -> str:
+        raw = self.view.raw
+        if kind is Kind.TIMESTAMP and not raw and isinstance(value, int):
+            return self._times.text(value)
+        return for_people(value, kind, self.view.zone, raw=raw)
 
     def pause(self) -> str:
         """The rows so far; the header the first time only."""
@@ -62,23 +75,164 @@ class Table:
         """The rest, and the header if there was no row."""
         return self._text() if self._rows or not self._printed else ""
 
+    def remark(self) -> str:
+        """The names of columns that the terminal has no room for; each once."""
+        names = [name for name in self._not_shown if name not in self._remarked]
+        self._remarked.update(names)
+        if not names:
+            return ""
+        return "\n".join(wrapped(f"not shown: {', '.join(names)} (-o wide shows all)", self._room))
+
     def _text(self) -> str:
-        headers = self.view.headers and not self._printed
-        rows, self._rows, self._printed = self._rows, [], True
-        shown = [
+        rows, self._rows = self._rows, []
+        text = self._fitted(rows) if self.view.terminal else self._aligned(rows)
+        self._printed = True
+        return text
+
+    def _titles(self) -> list[str]:
+        return [
+            in_capitals(heading)
+            for heading in headings(self.fields, self._times.label, raw=self.view.raw)
+        ]
+
+    def _present(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        """The columns, without those that are left out if no row has a value."""
+        return [
             i
             for i, field in enumerate(self.fields)
             if self.view.columns or not field.omit_null or any(row[i] != "-" for row in rows)
         ]
-        titles = [self.fields[i].name.upper() for i in shown]
-        numeric = [self.fields[i].numeric for i in shown]
-        grip = [_grip(self.fields[i]) for i in shown]
-        if len(shown) < len(self.fields):
-            rows = [[row[i] for i in shown] for row in rows]
-        if self.view.terminal:
-            # A header without rows is useless on a terminal.
-            return _rich_table(titles, numeric, grip, rows, headers, self.view) if rows else ""
-        return aligned([titles, *rows] if headers else rows, numeric)
+
+    def _aligned(self, rows: Sequence[Sequence[str]]) -> str:
+        """Whole values, whatever the width."""
+        shown = self._present(rows)
+        titles = self._titles()
+        lines = [[row[i] for i in shown] for row in rows]
+        if self.view.headers and not self._printed:
+            lines.insert(0, [titles[i] for i in shown])
+        return aligned(lines, [self.fields[i].numeric for i in shown]) if lines else ""
+
+    def _fitted(self, rows: Sequence[Sequence[str]]) -> str:
+        """Lines for the terminal; a header without rows is useless there."""
+        if not rows:
+            return ""
+        titles = self._titles()
+        present = self._present(rows)
+        known = [i for i, width in enumerate(self._widths) if width is not None]
+        anew = not set(present) <= {*known, *self._left_out}
+        chosen = present if anew else known
+        before = [0] * len(self.fields) if anew else [width or 0 for width in self._widths]
+        self._room = _terminal_width()
+        columns = [self._column(i, titles[i], before[i], [row[i] for row in rows]) for i in chosen]
+        if self.view.format is Format.WIDE:
+            self._room = sum(column.whole + GAP for column in columns)
+            widths: list[int | None] = [column.whole for column in columns]
+        else:
+            keep_all = bool(self.view.columns) or not anew
+            widths = lay_out(columns, self._room, keep_all=keep_all)
+        self._widths = [None] * len(self.fields)
+        for i, width in zip(chosen, widths, strict=True):
+            self._widths[i] = width
+        if anew:
+            self._left_out = {i for i in chosen if self._widths[i] is None}
+            self._not_shown = [titles[i].partition(" (")[0] for i in sorted(self._left_out)]
+        text = ""
+        if anew and self.view.headers:
+            text = self._line(titles, header=True)
+        return text + "".join([self._line(row) for row in rows])
+
+    def _column(self, i: int, title: str, before: int, cells: Sequence[str]) -> Column:
+        field = self.fields[i]
+        widths = [before, *map(cells_of, cells)]
+        usual = None
+        if field.kind is Kind.STRING and field.fit is Fit.WHOLE:
+            limit = longest_usual_name(self._room)
+            usual = max((width for width in widths if width <= limit), default=0)
+        heading = cells_of(title) if self.view.headers else 1
+        no_value = field.rank is not Rank.KEY and all(cell == "-" for cell in cells)
+        rank = Rank.EXTRA if no_value else field.rank
+        return Column(heading, max(widths), rank, field.fit, usual)
+
+    def _line(self, row: Sequence[str], *, header: bool = False) -> str:
+        """One row; more lines if a name is longer than its column, or sentences are wrapped.
+
+        A name that is longer than its column takes the room of the columns after it; they continue
+        on the next line. If that is not enough, either, it stands on a line of its own.
+        """
+        pen = _Pen(self._room)
+        further: list[list[tuple[int, str]]] = []
+        start = 0
+        for i, width in enumerate(self._widths):
+            if width is None:
+                continue
+            field = self.fields[i]
+            text, *rest = [row[i]] if header else _pieces(row[i], width, field)
+            cells = cells_of(text)
+            style = self._style(field, text, header=header) if self.view.color else ""
+            pen.write(start + width - cells if field.numeric else start, text, cells, style)
+            for place, piece in enumerate(rest):
+                if place == len(further):
+                    further.append([])
+                further[place].append((start, piece))
+            start += width + GAP
+        for pieces in further:
+            pen.end_line()
+            for begin, piece in pieces:
+                pen.write(begin, piece, cells_of(piece), "")
+        return pen.text()
+
+    @staticmethod
+    def _style(field: Field, text: str, *, header: bool) -> str:
+        if header:
+            return _HEADING
+        if text == "-":
+            return _DIM
+        return _COLORS.get(text.upper(), "") if field.name in _STATES else ""
+
+
+class _Pen:
+    """Writes cells at their places on lines of a terminal."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._lines: list[str] = []
+        self._line = ""
+        self._at = 0
+
+    def write(self, begin: int, text: str, cells: int, style: str) -> None:
+        """Write a cell; on the next line if its place is taken, or it would exceed the line."""
+        if not text:
+            return
+        if self._at and (begin < self._at + GAP or begin + cells > self._room):
+            self.end_line()
+        if begin + cells > self._room:
+            begin = 0
+        self._line += " " * (begin - self._at) + (f"{style}{text}{_END}" if style else text)
+        self._at = begin + cells
+
+    def end_line(self) -> None:
+        """Continue on the next line."""
+        self._lines.append(self._line.rstrip())
+        self._line, self._at = "", 0
+
+    def text(self) -> str:
+        """All lines."""
+        self.end_line()
+        return "".join([f"{line}\n" for line in self._lines])
+
+
+def _pieces(text: str, width: int, field: Field) -> list[str]:
+    """The lines of a cell."""
+    if len(text) * 2 <= width or cells_of(text) <= width:
+        return [text]
+    match field.fit:
+        case Fit.MIDDLE:
+            return [cut_middle(text, width)]
+        case Fit.END:
+            return [cut_end(text, width)]
+        case Fit.WRAP:
+            return wrapped(text, width)
+    return [text]
 
 
 def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
@@ -94,117 +248,13 @@ def aligned(lines: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
     return text
 
 
-def cells_of(text: str) -> int:
-    """Width of the text on a terminal."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
+def _terminal_width() -> int:
+    """Width of the terminal of stdout, or of stderr where a plan is shown."""
+    from os import get_terminal_size
+    from shutil import get_terminal_size as size
 
-    return sum(
-        0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text
-    )
-
-
-def _rich_table(
-    titles: Sequence[str],
-    numeric: Sequence[bool],
-    grip: Sequence[TableEdge],
-    rows: Sequence[Sequence[str]],
-    headers: bool,
-    view: View,
-) -> str:
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    table = RichTable(
-        box=None,
-        show_header=headers,
-        header_style="bold cyan",
-        padding=(0, 2, 0, 0),
-        pad_edge=False,
-    )
-    titles, widths = _laid_out(titles, grip, rows, view)
-    for title, right, width in zip(titles, numeric, widths, strict=True):
-        table.add_column(
-            title,
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            width=width,
-        )
-    for row in rows:
-        table.add_row(*[Text(cell, style="dim" if cell == "-" else "") for cell in row])
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=sum(widths) + _GAP * len(widths),
-        force_terminal=view.color,
-        no_color=not view.color,
-        color_system="standard" if view.color else None,
-        legacy_windows=False,
-    )
-    console.print(table)
-    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
-
-
-def _laid_out(
-    titles: Sequence[str], grip: Sequence[TableEdge], rows: Sequence[Sequence[str]], view: View
-) -> tuple[Sequence[str], Sequence[int]]:
-    """Headings and widths for the terminal. Headings are wrapped before numbers exceed its width or
-    ids are truncated, and before texts are truncated if that saves half of the truncation."""
-    from shutil import get_terminal_size
-
-    whole = [max(map(cells_of, column)) for column in zip(titles, *rows, strict=True)]
-    room = get_terminal_size().columns
-    if view.format is Format.WIDE or _excess(whole, room) <= 0:
-        return titles, whole
-    needed = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
-    broken = [_broken(title, width) for title, width in zip(titles, needed, strict=True)]
-    narrow = [
-        max(width, *map(len, title.split("\n")))
-        for title, width in zip(broken, needed, strict=True)
-    ]
-    cut = _fitted(whole, grip, room)
-    ids = [i for i, how in enumerate(grip) if how is TableEdge.LONG]
-    keeps_ids = all(cut[i] == whole[i] for i in ids)
-    saved = _excess(whole, room) - _excess(narrow, room)
-    if _excess(cut, room) <= 0 and keeps_ids and saved * 2 < _excess(whole, room):
-        return titles, cut
-    return broken, _fitted(narrow, grip, room)
-
-
-def _excess(widths: Sequence[int], room: int) -> int:
-    """The excess of the columns over the width of the terminal."""
-    return sum(widths) + _GAP * (len(widths) - 1) - room
-
-
-def _broken(title: str, width: int) -> str:
-    """A heading on several lines, wrapped at underscores to about the width of the values."""
-    parts = title.replace("_", "_ ").split()
-    width = max(width, *map(len, parts))
-    lines = [""]
-    for part in parts:
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
-
-
-def _fitted(widths: Sequence[int], grip: Sequence[TableEdge], room: int) -> list[int]:
-    """Widths that fit the terminal: texts are truncated, the widest first, then ids."""
-    fitted = list(widths)
-    too_wide = _excess(fitted, room)
-    for who in (TableEdge.NONE, TableEdge.LONG):
-        while too_wide > 0:
-            texts = [i for i, how in enumerate(grip) if how is who and fitted[i] > _LEAST]
-            if not texts:
-                break
-            widest = max(texts, key=lambda i: fitted[i])
-            others = [fitted[i] for i in texts if i != widest]
-            step = min(too_wide, fitted[widest] - max([_LEAST, *others]) or 1)
-            fitted[widest] -= step
-            too_wide -= step
-    return fitted
+    try:
+        beside = get_terminal_size(2).columns
+    except OSError:
+        beside = 0
+    return size((beside or 80, 24)).columns

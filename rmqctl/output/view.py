@@ -1,5 +1,6 @@
 """The view of a call: the format and the options that shape rows."""
 
+from collections.abc import Callable
 from datetime import tzinfo
 from enum import StrEnum
 from typing import NamedTuple
@@ -50,6 +51,8 @@ class View(NamedTuple):
     color: bool = False
     now_ms: int = 0
     """The time to which relative times in ``where`` refer."""
+    remark: Callable[[str], None] | None = None
+    """Prints a sentence about a table on stderr; None with ``--quiet``."""
 
     @property
     def picks(self) -> bool:

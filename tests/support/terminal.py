@@ -21,11 +21,12 @@ def on_a_terminal(
     lines: int = 50,
     env: Mapping[str, str] | None = None,
     stdout: IO[bytes] | None = None,
+    stderr: IO[bytes] | None = None,
 ) -> str:
     """Run Python with arguments on a terminal, to its end; gives what it shows.
 
-    All three streams are the terminal, but stdout where that is to go elsewhere. Line ends are as
-    the program wrote them.
+    All three streams are the terminal, but stdout and stderr where they are to go elsewhere. Line
+    ends are as the program wrote them.
     """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -39,7 +40,7 @@ def on_a_terminal(
         [sys.executable, *map(str, arguments)],
         stdin=slave,
         stdout=stdout or slave,
-        stderr=slave,
+        stderr=stderr or slave,
         env=environment,
         start_new_session=True,
     ) as process:

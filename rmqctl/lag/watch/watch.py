@@ -9,7 +9,7 @@ from rmqctl.admin.lag.watcher import Left, Watcher, check_known, left
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.output.render import RowStream
-from rmqctl.output.tables import cells_of
+from rmqctl.output.cells import cells_of
 from rmqctl.output.view import Format
 
 if TYPE_CHECKING:
@@ -61,11 +61,13 @@ class Screen:
 
     def _new_stream(self, *, headers: bool) -> RowStream:
         view = self._view._replace(headers=self._view.headers and headers)
+        if not headers:  # the columns that are left out were named with the header
+            view = view._replace(remark=None)
         return RowStream(self._row_type, view, self._out)
 
     def _redraw(self, before: int, rows: Sequence[Any]) -> None:
         text = _Text()
-        stream = RowStream(self._row_type, self._view, text)
+        stream = RowStream(self._row_type, self._view._replace(remark=None), text)
         stream.write(rows)
         stream.finish()
         lines = text.text.splitlines()

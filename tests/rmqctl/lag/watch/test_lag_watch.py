@@ -17,7 +17,7 @@ from rmqctl.admin.lag.watch_rows import WatchedRateRow, WatchedRow
 from rmqctl.admin.lag.watcher import Left, Watcher, left, needed
 from rmqctl.cli.context import Cli
 from rmqctl.lag.watch.watch import Screen
-from rmqctl.output.tables import cells_of
+from rmqctl.output.cells import cells_of
 from rmqctl.output.view import Format, View
 from storage.format.message import Message
 from tests.support.cli import run, start
