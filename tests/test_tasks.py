@@ -79,28 +79,6 @@ def test_what_differs_from_run_to_run_is_not_compared(shown, printed, same):
     assert is_shown(shown, printed) is same
 
 
-def test_how_a_header_is_folded_is_not_compared():
-    """A column of ages is narrower on the day that the age has no hours."""
-    wide = (
-        "         QUEUE_    OLD_  LAG_    AGE_\n"
-        "GROUP        ID  OFFSET   NEW  NEW_MS  NOTE\n"
-        "billing       0      32    18  295d5h  -\n"
-    )
-    narrow = (
-        "                               AGE_\n"
-        "         QUEUE_    OLD_  LAG_  NEW_\n"
-        "GROUP        ID  OFFSET   NEW    MS  NOTE\n"
-        "billing       0      32    18  297d  -\n"
-    )
-    assert is_shown(wide, narrow)
-    assert is_shown(narrow, wide)
-    assert not is_shown(wide, narrow.replace("MS", "NS"))
-    assert not is_shown(wide, narrow.replace("AGE_", "LAG_"))
-    assert settled(wide).startswith("GROUP QUEUE_ID OLD_OFFSET LAG_NEW AGE_NEW_MS NOTE\n")
-    left = "ORIGIN_    RECONSUME_\nMESSAGE_ID      TIMES\n"
-    assert settled(left) == "ORIGIN_MESSAGE_ID RECONSUME_TIMES\n"
-
-
 def test_identifiers_of_users_are_compared_whole():
     text = "orders order-7 10.5 12 7d-topic %RETRY%g 3K\n"
     assert settled(text) == text

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from rmqctl.output.fields import Field
+from rmqctl.output.headings import Times, headings
 from rmqctl.output.values import (
     as_json,
     escape_controls,
     escape_markdown,
-    escape_tabs,
     exact,
     for_lines,
     for_people,
@@ -150,21 +150,8 @@ class _Csv(_Streaming):
         return '""\r\n' if quoted == [""] else ",".join(quoted) + "\r\n"
 
 
-class _Tsv(_Streaming):
-    """Tab-separated exact values; null is empty."""
-
-    def head(self) -> str:
-        return "\t".join(f.name for f in self.fields) + "\n" if self.view.headers else ""
-
-    def rows(self, rows: Sequence[Row]) -> str:
-        text = _cell_writer(self.view)
-        return "".join(
-            ["\t".join([escape_tabs(text(value)) for value in row]) + "\n" for row in rows]
-        )
-
-
-class _Plain(_Streaming):
-    """Tab-separated, times in RFC 3339, null is ``-``."""
+class _Lines(_Streaming):
+    """plain and tsv: tab-separated, times in RFC 3339, null is ``-``."""
 
     def head(self) -> str:
         return "\t".join(f.name for f in self.fields) + "\n" if self.view.headers else ""
@@ -185,18 +172,30 @@ class _Plain(_Streaming):
 class _Markdown(_Streaming):
     """A table for issues and reports."""
 
-    def head(self) -> str:
-        titles = " | ".join(field.name for field in self.fields)
+    def __init__(self, fields: Sequence[Field], view: View) -> None:
+        super().__init__(fields, view)
+        self._times = Times(view.zone, view.now_ms)
+        self._begun = False
+
+    def rows(self, rows: Sequence[Row]) -> str:
+        lines = "".join([f"| {' | '.join(self._cells(row))} |\n" for row in rows])
+        return self._titles() + lines
+
+    def tail(self) -> str:
+        return self._titles()
+
+    def _titles(self) -> str:
+        """The heading, after the first rows, as it names the offset of their times."""
+        if self._begun:
+            return ""
+        self._begun = True
+        titles = " | ".join(headings(self.fields, self._times.label, raw=self.view.raw))
         rules = " | ".join("---:" if field.numeric else "---" for field in self.fields)
         return f"| {titles} |\n| {rules} |\n"
 
-    def rows(self, rows: Sequence[Row]) -> str:
-        return "".join([f"| {' | '.join(self._cells(row))} |\n" for row in rows])
-
     def _cells(self, row: Row) -> list[str]:
-        view = self.view
         return [
-            escape_markdown(for_people(value, field.kind, view.zone, raw=view.raw))
+            escape_markdown(for_people(value, field.kind, self._times, raw=self.view.raw))
             for value, field in zip(row, self.fields, strict=True)
         ]
 
@@ -214,15 +213,13 @@ def encoder_for(fields: Sequence[Field], view: View) -> Encoder:
         from rmqctl.output.tables import Table
 
         return Table(fields, view)
-    streaming: dict[
-        Format, type[_JsonLines | _JsonArray | _Yaml | _Csv | _Tsv | _Plain | _Markdown]
-    ] = {
+    streaming: dict[Format, type[_JsonLines | _JsonArray | _Yaml | _Csv | _Lines | _Markdown]] = {
         Format.JSON: _JsonArray,
         Format.JSONL: _JsonLines,
         Format.YAML: _Yaml,
         Format.CSV: _Csv,
-        Format.TSV: _Tsv,
-        Format.PLAIN: _Plain,
+        Format.TSV: _Lines,
+        Format.PLAIN: _Lines,
         Format.MD: _Markdown,
     }
     return streaming[view.format](fields, view)

@@ -25,6 +25,18 @@ def headings(fields: Sequence[Field], zone: str, *, raw: bool) -> list[str]:
     return [_heading(field, zone, names) for field in fields]
 
 
+def field_of_heading(name: str, fields: Sequence[Field]) -> Field | None:
+    """The field with a name, or with a name as its heading: ``age`` is ``age_ms``."""
+    wanted = name.replace("-", "_").lower()
+    for field in fields:
+        if field.name == wanted:
+            return field
+    for field, heading in zip(fields, headings(fields, "", raw=False), strict=True):
+        if heading.partition(" (")[0] == wanted:
+            return field
+    return None
+
+
 def _heading(field: Field, zone: str, names: set[str]) -> str:
     name = field.name
     if field.kind is Kind.DURATION and name.endswith(_DURATION):

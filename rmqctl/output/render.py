@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from rmqctl.errors import UsageProblem
 from rmqctl.output.encoders import as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, Rank, fields_of
+from rmqctl.output.headings import Times, field_of_heading, headings
 from rmqctl.output.stdout import Out
 from rmqctl.output.values import (
     as_json,
@@ -171,13 +172,11 @@ def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:
         return for_terminal(lines) if view.terminal else lines
     from rmqctl.output.tables import aligned
 
-    return aligned(
-        [
-            (escape_controls(field.name), for_people(value, field.kind, view.zone, raw=view.raw))
-            for field, value in pairs
-        ],
-        (False, False),
-    )
+    times = Times(view.zone, view.now_ms)
+    values = [for_people(value, field.kind, times, raw=view.raw) for field, value in pairs]
+    titles = headings([field for field, _ in pairs], times.label, raw=view.raw)
+    named = zip(map(escape_controls, titles), values, strict=True)
+    return aligned([list(member) for member in named], (False, False))
 
 
 def _is_list(value: Any) -> bool:
@@ -247,10 +246,10 @@ def is_wanted(row_type: type, view: View, name: str) -> bool:
 
 
 def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
+    found = field_of_heading(name, fields)
+    if found is not None:
+        return found
     wanted = name.replace("-", "_").lower()
-    for field in fields:
-        if field.name == wanted:
-            return field
     near = get_close_matches(wanted, [field.name for field in fields], 1)
     known = ", ".join(field.name for field in fields)
     hint = f"did you mean {near[0]!r}?" if near else f"fields: {known}"

@@ -12,6 +12,8 @@ from rmqctl.output.view import Format, View
 
 _BATCH: Final = 1000
 """Rows that a terminal's table is laid out for; more are printed in further batches."""
+_USUAL_NUMBER: Final = 6
+"""Least width of ages and rates, which change from call to call: ``10m59s``."""
 
 _HEADING: Final = "\x1b[1;36m"
 _DIM: Final = "\x1b[2m"
@@ -54,18 +56,16 @@ class Table:
 
     def rows(self, rows: Sequence[Sequence[Any]]) -> str:
         """Keep the rows; a terminal gets them in batches."""
+        times, raw = self._times, self.view.raw
         kinds = [field.kind for field in self.fields]
         self._rows += [
-            [self._cell(value, kind) for value, kind in zip(row, kinds, strict=True)]
+            [
+                for_people(value, kind, times, raw=raw)
+                for value, kind in zip(row, kinds, strict=True)
+            ]
             for row in rows
         ]
         return self._text() if self.view.terminal and len(self._rows) >= _BATCH else ""
-
-    def _cell(self, value: Any, kind: Kind) -> str:
-        raw = self.view.raw
-        if kind is Kind.TIMESTAMP and not raw and isinstance(value, int):
-            return self._times.text(value)
-        return for_people(value, kind, self.view.zone, raw=raw)
 
     def pause(self) -> str:
         """The rows so far; the header the first time only."""
@@ -135,7 +135,11 @@ class Table:
             self._widths[i] = width
         if anew:
             self._left_out = {i for i in chosen if self._widths[i] is None}
-            self._not_shown = [titles[i].partition(" (")[0] for i in sorted(self._left_out)]
+            self._not_shown = [
+                titles[i].partition(" (")[0]
+                for i in sorted(self._left_out)
+                if any(row[i] != "-" for row in rows)
+            ]
         text = ""
         if anew and self.view.headers:
             text = self._line(titles, header=True)
@@ -148,6 +152,8 @@ class Table:
         if field.kind is Kind.STRING and field.fit is Fit.WHOLE:
             limit = longest_usual_name(self._room)
             usual = max((width for width in widths if width <= limit), default=0)
+        if field.kind in (Kind.DURATION, Kind.NUMBER):  # columns must not come and go with them
+            widths.append(_USUAL_NUMBER)
         heading = cells_of(title) if self.view.headers else 1
         no_value = field.rank is not Rank.KEY and all(cell == "-" for cell in cells)
         rank = Rank.EXTRA if no_value else field.rank

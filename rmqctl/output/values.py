@@ -3,11 +3,14 @@
 import re
 from collections.abc import Mapping
 from datetime import tzinfo
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.output.fields import Kind
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import format_time
+
+if TYPE_CHECKING:
+    from rmqctl.output.headings import Times
 
 # Besides control characters: bidirectional overrides, and line ends of some readers.
 _TURNS: Final = "\u2028\u2029\u202a-\u202e\u2066-\u2069"
@@ -59,7 +62,7 @@ def plain(value: Any) -> Any:
 
 
 def exact(value: Any) -> str:
-    """The value for csv and tsv: numbers as they are, arrays joined by a space, null empty."""
+    """The value for csv: numbers as they are, arrays joined by a space, null empty."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -75,10 +78,10 @@ def exact(value: Any) -> str:
     return as_json(value)
 
 
-def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
+def for_people(value: Any, kind: Kind, times: "Times", *, raw: bool) -> str:
     """The value for table, wide and md: formatted times, durations and sizes; null is ``-``.
 
-    Fractions are rounded for reading.
+    Fractions are rounded for reading. ``times`` has the zone of the heading.
     """
     if value is None:
         return "-"
@@ -87,7 +90,7 @@ def for_people(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str
     if not raw and isinstance(value, int):
         match kind:
             case Kind.TIMESTAMP:
-                return format_time(value, zone)
+                return times.text(value)
             case Kind.DURATION:
                 return format_duration(value)
             case Kind.SIZE:
@@ -103,7 +106,7 @@ def _rounded(value: float) -> str:
 
 
 def for_lines(value: Any, kind: Kind, zone: tzinfo | None, *, raw: bool) -> str:
-    """The value for plain: exact except for times, which are RFC 3339; null is ``-``."""
+    """The value for plain and tsv: exact except for times, which are RFC 3339; null is ``-``."""
     if value is None:
         return "-"
     if not raw and kind is Kind.TIMESTAMP and isinstance(value, int):

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from rmqctl.output.fields import Field, Kind
+from rmqctl.output.headings import field_of_heading
 from rmqctl.parse.durations import parse_duration, parse_size
 from rmqctl.parse.patterns import search_text
 from rmqctl.parse.times import parse_time
@@ -138,7 +139,7 @@ class Where:
     def _field(self, token: _Token) -> tuple[Field, Callable[[Row], Any]]:
         name, dot, member = token.text.partition(".")
         name = name.replace("-", "_").lower()
-        field = self._fields.get(name)
+        field = field_of_heading(name, tuple(self._fields.values()))
         if token.kind == "op" or field is None:
             near = get_close_matches(name, self._fields, 1)
             hint = (

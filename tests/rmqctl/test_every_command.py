@@ -209,7 +209,19 @@ def test_all_formats_say_the_same(called, call):
     ]
     assert head == names or not rows
     cells = [dict(zip(head, map(unescaped, line), strict=True)) for line in body]
-    assert canonical(steady(call, cells)) == expected
+    assert canonical(steady(call, [exact_again(row) for row in cells])) == expected
+
+
+def exact_again(row: dict[str, str]) -> dict[str, str]:
+    """The cells of tsv and plain as CSV has them: times as numbers, unknown as empty."""
+    return {
+        name: ""
+        if cell == "-"
+        else str(parse_time(cell, 0, None))
+        if name.endswith("_timestamp") or name == "as_of"
+        else cell
+        for name, cell in row.items()
+    }
 
 
 @pytest.mark.feature(137)

@@ -43,11 +43,6 @@ _VOLATILE = (
     (re.compile(r"\b(pid|process|processes) \d+"), r"\1 PID"),
     (re.compile(r"[ \t]+"), " "),
 )
-_WORD = re.compile(r"\S+")
-_FOLDED = re.compile(
-    r"^(?:(?: *(?<!\S)[A-Z0-9_]+_(?!\S))+ *\n)+(?: *(?<!\S)[A-Z0-9_]+(?!\S))+ *\n", re.MULTILINE
-)
-"""A table's header in several lines: all but the last one hold words that go on below."""
 
 
 class Step(NamedTuple):
@@ -85,31 +80,10 @@ def setup_of(page: str) -> str | None:
 
 
 def settled(text: str) -> str:
-    """The text without what differs from run to run: ids, times, durations, rates, processes.
-
-    Nor how a table's header is folded: that depends on how wide what stands below it is.
-    """
-    text = _FOLDED.sub(_unfolded, text)
+    """The text without what differs from run to run: ids, times, durations, rates, processes."""
     for pattern, name in _VOLATILE:
         text = pattern.sub(name, text)
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
-
-
-def _unfolded(header: re.Match[str]) -> str:
-    """A table's header in one line: `AGE_` above `MS` is `AGE_MS`."""
-    *above, last = header[0].splitlines()
-    names = []
-    for word in _WORD.finditer(last):
-        name = word[0]
-        for line in reversed(above):
-            over = [one for one in _WORD.finditer(line) if _same_column(one, word)]
-            name = "".join(one[0] for one in over) + name
-        names.append(name)
-    return " ".join(names) + "\n"
-
-
-def _same_column(word: re.Match[str], other: re.Match[str]) -> bool:
-    return word.start() == other.start() or word.end() == other.end()
 
 
 def is_shown(shown: str, printed: str) -> bool:

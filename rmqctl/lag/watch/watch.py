@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.admin.lag.watcher import Left, Watcher, check_known, left
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.signals import Terminated, TimeLimit
-from rmqctl.output.render import RowStream
 from rmqctl.output.cells import cells_of
+from rmqctl.output.render import RowStream
 from rmqctl.output.view import Format
 
 if TYPE_CHECKING:
