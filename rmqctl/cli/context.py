@@ -255,12 +255,22 @@ class Cli:
             terminal=terminal,
             color=self.colored(sys.stdout),
             now_ms=self.now_ms,
-            remark=None if self.flag("quiet") else self._remark,
+            remark=None if self.flag("quiet") else self.remark,
+            nothing=self._say_nothing,
         )
 
-    def _remark(self, sentence: str) -> None:
+    def remark(self, sentence: str) -> None:
         """Print a sentence about a table on stderr, dim on a terminal with colors."""
-        LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
+        if not self.flag("quiet"):
+            LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
+
+    def _say_nothing(self, filtered: bool) -> None:
+        from rmqctl.output.nothing import nothing_sentence
+
+        command = self.command_path.partition(" ")[2]
+        sentence = nothing_sentence(command, str(self.store.path), filtered=filtered)
+        if sentence:
+            self.say(sentence)
 
     def rows(self, row_type: type, rows: Iterable[Any]) -> int:
         """Print the rows of a list; returns the number of printed rows."""

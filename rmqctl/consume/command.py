@@ -7,7 +7,7 @@ import typer
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import MessageFilter, filters_messages, message_filter
 from rmqctl.errors import CliError, PartlyDone, UsageProblem
-from rmqctl.output.message_rows import MessageRow
+from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format
 
 from .printing import BODY_FORMS
@@ -28,7 +28,7 @@ _READER = "TOOLS_CONSUMER"
 
 
 @filters_messages
-@prints(MessageRow)
+@prints(MessageRow, JsonMessageRow)
 def consume(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read")],
@@ -325,7 +325,9 @@ def _printer(
         from rmqctl.output.render import RowStream
 
         view = cli.view._replace(limit=most_rows)
-        return printing.RowPrinter(RowStream(MessageRow, view, cli.out), body_form)
+        values = body_form == "json" and view.format.has_values
+        stream = RowStream(JsonMessageRow if values else MessageRow, view, cli.out)
+        return printing.RowPrinter(stream, body_form, values=values)
     ends = cli.parsed("--delimiter", parse_delimiter, r"\n" if delimiter is None else delimiter)
     return printing.BodyPrinter(cli.out, ends, body_form, shield)
 

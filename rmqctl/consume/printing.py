@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from rmqctl.output.message_rows import json_body, message_row
+from rmqctl.output.message_rows import json_body, json_message_row, message_row
 from rmqctl.output.stdout import Stdout
 
 if TYPE_CHECKING:
@@ -116,9 +116,11 @@ class RowPrinter:
 
     needs_messages = True
 
-    def __init__(self, stream: "RowStream", form: str) -> None:
+    def __init__(self, stream: "RowStream", form: str, *, values: bool = False) -> None:
+        """Bodies in a form; with ``values``, JSON bodies are values and not texts."""
         self._stream = stream
         self._form = form
+        self._values = values
 
     @property
     def full(self) -> bool:
@@ -127,7 +129,10 @@ class RowPrinter:
 
     def write(self, items: "Sequence[MessageExt]") -> None:
         """Print messages."""
-        self._stream.write([message_row(message, self._form) for message in items])
+        if self._values:
+            self._stream.write([json_message_row(message) for message in items])
+        else:
+            self._stream.write([message_row(message, self._form) for message in items])
 
     def flush(self) -> None:
         """Print the rows of a table so far, and flush stdout."""

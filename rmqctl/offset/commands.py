@@ -15,7 +15,7 @@ from rmqctl.consume.printing import BODY_FORMS
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.lists import parse_queues
 
-from .around_rows import AroundRow, around_row
+from .around_rows import AroundRow, AroundRowOfJson, around_row, around_row_of_json
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -57,7 +57,7 @@ def list_offsets(
         cli.rows(OffsetRow, rows)
 
 
-@prints(InspectedOffsetRow, AroundRow)
+@prints(InspectedOffsetRow, AroundRow, AroundRowOfJson)
 def inspect(
     ctx: typer.Context,
     groups: _Groups = None,
@@ -195,11 +195,15 @@ def _print_around(
             case _:
                 return offset_of(broker, place.topic, place.queue_id, at)
 
+    values = body_form == "json" and cli.view.format.has_values
+
     def make_row(group: str, position: int, message: "MessageExt") -> Any:
+        if values:
+            return around_row_of_json(group, position, message)
         return around_row(group, position, message, body_form)
 
     rows = offsets.messages_around(broker.view, where, position_of, around, make_row, tell=cli.say)
-    cli.rows(AroundRow, rows)
+    cli.rows(AroundRowOfJson if values else AroundRow, rows)
 
 
 def _near(cli: Cli, at: str | None, around: str | None) -> "tuple[Point, Around] | None":

@@ -78,7 +78,10 @@ def lay_out(columns: Sequence[Column], room: int, *, keep_all: bool = False) -> 
 
 
 def _chosen(columns: Sequence[Column], room: int) -> list[int]:
-    """The columns to show, the first one always; by rank, those of one rank from the left."""
+    """The columns to show, the first one always; by rank, those of one rank from the left.
+
+    The names of the row are always shown, as they may have lines of their own.
+    """
     shown: list[int] = []
     for i in sorted(range(len(columns)), key=lambda i: (i > 0, columns[i].rank, i)):
         wanted = [*shown, i]
@@ -88,7 +91,8 @@ def _chosen(columns: Sequence[Column], room: int) -> list[int]:
             needs = [columns[j].least for j in wanted]
         else:
             needs = [columns[j].comfortable(room) for j in wanted]
-        if not shown or sum(needs) + GAP * (len(wanted) - 1) <= room:
+        names_row = columns[i].rank is Rank.KEY and columns[i].usual is not None
+        if not shown or names_row or sum(needs) + GAP * (len(wanted) - 1) <= room:
             shown = wanted
     return sorted(shown)
 

@@ -2,7 +2,8 @@
 
 import base64
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_type_hints
 
 from .fields import OmitNull, Wide
 from .values import safe_json
@@ -37,6 +38,48 @@ class MessageRow(NamedTuple):
     born_host: Annotated[str, Wide("the producer's address")]
     store_host: Annotated[str, Wide("the broker's address")]
     prepared_transaction_offset: Annotated[int, Wide("queue offset of the half message")]
+
+
+class Encoding(StrEnum):
+    """How ``body`` or ``body_base64`` holds the body, with ``--body json``."""
+
+    JSON = "json"
+    """``body`` is the value of the JSON text; spaces and the form of numbers are lost."""
+    TEXT = "text"
+    """``body`` is a text that is not JSON."""
+    BASE64 = "base64"
+    """The body is not UTF-8: it is in ``body_base64``."""
+
+
+ENCODING: Final = "body_encoding"
+_Encoding = Annotated[str, Wide("json: body is a value; text: it is a text; base64: body_base64")]
+
+
+def with_encoding(row_type: Any) -> Any:
+    """A type of message rows with ``body_encoding`` after the other fields."""
+    fields = get_type_hints(row_type, include_extras=True).items()
+    return NamedTuple(f"{row_type.__name__}OfJson", [*fields, (ENCODING, _Encoding)])
+
+
+JsonMessageRow = with_encoding(MessageRow)
+"""The row of a message with ``--body json``."""
+
+
+def json_message_row(message: "MessageExt") -> Any:
+    """The row of a message whose body is a value, if it is JSON."""
+    row = message_row(message, "text")
+    encoding = Encoding.BASE64 if row.body is None else Encoding.TEXT
+    if row.body is not None:
+        from rmqctl.parse.json_texts import parse_json, write_json  # lazy: for --body json only
+
+        try:
+            value = parse_json(row.body)
+            write_json(value)
+        except ValueError:
+            pass
+        else:
+            return JsonMessageRow(*row._replace(body=value), Encoding.JSON)
+    return JsonMessageRow(*row, encoding)
 
 
 def message_row(message: "MessageExt", body_form: str = "text") -> MessageRow:

@@ -114,6 +114,13 @@ class RowStream:
             self._print(rows if self._left is None else rows[: self._left])
         self._begin()
         self._put(self._encoder.tail())
+        view = self._view
+        if not self.count and view.terminal and view.nothing is not None and _is_table(view):
+            view.nothing(view.where is not None)
+
+
+def _is_table(view: View) -> bool:
+    return view.format in (Format.TABLE, Format.WIDE)
 
 
 def render_rows(row_type: type, rows: Iterable[Row], view: View, out: Out) -> int:

@@ -26,6 +26,11 @@ class Format(StrEnum):
         return self in _FOR_PROGRAMS
 
     @property
+    def has_values(self) -> bool:
+        """Whether a cell may be any JSON value, so that ``--body json`` need not be a text."""
+        return self in (Format.JSON, Format.JSONL, Format.YAML)
+
+    @property
     def shows_wide_fields(self) -> bool:
         """Whether fields marked as wide are shown unless ``--columns`` says otherwise."""
         return self in _WIDE
@@ -53,6 +58,8 @@ class View(NamedTuple):
     """The time to which relative times in ``where`` refer."""
     remark: Callable[[str], None] | None = None
     """Prints a sentence about a table on stderr; None with ``--quiet``."""
+    nothing: Callable[[bool], None] | None = None
+    """Says on stderr that there are no rows; its argument: whether ``where`` excluded some."""
 
     @property
     def picks(self) -> bool:

@@ -12,6 +12,8 @@ from rmqctl.parse.near_names import nearest_name, plain_name
 
 FIELDS: Final = ("body", "body_base64", "keys", "tags", "flag", "properties", "topic", "queue_id")
 """Fields that are read; topic and queue by ``message import`` only."""
+BODY_ENCODING: Final = "body_encoding"
+"""Written by ``--body json`` only: whether the body is a JSON value or a text."""
 ALIASES: Final[Mapping[str, str]] = {
     "key": "keys",
     "tag": "tags",
@@ -36,7 +38,7 @@ def written_by_exports() -> frozenset[str]:
     """All names in exports of rmqctl."""
     from rmqctl.output.message_rows import MessageRow
 
-    return frozenset(MessageRow._fields)
+    return frozenset({*MessageRow._fields, BODY_ENCODING})
 
 
 def known_fields(fields: Mapping[str, Any], *, ignore_unknown: bool = False) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def known_fields(fields: Mapping[str, Any], *, ignore_unknown: bool = False) -> 
     exported = None
     for name, value in fields.items():
         field = ALIASES.get(name, name)
-        if field not in FIELDS:
+        if field not in FIELDS and field != BODY_ENCODING:
             exported = written_by_exports() if exported is None else exported
             if field not in exported:
                 if ignore_unknown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.input_templates import InputTemplate
 
-from .field_names import column_of, known_fields, properties_told
+from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -115,9 +115,10 @@ def from_fields(fields: dict[str, Any]) -> Outgoing:
 
 def _body(fields: dict[str, Any]) -> bytes:
     body, encoded = fields.get("body"), fields.get("body_base64")
-    if isinstance(body, str):
+    is_value = fields.get(BODY_ENCODING) == "json"
+    if isinstance(body, str) and not is_value:
         return body.encode("utf-8", "surrogateescape")
-    if body is not None:
+    if body is not None or is_value:
         # `consume --body json` prints a value instead of a text.
         from rmqctl.parse.json_texts import write_json
 

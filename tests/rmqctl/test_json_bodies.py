@@ -33,7 +33,9 @@ def test_a_deep_body_hides_no_other_message(deep, asked):
     result = run(*asked, "-S", deep, "-o", "jsonl")
     assert (result.code, result.err) == (0, "")
     found = [json.loads(line)["body"] for line in result.out.splitlines()]
-    values = [json.loads(body) for body in found if DEEP not in body]
+    values = [
+        body if isinstance(body, dict) else json.loads(body) for body in found if body != DEEP
+    ]
     assert [value["n"] for value in values] == [1, 2]
     assert (len(found) == 3) == ("--body" in asked)
 
@@ -101,3 +103,49 @@ def test_a_masked_body_stays_json(store, tmp_path):
     body = json.loads(saved.read_text())["body"]
     assert "x@y" not in body
     assert "Infinity" not in body
+
+
+BODIES = (b'{"a": 1, "b": [1.5, null]}', b"plain", b'"quoted"', b"null", b"12", b"1e400", b"\xff")
+
+
+@pytest.fixture
+def mixed(store):
+    """A message of each kind of body."""
+    run("store", "init", store, "--small")
+    assert run("produce", "t", "-Q", 0, "-S", store, stdin=b"\n".join(BODIES)).code == 0
+    return store
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_body_json_gives_values_and_says_how_each_body_is_held(mixed, form):
+    consumed = run("consume", "t", "-e", "--body", "json", "-o", form, "-S", mixed)
+    rows = json.loads(consumed.out) if form == "json" else map(json.loads, consumed.lines)
+    assert [(row["body"], row["body_base64"], row["body_encoding"]) for row in rows] == [
+        ({"a": 1, "b": [1.5, None]}, None, "json"),
+        ("plain", None, "text"),
+        ("quoted", None, "json"),
+        (None, None, "json"),
+        (12, None, "json"),
+        ("1e400", None, "text"),  # no JSON writer can express it
+        (None, "/w==", "base64"),
+    ]
+
+
+def test_around_a_position_bodies_are_values_too(mixed):
+    assert run("consume", "t", "-g", "g", "-c", 1, "-S", mixed).code == 0
+    around = ("offset", "inspect", "g", "--around", "1,0", "-o", "json", "-S", mixed)
+    (row,) = run(*around, "--body", "json").json()
+    assert (row["body"], row["body_encoding"]) == ({"a": 1, "b": [1.5, None]}, "json")
+    (row,) = run(*around).json()
+    assert (row["body"], "body_encoding" in row) == (BODIES[0].decode(), False)
+
+
+def test_values_come_back_as_bodies_and_the_default_is_exact(mixed, tmp_path):
+    values = run("consume", "t", "-e", "--body", "json", "-o", "jsonl", "-S", mixed).raw
+    exact = run("consume", "t", "-e", "-o", "jsonl", "-S", mixed).raw
+    for lines, wanted in ((exact, BODIES), (values, (b'{"a":1,"b":[1.5,null]}', *BODIES[1:]))):
+        copy = tmp_path / f"copy-{len(lines)}"
+        run("store", "init", copy, "--small")
+        result = run("produce", "t", "-Q", 0, "--input", "jsonl", "-S", copy, stdin=lines)
+        assert result.code == 0, result.err
+        assert run("consume", "t", "-e", "-S", copy).raw == b"\n".join(wanted) + b"\n"

@@ -1,0 +1,37 @@
+"""Empty results: a sentence on a terminal, and what machine formats have always printed."""
+
+import pytest
+
+from rmqctl.output.nothing import nothing_sentence
+from tests.support.cli import ROOT, run
+from tests.support.terminal import on_a_terminal
+
+EMPTY = {
+    "dlq list": "no dead letters in {store}",
+    "audit list": "no changes in {store}",
+    "group clients": "no running consumers in {store}",
+    "topic list --where topic=x": "no topics match",
+    "message search nothing": "no messages match",
+    "context list": "no contexts",
+}
+
+
+@pytest.mark.parametrize("line", EMPTY)
+def test_a_terminal_gets_a_sentence(store, line):
+    shown = on_a_terminal(
+        ["-m", "rmqctl", *line.split(), "-S", store], columns=80, env={"NO_COLOR": "1"}
+    )
+    assert " ".join(shown.split()) == EMPTY[line].format(store=store)
+    quiet = ["-m", "rmqctl", *line.split(), "-S", store, "-q"]
+    assert on_a_terminal(quiet, columns=80, env={"NO_COLOR": "1"}).strip() == ""
+
+
+@pytest.mark.parametrize(("form", "shown"), [("json", "[]\n"), ("jsonl", ""), ("yaml", "[]\n")])
+def test_a_pipe_gets_what_it_always_got(store, form, shown):
+    result = run("dlq", "list", "-o", form)
+    assert (result.out, result.err) == (shown, "")
+    assert run("dlq", "list").out.startswith("group\tdepth\t")
+
+
+def test_changes_have_sentences_of_their_own():
+    assert nothing_sentence("topic alter", str(ROOT), filtered=False) == ""
