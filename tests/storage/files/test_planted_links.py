@@ -164,6 +164,29 @@ def test_a_failed_replacing_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("before", [None, b"before"])
+def test_a_replaced_file_is_on_the_device_before_its_name_and_its_folder_after(
+    before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "topics.json"
+    if before is not None:
+        path.write_bytes(before)
+    synced: list[tuple[str, bytes, bytes | None]] = []
+    sync = os.fsync
+
+    def noted(fd: int) -> None:
+        name = str(Path(f"/proc/self/fd/{fd}").readlink())
+        content = Path(name).read_bytes() if Path(name).is_file() else b""
+        kind = "folder" if name == str(tmp_path) else "file"
+        synced.append((kind, content, path.read_bytes() if path.exists() else None))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with replacing(path) as file:
+        file.write(b"new")
+    assert synced == [("file", b"new", before), ("folder", b"", b"new")]
+
+
 def test_two_who_make_one_file_have_one(tmp_path: Path) -> None:
     first, second = open_or_create(tmp_path / "lock"), open_or_create(tmp_path / "lock")
     assert os.fstat(first).st_ino == os.fstat(second).st_ino

@@ -9,8 +9,10 @@ import pytest
 
 from storage import native
 from storage.files.read_files import ReadOnlyFiles, StoreFiles
+from storage.format import check
 from storage.format.layout import BLANK_MAGIC, TWO_INTS
 from storage.index.keys_from_log import key_stretches
+from storage.log import record_reader
 from storage.log.byte_search import find_in_log
 from storage.log.record_finder import RecordFinder
 from storage.log.walk import LogWalk, Segment, StretchKind
@@ -37,6 +39,9 @@ PLACES = ("first", "middle", "last of its file", "in the last file", "last")
 def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "plain":
         monkeypatch.setattr(native, "compiled", None)
+        monkeypatch.setattr(check, "scan_plain", native.references["scan_plain"])
+        for name in ("read_run", "read_bodies", "read_at"):
+            monkeypatch.setattr(record_reader, name, native.references[name])
     elif native.compiled is None:
         pytest.skip("needs the compiled part")
 
