@@ -29,7 +29,6 @@ from benchmarks.workload import TOPIC, columns, messages
 from storage.config import StoreConfig
 from storage.files.fs import FileSystem
 from storage.format.encode import prepare
-from storage.log import record_reader  # noqa: F401 - binds the compiled form, hidden later
 from storage.store import MessageStore, now_ms
 from tests.support.compiled import native
 
