@@ -192,11 +192,23 @@ class Cli:
 
         return self.parsed("--tz", parse_zone, str(text))
 
-    def time(self, option: str, text: str) -> int:
-        """The time of an option, in epoch ms."""
-        from rmqctl.parse.times import parse_time
+    def time(self, option: str, text: str, *, changes: bool = False) -> int:
+        """The time of an option, in epoch ms.
 
-        return self.parsed(option, lambda value: parse_time(value, self.now_ms, self.zone), text)
+        ``changes``: the command changes something. It then prints how the time was read, which a
+        query does with ``--verbose`` only, and refuses a local time that occurs twice or never,
+        of which a query warns.
+        """
+        from rmqctl.parse.times import read_time
+
+        instant = self.parsed(option, lambda value: read_time(value, self.now_ms, self.zone), text)
+        if (doubt := instant.doubt) is not None:
+            if changes:
+                raise UsageProblem(f"{option}: {doubt.problem}; {doubt.remedy}")
+            self.warn(f"{option}: {doubt.problem}; {doubt.taken}")
+        print_it = self.say if changes else self.detail
+        print_it(f"{option} {text.strip()!r} is {instant.understood()}")
+        return instant.timestamp
 
     def warn_of_future(self, option: str, timestamp: int, effect: str) -> None:
         """Warn of an option's time in the future; ``effect`` names the consequence."""

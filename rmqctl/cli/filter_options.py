@@ -10,6 +10,7 @@ from rmqctl.parse.durations import parse_size
 from rmqctl.parse.json_path import parse_json_path
 from rmqctl.parse.lists import parse_queues
 from rmqctl.parse.patterns import search_bytes
+from rmqctl.parse.time_forms import SHORT
 
 from .context import Cli
 from .global_options import Spec
@@ -21,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., object])
 Predicate = Callable[["MessageExt"], bool]
 
 FILTERS: Final = (
-    Spec(("--from",), "T", "Stored at or after T"),
+    Spec(("--from",), "T", f"Stored at or after T, such as {', '.join(SHORT)}"),
     Spec(("--to",), "T", "Stored before T"),
     Spec(("-Q", "--queue"), "LIST", "Only these queues, such as 0,2-4"),
     Spec(("--tag",), "EXPR", "With one of the tags: 'a || b'"),
@@ -61,15 +62,17 @@ def message_filter(
     *,
     body_text: str | None = None,
     regex_in: "Callable[[MessageExt], Iterable[bytes]] | None" = None,
+    changes: bool = False,
 ) -> MessageFilter:
     """The filter of a call. Raises UsageProblem for a malformed value.
 
+    ``changes``: the command changes something; see Cli.time.
     ``regex_in`` gives the texts that ``--regex`` is matched with; the body by default.
     """
     given = cli.given
     start, end, queues = given.get("from"), given.get("to"), given.get("queue")
-    first = None if start is None else cli.time("--from", start)
-    last = None if end is None else cli.time("--to", end)
+    first = None if start is None else cli.time("--from", start, changes=changes)
+    last = None if end is None else cli.time("--to", end, changes=changes)
     check_time_range(cli, first, last)
     tests = list(_tests(cli))
     if (regex := given.get("regex")) is not None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from rmqctl.cli.context import Cli
 from rmqctl.output.view import Format
+from rmqctl.parse.time_forms import TIME_FORMS
 
 MOST_ITEMS: Final = 500
 _LARGEST_FILE: Final = 4 << 20
@@ -189,9 +190,7 @@ def _choice(*values: tuple[str, str]) -> Completer:
     return lambda cli: values
 
 
-_TIMES: Final = _choice(
-    ("-15m", "a quarter of an hour ago"), ("-1h", "an hour ago"), ("-1d", "a day ago"), ("now", "")
-)
+_TIMES: Final = _choice(*((text, form.meaning) for form in TIME_FORMS for text in form.completions))
 
 _FORMS: Final = _choice(
     ("jsonl", "all fields, one message per line"),
@@ -252,7 +251,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("journal", "the offsets of the last change"),
     ),
     **dict.fromkeys(
-        ("from", "to", "since", "timestamp", "to_datetime", "consume_timestamp"), _TIMES
+        ("from", "to", "since", "as_of", "timestamp", "to_datetime", "consume_timestamp"), _TIMES
     ),
     "boundary": _choice(
         ("lower", "the first message at or after the time"),

@@ -246,7 +246,7 @@ class _Reading(NamedTuple):
 
 
 def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position | None":
-    from rmqctl.parse.positions import parse_position
+    from rmqctl.parse.positions import Bound, parse_position
 
     from .selection import combined
 
@@ -255,6 +255,8 @@ def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position 
         position = cli.parsed(
             "--offset", lambda text: parse_position(text, cli.now_ms, cli.zone), offset
         )
+        if position.begin is not None and position.begin.bound is Bound.TIME:
+            cli.warn_of_future("--offset", position.begin.value, "no message is that recent")
     return combined(position, chosen.from_timestamp, chosen.to_timestamp)
 
 

@@ -32,6 +32,7 @@ def explain(
     A finding of fsck:         rmqctl explain UNIT_MISSING
     An exit code:              rmqctl explain 4
     A term:                    rmqctl explain half message
+    How to write a time:       rmqctl explain time
     All findings:              rmqctl explain --where 'kind = "finding of store fsck"'
     """
     from .terms import all_terms, find, nearest
@@ -53,7 +54,9 @@ def explain(
 
 
 def _row(term: "Term") -> TermRow:
-    return TermRow(term.term, term.kind, term.text, list(term.also), list(term.see))
+    forms = [f"{example}: {meaning}." for example, meaning in term.forms]
+    text = " ".join([*term.text.splitlines(), *forms])
+    return TermRow(term.term, term.kind, text, list(term.also), list(term.see))
 
 
 def _tell(cli: Cli, terms: "Iterable[Term]") -> None:
@@ -64,13 +67,15 @@ def _tell(cli: Cli, terms: "Iterable[Term]") -> None:
     width = min(_WIDTH, get_terminal_size().columns)
     for place, term in enumerate(terms):
         head = f"{term.term} ({term.kind})"
-        lines = [term.text]
+        lines = [*_forms(term.forms, width), *term.text.splitlines()]
         if term.also:
             lines.append("Also: " + ", ".join(term.also))
         if term.see:
             lines.append("See: " + ", ".join(f"rmqctl {name}" for name in term.see))
         text = "\n".join(
-            fill(
+            line
+            if line.startswith(_INDENT)
+            else fill(
                 line,
                 width,
                 initial_indent=_INDENT,
@@ -81,3 +86,17 @@ def _tell(cli: Cli, terms: "Iterable[Term]") -> None:
             for line in lines
         )
         cli.out.write(("\n" if place else "") + head + "\n" + text + "\n")
+
+
+def _forms(forms: "Iterable[tuple[str, str]]", width: int) -> list[str]:
+    """The forms as a table of two columns, wrapped to the width."""
+    from textwrap import wrap
+
+    left = max((len(example) for example, _ in forms), default=0) + 2
+    lines = []
+    for example, meaning in forms:
+        parts = wrap(meaning, width - len(_INDENT) - left, break_long_words=False)
+        first, *rest = parts
+        lines.append(f"{_INDENT}{example:{left}}{first}")
+        lines += [f"{_INDENT}{'':{left}}{part}" for part in rest]
+    return lines

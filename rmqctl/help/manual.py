@@ -64,6 +64,7 @@ def page_of(words: list[str]) -> Page:
 def _program() -> Page:
     from rmqctl.cli.meanings import meanings
     from rmqctl.cli.settings import KEYS
+    from rmqctl.parse.time_forms import RULES, TITLE, form_lines
 
     commands = [
         (title, (Items(tuple((f"rmqctl {name}", TREE[name].help) for name in names)),))
@@ -92,6 +93,7 @@ def _program() -> Page:
             ("Description", (Text(" ".join(lazy.ABOUT.split())),)),
             *commands,
             ("Global options", (options,)),
+            ("Times", (Text(TITLE), Items(form_lines()), *map(Text, RULES))),
             ("Exit status", (codes,)),
             ("Environment", (variables,)),
             ("Files", (files,)),

@@ -17,6 +17,8 @@ class Term(NamedTuple):
     text: str
     also: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
+    forms: tuple[tuple[str, str], ...] = ()
+    """The ways to write it, each with its meaning."""
 
 
 _FINDING: Final = "finding of store fsck"
@@ -83,6 +85,7 @@ def all_terms() -> Iterator[Term]:
 
     for term, word in WORDS.items():
         yield Term(term, "word", word.text, word.also, word.see)
+    yield _time()
     for code in meanings("rmqctl.exit_codes"):
         yield Term(code.value, "exit code", code.text, (code.name, f"exit code {code.value}"))
     for module, owner, kind, see in _ENUMS:
@@ -97,6 +100,14 @@ def all_terms() -> Iterator[Term]:
     yield from _own_settings()
     yield from _commands()
     yield from _fields()
+
+
+def _time() -> Term:
+    """The forms of a time."""
+    from rmqctl.parse.time_forms import RULES, TITLE, form_lines
+
+    text = "\n".join((TITLE, *RULES))
+    return Term("time", "form", text, ("times", "T"), ("consume", "offset reset"), form_lines())
 
 
 def _properties() -> Iterator[Term]:

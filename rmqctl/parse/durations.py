@@ -13,6 +13,19 @@ UNITS_MS: Final = {
     "d": 86_400_000,
     "w": 604_800_000,
 }
+_SPAN_UNITS: Final = {
+    "us usec microsecond microseconds": 0.001,
+    "ms msec msecs millisecond milliseconds": 1,
+    "s sec secs second seconds": 1000,
+    "m min mins minute minutes": 60_000,
+    "h hr hrs hour hours": 3_600_000,
+    "d day days": 86_400_000,
+    "w week weeks": 604_800_000,
+    "month months": 2_629_800_000,
+    "y yr year years": 31_557_600_000,
+}
+"""The units of systemd.time, a year of 365.25 days and a twelfth of it. Its M for months is not
+among them: it is too near to m."""
 _PART: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)"
 _ISO: Final = r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 _ISO_UNITS: Final = ("w", "d", "h", "m", "s")
@@ -35,6 +48,23 @@ def parse_duration(text: str) -> int:
     if re.fullmatch(r"\d+(\.\d+)?", stripped):
         raise ValueError(f"{text!r} has no unit (write {stripped}s or {stripped}ms)")
     raise ValueError(f"{text!r} is not a duration (such as 500ms, 10s, 15m, 2h, 7d or PT15M)")
+
+
+def parse_span(text: str) -> int:
+    """Milliseconds of a duration as systemd.time has it, ``1h 30min`` or ``2 days``, or as
+    parse_duration."""
+    stripped = text.strip()
+    part = r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)"
+    if not re.fullmatch(rf"{part}(?:\s*{part})*", stripped, re.ASCII):
+        return parse_duration(stripped)
+    units = {name: size for names, size in _SPAN_UNITS.items() for name in names.split()}
+    total = 0.0
+    for number, unit in re.findall(part, stripped, re.ASCII):
+        size = None if unit == "M" else units.get(unit.lower())
+        if size is None:
+            raise ValueError(f"{unit!r} is not a unit of time (such as s, min, h, days)")
+        total += float(number) * size
+    return _whole(text, total)
 
 
 def format_duration(milliseconds: int) -> str:

@@ -114,13 +114,11 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
         except ValueError:
             continue
         readings.append(Position(begin, end))
+    if len(readings) > 1:  # one that goes back is not meant: 09:30:10:00 is not 09:30:10 to 0
+        readings = [one for one in readings if not _goes_back(one)] or readings
     if len(readings) == 1:
         position = readings[0]
-        if (
-            position.end
-            and position.end.value
-            and position.end.value < (position.begin or START).value
-        ):
+        if position.end and position.end.value and _goes_back(position):
             raise ValueError(f"'@{text}' is not a position: it ends before it begins")
         return position
     if readings:
@@ -128,3 +126,9 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
     raise ValueError(
         f"'@{text}' is neither a time nor two times with a colon in between (such as @-1h:-5m)"
     )
+
+
+def _goes_back(position: Position) -> bool:
+    """Whether a range of times ends before it begins."""
+    begin, end = position.begin or START, position.end
+    return end is not None and end.bound is Bound.TIME and end.value < begin.value

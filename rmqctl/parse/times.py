@@ -1,17 +1,8 @@
 """Instants: parsing and formatting.
 
 All are integer milliseconds since 1970-01-01 UTC. A time without a zone is read in the zone of the
-call, by default the local one. Every option and file with a time is parsed by :func:`parse_time`:
-
-=========================== ====================================================================
-``0``                       1970-01-01: before every message
-a whole number              seconds, milliseconds, microseconds or nanoseconds since 1970: the one
-                            unit in which the number lies between 1990 and 2200
-``20260131100000``          yyyyMMddHHmmss, as in RocketMQ's consumeTimestamp
-``2026-01-31``              a day; a time of day after ``T`` or a blank, and a zone, may follow
-``2026-01-31#10:00:00:000`` mqadmin's form
-``now``, ``-15m``, ``PT15M`` relative to now; ``+15m`` is in the future
-=========================== ====================================================================
+call, by default the local one. Every option and file with a time is parsed by :func:`read_time`;
+its forms are those of the table in :mod:`rmqctl.parse.time_forms`.
 
 A time before 1990 or after 2200 is refused, and the error shows how it was read: it is a number in
 another unit or a typing error, and would silently mean the start or the end of a queue.
@@ -19,14 +10,17 @@ another unit or a typing error, and would silently mean the start or the end of 
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .durations import parse_duration
+from .durations import parse_duration, parse_span
+from .time_forms import some_forms
+
+if TYPE_CHECKING:
+    from .calendar_times import CalendarTime
+    from .local_times import Doubt
 
 # Text, compiled on first use: most commands use none.
-_ISO: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?"
-_MQADMIN: Final = r"(\d{4}-\d\d-\d\d)#(\d\d:\d\d:\d\d):(\d{3})"
-_COMPACT: Final = r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)"
+_COMPACT: Final = r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_S: Final = 631_152_000
 """1990-01-01 UTC."""
@@ -40,7 +34,9 @@ _UNITS: Final = (
 )
 """Units of an epoch, with their number per second. A number is in the span in at most one unit."""
 _MOST_DIGITS: Final = 40
-_FORMS: Final = "now, 1767225600, 1767225600000, 2026-01-31, 2026-01-31T10:00, -15m or PT15M"
+_ALL_FORMS: Final = "'rmqctl explain time' lists all forms"
+_NOW: Final = frozenset({"now", "currenttimestamp", "currenttimemillis"})
+"""Now, and mqadmin's words for it, in lower case."""
 
 EARLIEST: Final = -62_135_424_000_000
 """The third day of the year 1, in ms: Python cannot express earlier days in every zone."""
@@ -48,30 +44,75 @@ LATEST: Final = 253_402_041_600_000
 """The same before the end of the year 9999."""
 
 
-def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
-    """Milliseconds of an instant; relative ones count back from ``now_ms``.
+class Instant(NamedTuple):
+    """A time as it was read."""
 
-    ``zone`` is the zone of a time without one; None is the local zone. ``-15m`` and ``PT15M`` are
-    before now, ``+15m`` is after it. ValueError for malformed text, and for a time before 1990 or
-    after 2200 other than 0.
+    timestamp: int
+    """Milliseconds since 1970."""
+    zone: tzinfo | None = None
+    """The zone in which it was read; None is the local one."""
+    doubt: "Doubt | None" = None
+    """Set if the wall clock shows this time twice, or never."""
+
+    def understood(self) -> str:
+        """The instant for a sentence, with the zone: ``2026-01-31T10:00:00+01:00
+        (Europe/Berlin)``."""
+        from .local_times import iso, zone_name
+
+        if not self.timestamp:
+            return "before every message"
+        try:
+            moment = to_datetime(self.timestamp, self.zone)
+        except (OverflowError, ValueError):
+            return str(self.timestamp)
+        return f"{iso(moment)} ({zone_name(self.zone)})"
+
+
+def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
+    """Milliseconds of an instant, as :func:`read_time`; ValueError also for one in doubt."""
+    instant = read_time(text, now_ms, zone)
+    if instant.doubt is not None:
+        raise ValueError(f"{instant.doubt.problem}; {instant.doubt.remedy}")
+    return instant.timestamp
+
+
+def read_time(text: str, now_ms: int, zone: tzinfo | None = None) -> Instant:
+    """The instant of a text; relative ones count from ``now_ms``.
+
+    ``zone`` is the zone of a time without one; None is the local zone. ValueError for malformed
+    text, and for a time before 1990 or after 2200 other than 0.
     """
+    instant = _read(text, now_ms, zone)
+    if instant is None:
+        raise ValueError(_no_time(text, now_ms, zone))
+    return instant
+
+
+def _read(text: str, now_ms: int, zone: tzinfo | None) -> Instant | None:
+    """The instant of a text; None if it has the form of no time, ValueError if it has one."""
     stripped = text.strip()
-    if stripped == "now":
-        return now_ms
-    if stripped.isascii() and stripped.isdigit():
-        return _number(text, stripped, zone)
-    moment = _moment(text, stripped, now_ms, zone)
-    if moment and not _is_plausible(moment):
+    if is_now(stripped):
+        return Instant(now_ms, zone)
+    digits = stripped.removeprefix("@")
+    if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS:
+        return _number(text, digits, now_ms, zone, epoch=stripped != digits)
+    instant = _moment(text, stripped, now_ms, zone)
+    if instant and instant.timestamp and not _is_plausible(instant.timestamp):
         raise ValueError(
-            f"{text!r} would be {_year_or_time(moment)}: a time must lie between 1990 and 2200 "
-            "(0 is before every message)"
+            f"{text!r} would be {_year_or_time(instant.timestamp)}: a time must lie between 1990 "
+            "and 2200 (0 is before every message)"
         )
-    return moment
+    return instant
+
+
+def is_now(text: str) -> bool:
+    """Whether a text is one of the words for now."""
+    return text.strip().lower() in _NOW
 
 
 def parse_epoch(number: int) -> int:
     """Milliseconds of a number in any unit; ValueError if it is a time in none."""
-    return _number(str(number), str(number), None)
+    return parse_time(str(number), 0)
 
 
 def check_order(first: int | None, last: int | None, names: tuple[str, str]) -> None:
@@ -83,27 +124,28 @@ def check_order(first: int | None, last: int | None, names: tuple[str, str]) -> 
         )
 
 
-def _number(text: str, digits: str, zone: tzinfo | None) -> int:
-    """Milliseconds of digits alone."""
-    if len(digits) > _MOST_DIGITS or not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"{text[:_MOST_DIGITS]!r} is not a time (such as {_FORMS})")
+def _number(text: str, digits: str, now_ms: int, zone: tzinfo | None, *, epoch: bool) -> Instant:
+    """The instant of digits alone; with ``epoch`` they are no date such as 20260131."""
     number = int(digits)
     if not number:
-        return 0
+        return Instant(0, zone)
     for _, in_second in _UNITS:
         if _EARLIEST_S * in_second <= number < _LATEST_S * in_second:
-            return number * 1000 // in_second
+            return Instant(number * 1000 // in_second, zone)
     compact = re.fullmatch(_COMPACT, digits, re.ASCII)
-    if compact:
+    if compact and not epoch:
+        day, clock = "-".join(compact.groups()[:3]), ":".join(compact.groups("00")[3:])
         try:
-            moment = to_milliseconds(datetime(*map(int, compact.groups())), zone)  # type: ignore[arg-type]
+            instant = _calendar(day if compact[4] is None else f"{day} {clock}", now_ms, zone)
         except (ValueError, OverflowError):
-            moment = 0
-        if _is_plausible(moment):
-            return moment
+            instant = None
+        if instant and _is_plausible(instant.timestamp):
+            return instant
+    hour = re.fullmatch(r"([01]\d|2[0-3])([0-5]\d)", digits, re.ASCII)
+    hint = f"; for a time of day, write {hour[1]}:{hour[2]}" if hour else ""
     raise ValueError(
         f"{text!r} would be {_readings(number)}: a time must lie between 1990 and 2200, in "
-        "seconds, milliseconds, microseconds or nanoseconds (0 is before every message)"
+        f"seconds, milliseconds, microseconds or nanoseconds (0 is before every message){hint}"
     )
 
 
@@ -130,31 +172,98 @@ def _year_or_time(moment: int) -> str:
     return text
 
 
-def _moment(text: str, stripped: str, now_ms: int, zone: tzinfo | None) -> int:
-    if stripped[:1] in {"-", "+"} or stripped[:1].upper() == "P":
-        sign = 1 if stripped.startswith("+") else -1
-        try:
-            return now_ms + sign * parse_duration(stripped[stripped[0] in "+-" :])
-        except ValueError:
-            raise ValueError(f"{text!r} is not a time (such as {_FORMS})") from None
-    mqadmin = re.fullmatch(_MQADMIN, stripped, re.ASCII)
-    if mqadmin:
-        stripped = f"{mqadmin[1]}T{mqadmin[2]}.{mqadmin[3]}"
-    if not re.fullmatch(_ISO, stripped, re.ASCII | re.IGNORECASE):
-        raise ValueError(f"{text!r} is not a time (such as {_FORMS})")
+def _moment(text: str, stripped: str, now_ms: int, zone: tzinfo | None) -> Instant | None:
+    """The instant of a text that is no number, as :func:`_read`."""
+    if epoch := re.fullmatch(r"@(\d{9,10})\.(\d{1,9})", stripped, re.ASCII):
+        return Instant(int(epoch[1]) * 1000 + int(epoch[2].ljust(3, "0")[:3]), zone)
+    span = _span(stripped)
+    if span is not None:
+        return Instant(now_ms + span, zone)
     try:
-        moment = datetime.fromisoformat(stripped.upper().replace(" Z", "Z").replace(",", "."))
-        return to_milliseconds(moment, zone)
+        return _calendar(stripped, now_ms, zone)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{text!r} is not a time: {error}") from None
+
+
+def _span(text: str) -> int | None:
+    """Milliseconds from now of ``-1h30m``, ``now-1h``, ``2 days ago``; None for another text.
+
+    ``1h`` and ``PT15M`` are before now, as in docker and kubectl. ``5 minutes`` is neither before
+    nor after now: GNU date reads it as after now.
+    """
+    found = re.fullmatch(r"(?:now\s*)?([+-])\s*(\S.*)", text, re.IGNORECASE | re.ASCII)
+    ago = re.fullmatch(r"(\d.*\S)\s+(ago|left)", text, re.IGNORECASE | re.ASCII)
+    try:
+        if found:
+            return parse_span(found[2]) * (1 if found[1] == "+" else -1)
+        if ago:
+            return parse_span(ago[1]) * (1 if ago[2].lower() == "left" else -1)
+        return -parse_duration(text)
+    except ValueError:
+        return None
+
+
+def _calendar(text: str, now_ms: int, zone: tzinfo | None) -> Instant | None:
+    """The instant of a date or a time of day. ValueError if there is no such day or time."""
+    from .calendar_times import parse_calendar
+    from .local_times import instant_by_abbreviation, instant_of
+
+    parts = parse_calendar(text)
+    if parts is None:
+        return None
+    abbreviation = None
+    if parts.zone is not None:
+        if parts.zone.isupper() and parts.zone.isalpha() and parts.zone not in {"UTC", "GMT"}:
+            abbreviation = parts.zone
+        else:
+            zone = parse_zone(parts.zone)
+    wall = parts.wall(to_datetime(now_ms, zone).date())
+    if abbreviation is not None:
+        return Instant(_since_epoch(instant_by_abbreviation(wall, zone, abbreviation)), zone)
+    moment, doubt = instant_of(wall, zone)
+    if parts.clock is None:
+        doubt = None  # a day begins with its first instant
+    if parts.checked_zone is not None:
+        zone = _checked(parts, moment)
+    return Instant(_since_epoch(moment), zone, doubt)
+
+
+def _checked(parts: "CalendarTime", moment: datetime) -> tzinfo | None:
+    """The zone in brackets after an offset. ValueError if the offset is not the zone's."""
+    zone = parse_zone(parts.checked_zone or "")
+    offset = moment.astimezone(zone).utcoffset()
+    given = parse_zone(parts.zone or "")
+    if given is None or given.utcoffset(None) != offset:
+        raise ValueError(f"{parts.checked_zone} has another offset than {parts.zone} then")
+    return zone
+
+
+def _no_time(text: str, now_ms: int, zone: tzinfo | None) -> str:
+    """The sentence about a text that has the form of no time, with the nearest one."""
+    from .near_times import nearest_time
+
+    def is_time(other: str) -> bool:
+        try:
+            return _read(other, now_ms, zone) is not None
+        except ValueError:
+            return False
+
+    near = nearest_time(text, is_time)
+    shown = f"{text[:_MOST_DIGITS]!r} is not a time"
+    if near is not None:
+        return f"{shown}; did you mean {near!r}? ({_ALL_FORMS})"
+    return f"{shown} (such as {some_forms()}; {_ALL_FORMS})"
 
 
 def to_milliseconds(moment: datetime, zone: tzinfo | None = None) -> int:
     """Milliseconds of a date-time; ``zone`` (None: local) applies if it has none."""
     if moment.tzinfo is None:
         moment = moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
-    since = moment - _EPOCH
-    return since // timedelta(milliseconds=1)
+    return _since_epoch(moment)
+
+
+def _since_epoch(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def to_datetime(timestamp: int, zone: tzinfo | None = None) -> datetime:
@@ -191,7 +300,7 @@ def parse_zone(text: str) -> tzinfo | None:
         return None
     if text.upper() in {"UTC", "Z", "GMT"}:
         return UTC
-    if re.fullmatch(r"[+-]\d\d:?\d\d", text, re.ASCII):
+    if re.fullmatch(r"[+-]([01]\d|2[0-3]):?[0-5]\d", text, re.ASCII):
         zone = datetime.fromisoformat(f"2000-01-01T00:00{text}").tzinfo
         assert zone is not None
         return zone

@@ -144,4 +144,9 @@ def _end_waits(
     cli = context_of(ctx)
     from .send_now import RetrySelection, end_waits
 
-    end_waits(cli, group, RetrySelection(ids or [], everything, message_filter(cli)), dead=dead)
+    end_waits(
+        cli,
+        group,
+        RetrySelection(ids or [], everything, message_filter(cli, changes=True)),
+        dead=dead,
+    )

@@ -119,7 +119,7 @@ def redrive(
         3 if max_redrives is None else max_redrives,
         allow_empty,
     )
-    choice = Choice(ids or [], everything, message_filter(cli))
+    choice = Choice(ids or [], everything, message_filter(cli, changes=True))
     if resume is not None:
         if ids or choice.is_filtered:
             others = "IDs" if ids else "filters"
@@ -171,7 +171,7 @@ def ack(
     from .ack import acknowledge, undo_last, unmark
     from .plan import Choice
 
-    wanted = message_filter(cli)
+    wanted = message_filter(cli, changes=True)
     if older_than is not None:
         age_ms = cli.parsed("--older-than", _duration, older_than)
         wanted = wanted._replace(to_timestamp=cli.now_ms - age_ms)

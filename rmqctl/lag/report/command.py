@@ -159,6 +159,7 @@ def report(
     from analytics.lag.selection import Choice
     from rmqctl.cli.gc_tuning import no_search_for_cycles
     from rmqctl.parse.durations import parse_duration
+    from rmqctl.parse.times import check_order
 
     from . import report as reporting
 
@@ -170,6 +171,7 @@ def report(
     begin = None if since is None else cli.time("--since", since)
     if begin is not None:
         cli.warn_of_future("--since", begin, "no message is that recent")
+        cli.parsed("--since", lambda _: check_order(begin, until, ("it", "--as-of")), "")
     if window is not None:
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
     previous = None if compare is None else reporting.read_previous(compare)

@@ -32,16 +32,16 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
         return _of_store(path)
     if path.exists():
         return _of_file(path)
-    from rmqctl.parse.times import parse_time
+    from rmqctl.parse.times import read_time
 
     try:
-        moment = parse_time(text, cli.now_ms, cli.zone)
+        read_time(text, cli.now_ms, cli.zone)
     except ValueError:
         raise NotFound(
             f"{text!r} is no group with progress in {broker.view.root}, no file, no store "
             "and no time"
         ) from None
-    return _at(cli, broker, text, moment)
+    return _at(cli, broker, text, cli.time("the time", text))
 
 
 def _at(cli: "Cli", broker: "EmbeddedBroker", text: str, moment: int) -> Side:

@@ -162,13 +162,17 @@ def _planned(
 
 
 def _to_datetime(cli: "Cli", name: str, value: str, boundary: "Boundary") -> "Destination":
-    moment = cli.time(name, value)
+    moment = cli.time(name, value, changes=True)
     warn_of_future(cli, name, moment, boundary)
     return reset_targets.to_time(moment, boundary)
 
 
 def _by_duration(cli: "Cli", name: str, value: str, boundary: "Boundary") -> "Destination":
-    return reset_targets.to_time(cli.now_ms - cli.parsed(name, parse_duration, value), boundary)
+    from rmqctl.parse.times import Instant
+
+    moment = Instant(cli.now_ms - cli.parsed(name, parse_duration, value), cli.zone)
+    cli.say(f"{name} {value!r} is {moment.understood()}")
+    return reset_targets.to_time(moment.timestamp, boundary)
 
 
 def _to_group(_cli: "Cli", _name: str, value: str, _boundary: "Boundary") -> "Destination":

@@ -50,15 +50,18 @@ def reset_offset_by_time(
     cli = context_of(ctx)
     from broker.validation import check_group
     from rmqctl.parse.lists import parse_queues
+    from rmqctl.parse.times import is_now
 
     from .boundaries import parse_boundary, warn_of_future
 
     check_group(group)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     rule = cli.parsed("--boundary", parse_boundary, boundary)
-    at_end = timestamp.strip() in {"now", "-1"}  # mqadmin's words for the end of each queue
-    moment = None if at_end else cli.time("--timestamp", timestamp)
-    if moment is not None:
+    at_end = is_now(timestamp) or timestamp.strip() == "-1"  # mqadmin's words for each queue's end
+    moment = None if at_end else cli.time("--timestamp", timestamp, changes=True)
+    if moment is None:
+        cli.say(f"--timestamp {timestamp.strip()!r} is the end of each queue")
+    else:
         warn_of_future(cli, "--timestamp", moment, rule)
     with open_for_reading(cli) as broker:
         from rmqctl.admin.offsets.time_reset import reset_by_time

@@ -77,7 +77,7 @@ def carve(
     rules = []
     if mask is not None:
         rules = cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
-    chosen = message_filter(cli)
+    chosen = message_filter(cli, changes=True)
     target = Path(out).expanduser().absolute()
     with view_of(cli) as view:
         if target == view.root or view.root in target.parents:

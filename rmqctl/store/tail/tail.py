@@ -135,6 +135,7 @@ def tail_from(cli: "Cli", view: "StoreView", text: str | None, *, whole: bool) -
     from rmqctl.store.fsck import file_at_time
 
     timestamp = cli.parsed("--from", lambda value: _time(value, cli.now_ms, cli.zone), text)
+    cli.warn_of_future("--from", timestamp, "no record is that recent")
     start = max(file_at_time(view, timestamp), view.log_min_offset())
     tail = LogTail(view, start, cli.left_out)
     tail.skip_before(timestamp)

@@ -3,6 +3,7 @@ import pytest
 from rmqctl import exit_codes
 from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.help.terms import all_terms, find, normal
+from rmqctl.parse.time_forms import TIME_FORMS
 from storage.tools.fsck.findings import Code
 from tests.support.cli import run
 
@@ -64,6 +65,16 @@ def test_several_words_are_one_question_and_a_term_may_have_several_meanings():
     text = run("explain", "committed", "offset").out
     assert text.startswith("committed offset (word)\n    The progress of a group in a queue")
     assert "\n\ncommitted_offset (field)\n" in text
+
+
+def test_the_forms_of_a_time_are_a_table():
+    text = run("explain", "time", env={"COLUMNS": "80"}).out
+    assert text.startswith("time (form)\n    now   ")
+    for form in TIME_FORMS:
+        assert f"\n    {form.example} " in text
+    assert max(map(len, text.splitlines())) <= 80
+    [row] = run("explain", "time", "-o", "json").json()
+    assert "yesterday 15:00: that time of that day" in row["meaning"]
 
 
 def test_rows_come_with_a_format():

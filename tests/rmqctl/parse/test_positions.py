@@ -69,3 +69,12 @@ def test_every_form_of_a_position(text, expected):
 def test_malformed_positions_are_refused(text):
     with pytest.raises(ValueError, match="position|time"):
         parse_position(text, NOW, UTC)
+
+
+def test_times_of_day_make_a_range():
+    now = 1_767_274_200_000  # 2026-01-01T13:30Z
+    position = parse_position("@09:30:10:00", now, UTC)
+    assert position.begin == Point(Bound.TIME, now - 4 * 3_600_000)
+    assert position.end == Point(Bound.TIME, now - 3 * 3_600_000 - 1_800_000)
+    with pytest.raises(ValueError, match="it ends before it begins"):
+        parse_position("@10:00:09:30", now, UTC)

@@ -5,6 +5,7 @@ import pytest
 from tests.support.cli import run
 
 FORMS = ["0", "1767225600", "1767225600000", "1767225600000000", "1767225600000000000"]
+FORMS += ["yesterday 15:00", "1h ago"]
 TAKES_A_TIME = [
     ("consume", "t", "-e", "--from"),
     ("consume", "t", "-e", "--to"),
@@ -111,3 +112,104 @@ def test_the_setting_of_a_member_refuses_what_is_no_time(orders, text):
     result = run("consume", "t", "-g", "other", "-e", "--set", f"consumeTimestamp={text}")
     assert result.code == 2
     assert "--set consumeTimestamp" in result.err
+
+
+@pytest.fixture
+def berlin(orders, monkeypatch):
+    monkeypatch.setenv("RMQCTL_TZ", "Europe/Berlin")
+
+
+RESET = ("offset", "reset", "-g", "g", "-t", "t", "-n", "--to-datetime")
+BY_TIME = ("resetOffsetByTime", "-g", "g", "-t", "t", "-n", "-s")
+CARVE = ("store", "carve", "part", "-t", "t", "-n", "--from")
+
+
+@pytest.mark.parametrize("command", [RESET, BY_TIME, CARVE], ids=" ".join)
+def test_a_change_prints_how_it_read_the_time(berlin, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*command, "2026-01-31 15:00")
+    assert result.code == 0
+    assert "'2026-01-31 15:00' is 2026-01-31T15:00:00+01:00 (Europe/Berlin)" in result.err
+    assert "is 2026" not in run(*command, "2026-01-31 15:00", "-q").err
+
+
+def test_a_change_by_a_duration_prints_the_time(berlin):
+    result = run("offset", "reset", "-g", "g", "-t", "t", "-n", "--by-duration", "1d")
+    assert "--by-duration '1d' is 2" in result.err
+    assert "(Europe/Berlin)" in result.err
+
+
+@pytest.mark.parametrize("word", ["now", "currentTimestamp", "NOW", "-1"])
+def test_the_end_of_each_queue_by_mqadmins_words(berlin, word):
+    result = run(*BY_TIME, word, "-o", "json")
+    assert f"--timestamp {word!r} is the end of each queue" in result.err
+    assert [row["new_offset"] for row in result.json()] == [3]
+
+
+def test_a_query_prints_how_it_read_the_time_with_verbose(berlin):
+    words = ("message", "search", "m", "--from", "2026-01-31T15:00Z")
+    assert run(*words).err == ""
+    assert "--from '2026-01-31T15:00Z' is 2026-01-31T15:00:00+00:00 (UTC)" in run(*words, "-v").err
+
+
+@pytest.mark.parametrize("command", [RESET, BY_TIME, CARVE], ids=" ".join)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "2025-10-26 02:30",
+            "occurs twice in Europe/Berlin: 2025-10-26T02:30:00+02:00 and "
+            "2025-10-26T02:30:00+01:00; write the one that is meant",
+        ),
+        (
+            "2026-03-29 02:30",
+            "does not occur in Europe/Berlin: the clock is put forward over it; write a time that "
+            "occurs, such as 2026-03-29T03:30:00+02:00",
+        ),
+    ],
+)
+def test_a_change_refuses_a_local_time_in_doubt(berlin, command, text, problem):
+    result = run(*command, text)
+    assert result.code == 2
+    assert problem in result.err
+
+
+def test_a_query_warns_of_a_local_time_in_doubt(berlin):
+    twice = run("consume", "t", "-e", "--from", "2025-10-26 02:30")
+    assert twice.code == 0
+    assert "2025-10-26T02:30:00+01:00; the first is taken" in twice.err
+    never = run("consume", "t", "-e", "--from", "2026-03-29 02:30")
+    assert "2026-03-29T03:30:00+02:00 is taken" in never.err
+
+
+def test_where_and_positions_refuse_a_local_time_in_doubt(berlin):
+    for words in (
+        ("topic", "queues", "--where", "first_timestamp > 2025-10-26T02:30"),
+        ("consume", "t", "-e", "--offset", "@2025-10-26T02:30"),
+    ):
+        result = run(*words)
+        assert result.code == 2
+        assert "occurs twice" in result.err
+
+
+def test_where_and_positions_read_the_forms_of_the_day(berlin):
+    where = run("topic", "queues", "t", "--where", "first_timestamp > yesterday", "-o", "json")
+    assert [row["count"] for row in where.json()] == [3]
+    for position in ("@yesterday:tomorrow", "@yesterday 15:00", "@2026-01-01:now", "@1h ago:"):
+        assert run("consume", "t", "-e", "--offset", position).lines == ["m0", "m1", "m2"]
+
+
+def test_a_start_in_the_future_is_told(orders):
+    for words in (
+        ("consume", "t", "-e", "--offset", "@+1h"),
+        ("store", "tail", "-e", "--from", "+1h"),
+        ("message", "export", "-t", "t", "--from", "tomorrow"),
+        ("message", "query", "-t", "t", "-k", "k", "--from", "tomorrow"),
+    ):
+        assert "lies in the future" in run(*words).err
+
+
+def test_a_report_that_ends_before_it_begins_is_refused(orders):
+    result = run("lag", "report", "--engine", "local", "--since", "-1h", "--as-of", "-2h")
+    assert result.code == 2
+    assert "ends before it begins" in result.err

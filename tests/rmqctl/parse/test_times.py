@@ -4,6 +4,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, strategies as st
 
+from rmqctl.parse.time_forms import TIME_FORMS
 from rmqctl.parse.times import check_order, format_time, parse_epoch, parse_time, parse_zone
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -48,9 +49,9 @@ def test_every_form_of_a_time_is_read(text, expected):
     "text",
     [
         "",
-        "yesterday",
+        "soon",
         "123",
-        "20260101",
+        "20261301",
         "2026-13-01",
         "2026-01-01T25:00",
         "-15",
@@ -166,3 +167,18 @@ def test_digits_without_an_end_are_no_time(count):
     with pytest.raises(ValueError, match="is not a time") as raised:
         parse_time("1" * count, NOW)
     assert len(str(raised.value)) < 200
+
+
+EXAMPLES = [example for form in TIME_FORMS for example in (form.example, *form.also)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_of_the_table_of_forms_is_a_time(example):
+    parse_time(example, NOW, BERLIN)
+
+
+def test_what_a_shell_offers_is_a_time():
+    offered = [text for form in TIME_FORMS for text in form.completions]
+    assert {"-1h", "today", "yesterday 15:00", "09:30"} <= {*offered}
+    for text in offered:
+        parse_time(text, NOW, BERLIN)

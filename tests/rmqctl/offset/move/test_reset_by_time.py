@@ -181,7 +181,7 @@ def test_without_a_terminal_it_needs_yes(orders, offsets):
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (["-s", "yesterday"], 2, "is not a time"),
+        (["-s", "yesteday"], 2, "is not a time; did you mean 'yesterday'?"),
         (["-s", "now", "--boundary", "middle"], 2, "is not one of nearest49, lower, upper"),
         (["-s", "now", "--queue", "7"], 3, "topic orders has no queue 7"),
         (["-s", "now", "-t", "nowhere"], 3, "topic nowhere does not exist"),
