@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .durations import parse_duration, parse_span
-from .time_forms import some_forms
 
 if TYPE_CHECKING:
     from .calendar_times import CalendarTime
@@ -241,6 +240,7 @@ def _checked(parts: "CalendarTime", moment: datetime) -> tzinfo | None:
 def _no_time(text: str, now_ms: int, zone: tzinfo | None) -> str:
     """The sentence about a text that has the form of no time, with the nearest one."""
     from .near_times import nearest_time
+    from .time_forms import some_forms
 
     def is_time(other: str) -> bool:
         try:
