@@ -18,7 +18,7 @@ from datetime import tzinfo
 from enum import StrEnum
 from typing import NamedTuple
 
-from .times import parse_time
+from .times import DoubtfulTimeError, parse_time
 
 
 class Bound(StrEnum):
@@ -100,10 +100,13 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
         raise ValueError("'@' needs a time, such as @-1h or @2026-01-31T10:00")
     try:
         return Position(_time(text, now_ms, zone), None)
+    except DoubtfulTimeError:
+        raise
     except ValueError as error:
         if ":" not in text:
             raise ValueError(f"'@{text}': {error}") from None
     readings: list[Position] = []
+    doubt: DoubtfulTimeError | None = None
     for at, letter in enumerate(text):
         if letter != ":":
             continue
@@ -111,6 +114,9 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
         try:
             begin = _time(left, now_ms, zone) if left else START
             end = END if right == "end" else _time(right, now_ms, zone) if right else None
+        except DoubtfulTimeError as error:
+            doubt = error
+            continue
         except ValueError:
             continue
         readings.append(Position(begin, end))
@@ -121,6 +127,8 @@ def _times(text: str, now_ms: int, zone: tzinfo | None) -> Position:
         if position.end and position.end.value and _goes_back(position):
             raise ValueError(f"'@{text}' is not a position: it ends before it begins")
         return position
+    if doubt is not None:
+        raise doubt
     if readings:
         raise ValueError(f"'@{text}' is ambiguous; give --from and --to instead")
     raise ValueError(

@@ -67,11 +67,15 @@ class Instant(NamedTuple):
         return f"{iso(moment)} ({zone_name(self.zone)})"
 
 
+class DoubtfulTimeError(ValueError):
+    """A local time that occurs twice or never."""
+
+
 def parse_time(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
-    """Milliseconds of an instant, as :func:`read_time`; ValueError also for one in doubt."""
+    """Milliseconds of an instant, as :func:`read_time`; DoubtfulTimeError for one in doubt."""
     instant = read_time(text, now_ms, zone)
     if instant.doubt is not None:
-        raise ValueError(f"{instant.doubt.problem}; {instant.doubt.remedy}")
+        raise DoubtfulTimeError(f"{instant.doubt.problem}; {instant.doubt.remedy}")
     return instant.timestamp
 
 

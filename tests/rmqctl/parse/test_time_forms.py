@@ -186,6 +186,7 @@ def test_where_and_positions_refuse_a_local_time_in_doubt(berlin):
     for words in (
         ("topic", "queues", "--where", "first_timestamp > 2025-10-26T02:30"),
         ("consume", "t", "-e", "--offset", "@2025-10-26T02:30"),
+        ("consume", "t", "-e", "--offset", "@2025-10-26T02:30:now"),
     ):
         result = run(*words)
         assert result.code == 2
