@@ -131,7 +131,8 @@ def test_the_plan_tells_what_it_would_mean(orders):
         None,
         1,
     )
-    store, first = result.err.splitlines()[:2]
+    moment, store, first = result.err.splitlines()[:3]
+    assert moment.startswith(f"--to-datetime '{TIME}' is 2026-01-01T0")
     assert store.startswith("store /")
     assert first.startswith("2 queues: 1 back, 1 message (")
     days = re.search(r"; 1 begin; lag 5 -> 7; oldest unread (\d+)d.* -> (\d+)d", first)
