@@ -2,7 +2,9 @@
 
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterable
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -33,6 +35,9 @@ _DEAR_MODULE = re.compile(
 )
 """A test module in which every test is marked as dear; ``--quick`` does not import it."""
 
+_THREAD_SECONDS = 10
+"""How long a thread may take to end after the tests of its module."""
+
 _LONG_SECONDS = 1800
 """On a busy machine; the others have what pyproject.toml says."""
 
@@ -43,6 +48,30 @@ _unexplained: list[str] = []
 def broken_starts(request: pytest.FixtureRequest) -> Callable[..., AbstractContextManager[None]]:
     """``starts_broken_off``, in either way."""
     return partial(starts_broken_off, runs=request.param)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_thread_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a module of which a thread still runs some seconds after it: later tests cannot fork.
+
+    Threads of fixtures of the session may stay, and Spark's.
+    """
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + _THREAD_SECONDS
+    left = [thread for thread in threading.enumerate() if thread not in before and _ours(thread)]
+    for thread in left:
+        thread.join(max(0, deadline - time.monotonic()))
+    names = [thread.name for thread in left if thread.is_alive()]
+    assert not names, f"threads of {request.node.name} still run: {', '.join(names)}"
+
+
+def _ours(thread: threading.Thread) -> bool:
+    """Whether Python started it, for code that is not Spark's."""
+    target = getattr(thread, "_target", None) or type(thread)
+    package = target.__module__.partition(".")[0]
+    is_dummy = isinstance(thread, threading._DummyThread)
+    return not is_dummy and package not in {"py4j", "pyspark", "socketserver"}
 
 
 def _missing_for_interop() -> str | None:

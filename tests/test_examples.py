@@ -68,6 +68,7 @@ def test_a_business_step_that_fails_comes_again(tmp_path):
     assert sorted(output("push.py", tmp_path).splitlines()) == PUSH
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("F1", "F8")
 def test_orders_are_created_paid_and_finished_in_order_although_a_payment_fails(tmp_path):
     assert output("orderly.py", tmp_path) == ORDERLY
@@ -80,6 +81,7 @@ def test_transactions_are_committed_rolled_back_and_asked_about(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("G11")
 def test_history_is_skipped_in_three_ways(tmp_path):
     assert output("skip_history.py", tmp_path) == SKIP_HISTORY

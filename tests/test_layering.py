@@ -29,6 +29,7 @@ def names_called(tree: ast.Module) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_only_the_terminal_prints_or_exits():
     guilty = [
         str(path.relative_to(ROOT))
@@ -69,6 +70,7 @@ def test_importing_the_lower_packages_is_cheap(package):
     assert not [m for m in done.stdout.split() if m.split(".")[0] in heavy]
 
 
+@pytest.mark.slow
 def test_files_stay_small():
     long = {
         str(path.relative_to(ROOT)): count
@@ -78,6 +80,7 @@ def test_files_stay_small():
     assert not long
 
 
+@pytest.mark.slow
 def test_sources_are_ascii():
     """Signs that look alike and text that renders right to left have no place in code."""
     guilty = [
@@ -124,6 +127,7 @@ def imports_of(path: Path, package: str) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+@pytest.mark.slow
 def test_folders_import_each_other_in_one_direction_only() -> None:
     """Deferred imports count, too: a room and the rooms below it can be read without the others."""
     folders = {

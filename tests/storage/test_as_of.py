@@ -29,6 +29,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, after=st.integers(-2, 90))
 def test_what_was_stored_later_is_not_there(

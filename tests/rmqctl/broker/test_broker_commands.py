@@ -69,6 +69,7 @@ def test_nobody_does_anything_in_a_store_at_rest(store):
     assert delivered() == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature(6, 127)
 def test_services_in_the_foreground_deliver_until_a_signal_ends_them(store):
     with running("broker", "start") as first:
@@ -87,6 +88,7 @@ def test_services_in_the_foreground_deliver_until_a_signal_ends_them(store):
     assert [row["waiting"] for row in status()["delay_levels"]] == [0]
 
 
+@pytest.mark.slow
 def test_who_reads_a_pipe_delivers_by_the_way(store):
     with running("produce", "now") as producer:
         producer.stdin.write(b"hello\n")
@@ -97,6 +99,7 @@ def test_who_reads_a_pipe_delivers_by_the_way(store):
         assert producer.wait(MEANWHILE) == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_delivered_by_the_way_in_a_store_of_others(foreign):
     with running("produce", "now") as producer:
         producer.stdin.write(b"hello\n")

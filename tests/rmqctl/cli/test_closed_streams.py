@@ -51,6 +51,7 @@ def test_a_stream_without_a_buffer_stays_open(tmp_path):
     assert (tmp_path / "out").read_text() == "ours\ntheirs\n"
 
 
+@pytest.mark.slow
 def test_what_is_sent_without_an_output_is_stored(folder):
     assert shell("echo line | rmqctl produce orders >&- 2>&-", folder).returncode == 0
     assert shell("rmqctl produce orders <&-", folder).returncode == 0
@@ -83,6 +84,7 @@ def test_an_output_that_fails_and_nobody_told_is_an_error(folder):
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_check_that_can_not_print_is_unknown(folder):
     read = shell("rmqctl consume orders -g billing -e; rmqctl lag check --warn-lag 1000", folder)
     assert read.returncode == 0, read.stdout

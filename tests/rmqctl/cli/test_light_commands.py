@@ -60,6 +60,7 @@ def test_changing_topics_imports_no_writer(store):
     }
 
 
+@pytest.mark.slow
 def test_moving_progress_imports_no_recovery_no_services_and_no_client(store):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     for args in (

@@ -102,6 +102,7 @@ def test_a_position_counted_from_the_end_is_of_each_queue(ten):
     assert {(row["queue_id"], row["queue_offset"]) for row in rows} == {(q, 1) for q in range(5)}
 
 
+@pytest.mark.slow
 @pytest.mark.feature(18)
 def test_a_topic_that_is_copied_into_itself_ends(ten):
     with start("produce", "t", "-q") as writer:  # stores a line while the next one is read
@@ -298,6 +299,7 @@ def test_damaged_messages_are_left_out_and_told_of(store):
         file.write(b"m")
 
 
+@pytest.mark.slow
 def test_many_queues_and_columns_agree_with_rows(store):
     run("topic", "create", "t", "--queues", 7)
     for number in range(5):

@@ -94,6 +94,7 @@ def test_a_member_that_waits_for_messages_sees_it_too(ten):
     assert nothing_came_back(ten)
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_while_somebody_reads_has_failed(ten):
     result = call(
         "consume", "t", "-g", "g", "-e", *NO_SECOND_TRY, "--exec", "sh -c 'kill -PIPE $$'"

@@ -22,6 +22,7 @@ def consume(*options):
 class TestDropped:
     """Partly done (8) where no consumer will ever get them, with the reason."""
 
+    @pytest.mark.slow
     def test_a_broadcast_drops_them(self, three, tmp_path):
         folder = ["--set", f"localOffsetStoreDir={tmp_path}"]
         options = ["--broadcast", "--from-where", "first", *folder]

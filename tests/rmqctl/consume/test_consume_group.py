@@ -235,6 +235,7 @@ class TestRefused:
 
 
 class TestSharing:
+    @pytest.mark.slow
     @pytest.mark.feature(13)
     def test_members_divide_the_queues(self, ten):
         with running() as first:
@@ -249,6 +250,7 @@ class TestSharing:
         assert sorted(printed[0] + printed[1]) == sorted(bodies(10, 30))
         assert sorted(map(len, printed)) == [8, 12]
 
+    @pytest.mark.slow
     def test_the_queues_of_a_member_that_is_killed_go_to_the_others(self, ten):
         with running() as first, running() as second:
             wait_until(lambda: len(queues_of("g")) == 2 and is_divided())
@@ -262,6 +264,7 @@ class TestSharing:
             assert end(second) == 143
         assert consume("-e") == []
 
+    @pytest.mark.slow
     def test_a_visitor_that_stops_at_the_end_leaves_the_others_theirs(self, ten):
         with running() as stays:
             read_lines(stays, 10)
@@ -281,6 +284,7 @@ class TestSharing:
         assert consume("-e", *every, "--set", "instanceName=a") == []
         assert committed(ten) == {}
 
+    @pytest.mark.slow
     def test_members_that_do_not_fit_are_told_of_each_other(self, one_queue):
         with running("--tag", "a") as first:
             wait_until(lambda: queues_of("g") == [["t:0"]])
@@ -365,6 +369,7 @@ class TestEnding:
             assert process.stderr.read() == b""
         assert sum(committed(ten).values()) == 10
 
+    @pytest.mark.slow
     def test_what_was_printed_is_committed_within_moments(self, one_queue):
         with running() as process:
             read_lines(process, 10)
@@ -406,6 +411,7 @@ class TestEnding:
         os.close(file)
         assert committed(one_queue) in ({}, {0: 0})
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--orderly"], ["-e"], ["-o", "jsonl"]])
     def test_what_nobody_reads_is_not_acknowledged(self, ten, options):
         reading, writing = os.pipe()

@@ -78,6 +78,7 @@ def divided(store):
 class TestCountOfFailures:
     """What failed is sent back after its call is over; progress waits for it."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("code", [1, 0])
     def test_all_that_were_begun_are_passed_and_no_more(self, hundred, tmp_path, code):
         for number in range(6):

@@ -35,6 +35,7 @@ def test_what_can_be_read_is_shown_and_the_rest_is_counted(torn):
     assert (row["depth"], row["unhandled"]) == (4, 4), "they are there, and nobody has seen to them"
 
 
+@pytest.mark.slow
 def test_what_can_not_be_read_is_not_sent_and_not_marked(torn):
     done = run("dlq", "redrive", "g", "--all", "-S", torn, "--execute", "-y", "-o", "json")
     assert "2 dead letters cannot be read" in done.err

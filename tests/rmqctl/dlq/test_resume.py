@@ -214,6 +214,7 @@ def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
     assert len(copies()) == COUNT
 
 
+@pytest.mark.slow
 @pytest.mark.feature(93)
 def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
     script = tmp_path / "picky"

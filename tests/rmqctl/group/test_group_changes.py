@@ -272,6 +272,7 @@ def member(group):
             process.wait(30)
 
 
+@pytest.mark.slow
 def test_a_group_that_lives_is_not_deleted(used):
     with member("live") as process:
         result = run("group", "delete", "live", "--confirm", "live", "-o", "json")

@@ -58,6 +58,7 @@ def test_what_a_list_tells_of_a_group(topic):
     assert (gone["members"], gone["message_model"], gone["topics"]) == (0, None, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.feature(83)
 def test_retries_and_dead_letters_are_counted(topic):
     call("consume", "t", "-g", "dies", "-c", 1, "--delay-level", -1, "--exec", "false")

@@ -74,6 +74,7 @@ def test_groff_has_no_complaint_about_any_page():
         assert "\nNAME\n" in done.stdout, path.name
 
 
+@pytest.mark.slow
 def test_every_call_in_an_example_is_one_that_the_program_takes():
     for page in pages():
         for title, blocks in page.sections:

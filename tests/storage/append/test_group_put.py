@@ -308,6 +308,7 @@ class Crowd(Device):
         super().sync(fd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 2], ids=["alone", "others wait"])
 def test_after_a_signal_at_any_instant_puts_go_on(tmp_path: Path, count: int) -> None:
     crowd = Crowd(tmp_path / "0", count)

@@ -210,6 +210,7 @@ def test_a_write_that_fails_is_one_clear_error_and_loses_nothing(synced: Message
         assert fsck(view).healthy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["ROOMY", "SYNCED"])
 def test_processes_that_put_at_the_same_time_get_places_of_their_own(
     tmp_path: Path, config: str

@@ -20,6 +20,7 @@ LESS = 0.85
 """Below this share of what is written down the table says less than it could."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_costs_what_is_written_down(tmp_path: Path, name: str) -> None:
     written, found = recorded()[name], OPERATIONS[name](tmp_path / "store")

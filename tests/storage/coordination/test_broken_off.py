@@ -74,6 +74,7 @@ class _MakesNoFolder(FileSystem):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_sockets")
 def test_a_bell_that_can_not_be_made_leaves_its_slot_free(
     root: Path, shared: SharedState, monkeypatch: pytest.MonkeyPatch
@@ -124,6 +125,7 @@ def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
     gc.collect()  # while warnings of a lost socket are ignored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
 def test_a_waiter_whose_closing_is_interrupted_is_closed_anew(
     root: Path, shared: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +172,7 @@ def test_closing_a_bell_twice_leaves_the_next_owner_of_its_slot_alone(
 # -- process entries --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -> None:
     process_entry = ProcessEntry(ProcessEntries(tmp_path), {})
     before = descriptors()
@@ -189,6 +192,7 @@ def test_stations_whose_closing_is_interrupted_are_closed_anew(tmp_path: Path) -
     process_entry.close()
 
 
+@pytest.mark.slow
 def test_a_ring_without_a_socket_leaves_no_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

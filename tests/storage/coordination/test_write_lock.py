@@ -144,6 +144,7 @@ def test_who_asks_gets_the_gate_from_a_busy_holder_after_one_put(
             assert not biased or time.monotonic() > asked + 0.2, "not again for a while"
 
 
+@pytest.mark.slow
 @holding_on
 def test_others_come_in_put_and_change_settings_beside_a_busy_holder(root: Path) -> None:
     with busy_puppet() as puppet:

@@ -136,6 +136,7 @@ def test_a_second_opening_beside_a_wrong_page_is_refused(closed, tmp_path):
             open_store(root, SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "count", [400, pytest.param(20_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
 )

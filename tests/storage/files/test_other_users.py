@@ -64,6 +64,7 @@ def strangers(root: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
 def test_what_root_makes_is_the_owners(folder: Path, umask: int) -> None:
     root = new(folder, 0o755)
@@ -76,6 +77,7 @@ def test_what_root_makes_is_the_owners(folder: Path, umask: int) -> None:
     assert as_user(OWNER, put, root, "T0") == "PUT_OK"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "files"), [(0o2770, "100660"), (0o2775, "100664"), (0o775, "100664")]
 )
@@ -126,6 +128,7 @@ def test_root_that_may_not_give_files_away_shares_them_with_the_group(folder: Pa
     assert as_user(OWNER, put, root, "T") == "PUT_OK"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o755, 0o2775, 0o777])
 def test_root_of_a_container_that_does_not_know_the_owner(folder: Path, mode: int) -> None:
     root = new(folder, mode)
@@ -215,6 +218,7 @@ def calls_of(root: Path, number: int) -> list[list[str]]:
     return [[*line.split(), "-S", str(root)] for line in words]
 
 
+@pytest.mark.slow
 def test_commands_of_three_users(folder: Path) -> None:
     """Settings, progress, receipts, members: nothing of them keeps the next user out."""
     root = new(folder, 0o2775)
@@ -231,6 +235,7 @@ def test_commands_of_three_users(folder: Path) -> None:
     assert strangers(root) == []
 
 
+@pytest.mark.slow
 def test_fsck_and_doctor_name_what_the_owner_can_not_write(folder: Path) -> None:
     root = new(folder, 0o755)
     assert as_user(OWNER, put, root, "T") == "PUT_OK"

@@ -70,6 +70,7 @@ def test_temporary_names_of_former_versions_are_passed_over(tmp_path: Path, vict
     assert victim.read_bytes() == SECRET
 
 
+@pytest.mark.slow
 def test_no_file_of_a_store_is_written_through_a_link(tmp_path: Path, victim: Path) -> None:
     MessageStore.create(tmp_path / "seen", TINY)
     assert use(tmp_path / "seen") == [0] * 5
@@ -88,6 +89,7 @@ def test_no_file_of_a_store_is_written_through_a_link(tmp_path: Path, victim: Pa
         assert victim.stat().st_nlink == 1
 
 
+@pytest.mark.slow
 def test_a_link_to_nothing_makes_nothing(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     for number, name in enumerate(

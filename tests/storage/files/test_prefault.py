@@ -382,6 +382,7 @@ def wait_for_pages(store: MessageStore) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_windows")
 def test_a_store_has_the_same_bytes_with_and_without(tmp_path: Path) -> None:
     without, _ = streamed(tmp_path / "without", pages=False)

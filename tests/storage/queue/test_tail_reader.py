@@ -71,6 +71,7 @@ def follow(store: MessageStore) -> int:
     return end
 
 
+@pytest.mark.slow
 @given(STEPS)
 @settings(max_examples=25, deadline=None)
 def test_it_reads_what_others_read(

@@ -47,6 +47,7 @@ def test_a_closed_view_of_a_broker_s_store_holds_no_file(name: str, tmp_path: Pa
     view.close()
 
 
+@pytest.mark.slow
 def test_a_closed_view_of_our_store_holds_no_file(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", SMALL)
     samples = [Sample(f"id-{n}", "T", keys=("k1",)) for n in range(50)]

@@ -35,6 +35,7 @@ if compiled is not None:
 FIELDS = [name for name in (*MessageExt.__slots__, "topic", "flag") if name != "_added"]
 
 
+@pytest.mark.slow
 def test_where_there_is_a_compiler_the_loops_are_compiled(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         assert compiled is None or (ROOT / "storage/native/_compiled.abi3.so").exists()
@@ -146,6 +147,7 @@ def damaged_view(
         yield view, made
 
 
+@pytest.mark.slow
 @needs_compiled
 @in_one_folder
 @given(
@@ -178,6 +180,7 @@ def test_runs_of_records_are_read_alike(
             assert size == pure_size
 
 
+@pytest.mark.slow
 @needs_compiled
 @in_one_folder
 @given(messages=MESSAGES, damage=DAMAGE, cut=st.integers(0, 300))
@@ -212,6 +215,7 @@ OF_ONE_QUEUE = st.lists(
 )
 
 
+@pytest.mark.slow
 @needs_compiled
 @in_one_folder
 @given(
@@ -252,6 +256,7 @@ def test_a_record_that_knows_another_place_is_in_no_column(
         assert list(found.queue_offsets) == [*range(20), *range(21, 30)]
 
 
+@pytest.mark.slow
 @needs_compiled
 @in_one_folder
 @given(

@@ -47,6 +47,7 @@ def index_files(draw: st.DrawFn) -> bytes:
     return whole[: draw(st.one_of(st.just(len(whole)), st.integers(0, len(whole))))]
 
 
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=300, deadline=None)
 @given(
@@ -140,6 +141,7 @@ UNITS = st.lists(
 WHOLE = st.just([(number * RECORD, RECORD) for number in range(RECORDS)])
 
 
+@pytest.mark.slow
 @needs_compiled
 @settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -233,6 +233,7 @@ def test_what_is_kept_beyond_rocketmq_is_what_was_stored_before_the_damage(name:
             same_message(result.messages[0], row, name)
 
 
+@pytest.mark.slow
 def test_every_listed_difference_is_met() -> None:
     for name in sorted({store for difference in DIFFERENCES for store in difference.stores}):
         test_queues_have_the_bounds_that_rocketmq_says(name)

@@ -65,6 +65,7 @@ def expect_reads(view: StoreView, offset: int, count: int, pulls: int) -> int:
     raise AssertionError("it holds more than so many reads would")
 
 
+@pytest.mark.slow
 @FORMS
 @settings(max_examples=150, deadline=None)
 @given(

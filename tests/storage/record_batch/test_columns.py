@@ -87,6 +87,7 @@ def log_of(made: list[dict[str, object]]) -> tuple[bytes, list[int]]:
     return log, sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [None, pytest.param(compiled, marks=needs_compiled)])
 @settings(max_examples=150, deadline=None)
 @given(st.lists(records, min_size=1, max_size=12))
@@ -119,6 +120,7 @@ def test_units_and_keys_are_those_of_single_records(
     assert list(zip(*(column.tolist() for column in keys), strict=True)) == expected_keys
 
 
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=150, deadline=None)
 @given(st.lists(records, min_size=1, max_size=12))

@@ -173,6 +173,7 @@ def test_a_queue_of_anything_is_not_taken_for_a_short_one(store: Path, tmp_path:
         assert any("queue 1 of orders is damaged at offset 0" in warning for warning in warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["consumequeue/orders/1", "commitlog", "config", "."])
 def test_what_may_not_be_read_is_named(store: Path, tmp_path: Path, part: str) -> None:
     other = tmp_path / "broker-b" / "store"

@@ -209,6 +209,7 @@ def test_topics_are_mapped_and_made_with_the_queues_that_they_need(tmp_path):
     healthy(target)
 
 
+@pytest.mark.slow
 def test_carved_and_imported_stores_hold_the_same(tmp_path):
     """Two roads to the same messages."""
     source = golden.store("basic-4.9")

@@ -138,6 +138,7 @@ def test_csv_is_that_of_the_rfc_and_jsonl_has_the_fields_of_consume(tmp_path):
     assert sorted(consumed) == sorted(lines)
 
 
+@pytest.mark.slow
 def test_stores_of_brokers_come_over_whole(tmp_path):
     """Compressed bodies, light queues, retries and dead letters."""
     for name in ("basic-4.9", "lmq-4.9", "retry-dlq-5.3"):
@@ -221,6 +222,7 @@ def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_export_and_import_are_a_pipe(tmp_path):
     source, target = fill(tmp_path / "a", NASTY), fill(tmp_path / "b", [])
     for form in ("jsonl", "csv", "raw"):

@@ -208,6 +208,7 @@ def test_units_lead_to_the_compressed_bodies_of_golden_stores(name):
     assert found or "alpha" not in str(golden.manifest(name)["messages"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_processes_give_the_same_in_the_same_order(tmp_path, jobs):
     """64 MiB are worth a fork; most of the log is bodies of zeros, which cost little."""

@@ -51,6 +51,7 @@ def put(made: HandMade, message: tuple[bytes, str, dict[str, str], str]) -> tupl
     return stored.commitlog_offset, body
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

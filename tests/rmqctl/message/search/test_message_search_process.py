@@ -52,6 +52,7 @@ def searching(root: Path, *args: object) -> tuple[Any, list[int]]:
     return process, children(process.pid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["the terminal's group", "the process"])
 @pytest.mark.parametrize(
     ("number", "code"),
@@ -71,6 +72,7 @@ def test_a_signal_ends_all_processes_and_tells_how_to_go_on(long_log, number, co
     assert not any(map(is_alive, workers))
 
 
+@pytest.mark.slow
 def test_what_was_printed_before_ctrl_c_is_not_printed_again(long_log):
     process, _ = searching(long_log, "-t", "t", "--columns", "queue_offset")
     with process:
@@ -93,6 +95,7 @@ def test_processes_end_with_a_parent_that_is_killed(long_log):
     eventually(lambda: not any(map(is_alive, workers)), "they live on")
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_it(long_log):
     result = call(*SLOW, "-S", long_log, "--jobs", 2, "--timeout", "1s")
     assert result.code == exit_codes.TIMED_OUT
@@ -110,6 +113,7 @@ def test_a_child_that_is_killed_is_an_error_in_one_sentence(long_log):
     assert not any(map(is_alive, workers))
 
 
+@pytest.mark.slow
 def test_head_is_silent(long_log):
     command = start("message", "search", "text", "--in", "body", "-S", long_log, "-o", "jsonl")
     with subprocess.Popen(
@@ -155,6 +159,7 @@ def feed(writer: Any) -> None:
     writer.stdin.close()
 
 
+@pytest.mark.slow
 def test_memory_stays_small_whatever_is_found(long_log):
     """Every message is a hit; some 80 MiB of rows go through."""
     program = (

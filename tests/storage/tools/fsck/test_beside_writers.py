@@ -66,6 +66,7 @@ def test_a_store_that_is_being_written_is_healthy_all_the_time(tmp_path: Path) -
         assert fsck(view).findings == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [TINY_WRITER, SMALL], ids=["tiny files", "small files"])
 def test_what_our_writer_leaves_is_healthy(tmp_path: Path, config: StoreConfig) -> None:
     root = new_store(tmp_path / "store", config)

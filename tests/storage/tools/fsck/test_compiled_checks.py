@@ -34,6 +34,7 @@ DAMAGE = st.lists(
 )
 
 
+@pytest.mark.slow
 @needs_compiled
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")  # units lead anywhere
 @settings(

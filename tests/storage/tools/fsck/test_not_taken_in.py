@@ -55,6 +55,7 @@ def messages(root):
         )
 
 
+@pytest.mark.slow
 def test_they_are_told_of_and_the_next_writer_takes_them_in(died):
     root, end, size = died
     (finding,) = findings(root)

@@ -123,6 +123,7 @@ def messages(root):
     return result.code, sorted(result.out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_readers_go_on_the_check_names_it_and_repair_makes_it_again(root, name, damage):

@@ -172,6 +172,7 @@ def walked_parts(root: str) -> None:
     sys.stdout.write(str(taken))
 
 
+@pytest.mark.slow
 def test_of_a_sound_store_each_part_is_walked_once() -> None:
     # In a process of its own: a thread that an earlier test left would keep fsck from forking.
     root = golden.store(NAME)

@@ -28,6 +28,7 @@ def _problems(name, wanted, folder):
     return problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_a_repaired_store_is_clean_and_every_whole_record_is_readable(part, tmp_path):
     assert _problems(NAME, SHORT[part::3], tmp_path) == {}

@@ -330,6 +330,7 @@ def fuzz(whole: bytes, folder: Path, times: int) -> int:
     return refused
 
 
+@pytest.mark.slow
 def test_a_stream_is_read_as_far_as_it_is_asked(tmp_path: Path) -> None:
     """A member that is not what the manifest says is not read at all."""
     path = many(header("a/commitlog/x", 800 << 20), 800 << 20, tmp_path / "x.tgz")
