@@ -43,6 +43,9 @@ def test_a_creation_is_a_plan_then_rows_and_journal_entries(asked, orders, noun)
     assert "new" not in read(orders)
     assert [row.created for row in change.apply(NOTE).rows] == [True]
     assert read(orders)["new"] == config
+    files = {path: path.read_bytes() for path in (orders / "config").iterdir()}
+    assert [row.created for row in admin.create(asked.view, [config]).apply(NOTE).rows] == [False]
+    assert {path: path.read_bytes() for path in (orders / "config").iterdir()} == files
     again = admin.create(asked.view, [config, config._replace(**{config._fields[0]: "more"})])
     assert [row.created for row in again.plan] == [False, None]
     with pytest.raises(Refused, match="exists already with"):

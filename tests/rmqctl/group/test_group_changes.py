@@ -77,17 +77,6 @@ def test_the_file_has_the_bytes_that_a_broker_writes(store):
     )
 
 
-def test_creating_again_changes_nothing_and_other_settings_are_refused(store):
-    run("group", "create", "g")
-    before = (store / "config/subscriptionGroup.json").read_bytes()
-    result = run("group", "create", "g", "-o", "json")
-    assert (result.code, result.json()[0]["created"]) == (0, False)
-    result = run("group", "create", "new", "g", "--retry-max-times", 3)
-    assert result.code == 7
-    assert "group g exists already with other settings" in result.err
-    assert (store / "config/subscriptionGroup.json").read_bytes() == before
-
-
 def test_groups_that_are_named_together_are_one_change_of_the_table(store):
     run("group", "create", "before")
     table = store / "config/subscriptionGroup.json"

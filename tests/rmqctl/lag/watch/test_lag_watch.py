@@ -70,14 +70,6 @@ def test_the_forecast_says_how_many_members_it_would_take():
     assert needed(0, 10.0, 4.0) is needed(2, 10.0, 0.0) is needed(2, None, 1.0) is None
 
 
-def test_drained_is_what_has_nothing_left_to_read(end):
-    with EmbeddedBroker.open(end, read_only=True) as reader:
-        assert left(Watcher(reader.view, reader, Choice(), T).look(T)) is Left.SOME
-    run("consume", "t", "-g", "g", "-e")
-    with EmbeddedBroker.open(end, read_only=True) as reader:
-        assert left(Watcher(reader.view, reader, Choice(), T).look(T)) is Left.NOTHING
-
-
 def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_unknown(store):
     with (
         EmbeddedBroker.open(store) as broker,
