@@ -60,12 +60,10 @@ if TYPE_CHECKING:
         AllocateAveragely as AllocateAveragely,
         AllocateAveragelyByCircle as AllocateAveragelyByCircle,
         AllocateByConfig as AllocateByConfig,
-        AllocateMessageQueueStrategy as AllocateMessageQueueStrategy,
-    )
-    from client.rebalance.consistent_hash import AllocateConsistentHash as AllocateConsistentHash
-    from client.rebalance.machine_room import (
         AllocateByMachineRoom as AllocateByMachineRoom,
+        AllocateConsistentHash as AllocateConsistentHash,
         AllocateMachineRoomNearby as AllocateMachineRoomNearby,
+        AllocateMessageQueueStrategy as AllocateMessageQueueStrategy,
     )
     from client.runtime.client_config import ClientConfig as ClientConfig
     from client.runtime.service_state import ServiceState as ServiceState
@@ -105,10 +103,12 @@ _NAMES = {
         "AllocateAveragely",
         "AllocateAveragelyByCircle",
         "AllocateByConfig",
+        "AllocateByMachineRoom",
+        "AllocateConsistentHash",
+        "AllocateMachineRoomNearby",
         "AllocateMessageQueueStrategy",
     ),
     "client.runtime.client_config": ("ClientConfig",),
-    "client.rebalance.consistent_hash": ("AllocateConsistentHash",),
     "client.consumer.consumer_config": ("ConsumerConfig",),
     "client.errors": ("ClientError",),
     "client.listener.listener": (
@@ -120,7 +120,6 @@ _NAMES = {
         "MessageListenerOrderly",
     ),
     "client.pull.lite_pull_consumer": ("LitePullConfig", "LitePullConsumer"),
-    "client.rebalance.machine_room": ("AllocateByMachineRoom", "AllocateMachineRoomNearby"),
     "client.producer.producer": ("Producer",),
     "client.producer.batch": ("split_batch",),
     "client.producer.config": ("ProducerConfig",),

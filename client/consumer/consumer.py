@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
 
 from broker.api.members import MessageModel
 from broker.validation import check_group, check_topic
@@ -23,6 +23,7 @@ from client.runtime.service_state import ServiceState
 from storage.coordination.locks import ForkAware, at_fork
 from storage.deadlines import held_within
 
+from .consumer_config import ConsumerConfig
 from .subscription import MessageSelector, newer, subscription_data
 
 if TYPE_CHECKING:
@@ -37,17 +38,25 @@ if TYPE_CHECKING:
     from client.runtime.instance import ClientInstance
     from storage.format.message import MessageQueue
 
-    from .consumer_config import ConsumerConfig
-
-
 logger = logging.getLogger("rmqctl.client")
 
 _LONGEST_WAIT_S: Final = 0.7
 
 
+class ConsumerArguments(TypedDict, total=False):
+    """Arguments of every kind of consumer, see Consumer."""
+
+    brokers: Iterable[Broker]
+    config: ConsumerConfig | None
+    client_config: ClientConfig | None
+    offset_store: OffsetStore | None
+    manager: ClientManager
+
+
 class Consumer(ForkAware, ABC):
     """A consumer of a group; a context manager that starts and shuts down."""
 
+    default_config: ClassVar[type[ConsumerConfig]] = ConsumerConfig
     rebalance: Rebalance
     offset_store: OffsetStore
 
@@ -56,7 +65,7 @@ class Consumer(ForkAware, ABC):
         group: str,
         *,
         brokers: Iterable[Broker] = (),
-        config: ConsumerConfig,
+        config: ConsumerConfig | None = None,
         client_config: ClientConfig | None = None,
         offset_store: OffsetStore | None = None,
         manager: ClientManager = CLIENT_MANAGER,
@@ -69,7 +78,7 @@ class Consumer(ForkAware, ABC):
         self.group = group
         self.filter_message_hooks: Final[list[FilterMessageHook]] = []
         """Called with what each pull brought; append yours before ``start``."""
-        self._config = config
+        self._config = config or self.default_config()
         self._client_config = client_config or ClientConfig()
         self._brokers = list(brokers)
         self._manager = manager
@@ -251,11 +260,12 @@ class Consumer(ForkAware, ABC):
         self._subscriptions[topic] = data
         if self._state is ServiceState.RUNNING:
             self.rebalance.subscriptions[topic] = data
-            self._tell_subscriptions()
+            self.announce()
             self.instance.rebalance_immediately()
 
-    def _tell_subscriptions(self) -> None:
-        self.instance.send_heartbeat_to_all_brokers()
+    def announce(self) -> list[Exception]:
+        """Send the subscriptions to the brokers; gives the errors of those that refuse."""
+        return self.instance.send_heartbeat_to_all_brokers()
 
     def unsubscribe(self, topic: str) -> None:
         """Unsubscribe from a topic. The next rebalance gives up its queues."""

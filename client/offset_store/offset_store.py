@@ -15,10 +15,13 @@ from collections.abc import Collection
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from broker.offset.start_position import offset_without_progress
 from storage.format.message import MessageQueue
 
 if TYPE_CHECKING:
     from broker.api.offsets import OffsetCommit
+    from client.consumer.consumer_config import ConsumerConfig
+    from client.runtime.routes import Routes
 
 
 class ReadOffsetType(Enum):
@@ -98,3 +101,22 @@ class OffsetTable:
         """Give a copy."""
         with self._lock:
             return dict(self._offsets)
+
+
+def compute_pull_from_where(
+    offset_store: OffsetStore, routes: Routes, config: ConsumerConfig, queue: MessageQueue
+) -> int:
+    """Give the progress that is stored, else the start of the settings for a group without any.
+
+    Raises the errors of the broker and the store.
+    """
+    known = offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
+    if known is not None:
+        return known
+    return offset_without_progress(
+        routes.broker(queue.broker_name),
+        queue.topic,
+        queue.queue_id,
+        config.consume_from_where,
+        config.consume_timestamp,
+    )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.format.message_id import UniqueIds
 
     from .config import ProducerConfig
-    from .queue_choice import ThreadLocalIndex
+    from .fault_strategy import ThreadLocalIndex
 
 _SEND_OK: Final = SendStatus.SEND_OK
 _TOLD: Final = (*UNANSWERED, ClientError, BrokerError)

@@ -14,8 +14,7 @@ from broker.api.members import (
 from broker.errors import BrokerError
 from client.consumer.consumer import Consumer
 from client.errors import ClientStateError, GroupRegisteredError
-from client.offset_store.first_offset import compute_pull_from_where
-from client.offset_store.offset_store import ReadOffsetType
+from client.offset_store.offset_store import ReadOffsetType, compute_pull_from_where
 from client.runtime.service_state import ServiceState
 
 if TYPE_CHECKING:

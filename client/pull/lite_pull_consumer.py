@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,6 @@ from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscrip
 from client.errors import UNANSWERED, ClientError, ClientStateError
 from client.listener.process_queue import ProcessQueue
 from client.offset_store.offset_store import ReadOffsetType
-from client.runtime.client_manager import CLIENT_MANAGER
 from client.runtime.pull_service import PullRequest
 from client.runtime.service_state import ServiceState
 from storage.deadlines import held_within
@@ -26,11 +25,10 @@ from storage.deadlines import held_within
 from .active_consumer import ActiveConsumer
 
 if TYPE_CHECKING:
-    from broker.api.broker import Broker
+    from typing import Unpack
+
     from broker.api.members import SubscriptionData
-    from client.offset_store.offset_store import OffsetStore
-    from client.runtime.client_config import ClientConfig
-    from client.runtime.client_manager import ClientManager
+    from client.consumer.consumer import ConsumerArguments
     from storage.format.message import MessageExt, MessageQueue
 
 logger = logging.getLogger("rmqctl.client.lite_pull")
@@ -69,25 +67,11 @@ class LitePullConsumer(ActiveConsumer):
     committed then, or by ``commit``. Poll in one thread.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        brokers: Iterable[Broker] = (),
-        config: LitePullConfig | None = None,
-        client_config: ClientConfig | None = None,
-        offset_store: OffsetStore | None = None,
-        manager: ClientManager = CLIENT_MANAGER,
-    ) -> None:
-        super().__init__(
-            group,
-            brokers=brokers,
-            config=config or LitePullConfig(),
-            client_config=client_config,
-            offset_store=offset_store,
-            manager=manager,
-        )
-        self.config: Final = config or LitePullConfig()
+    default_config = LitePullConfig
+    _config: LitePullConfig
+
+    def __init__(self, group: str, **arguments: Unpack[ConsumerArguments]) -> None:
+        super().__init__(group, **arguments)
         self._assigned: dict[str, SubscriptionData] | None = None
         self._wanted_queues: tuple[MessageQueue, ...] = ()
         self._arrived = threading.Condition()  # guards the five fields below
@@ -97,6 +81,11 @@ class LitePullConsumer(ActiveConsumer):
         self._consumed: dict[MessageQueue, tuple[ProcessQueue, int]] = {}
         self._paused: frozenset[MessageQueue] = frozenset()
         self._next_auto_commit = 0.0
+
+    @property
+    def config(self) -> LitePullConfig:
+        """The settings."""
+        return self._config
 
     # -- what to consume
 

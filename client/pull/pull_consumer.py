@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest as PullMessage, PullResult
-from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.pull_result import messages_of
 from client.consumer.send_back import SendBack
 from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
 from client.offset_store.offset_store import ReadOffsetType
-from client.runtime.client_manager import CLIENT_MANAGER
 from client.runtime.service_state import ServiceState
 
 from .active_consumer import ActiveConsumer
 
 if TYPE_CHECKING:
-    from broker.api.broker import Broker
-    from client.offset_store.offset_store import OffsetStore
-    from client.runtime.client_config import ClientConfig
-    from client.runtime.client_manager import ClientManager
+    from typing import Unpack
+
+    from client.consumer.consumer import ConsumerArguments
     from storage.format.message import MessageExt, MessageQueue
 
 BROKER_SUSPEND_MAX_TIME_MS: Final = 20_000
@@ -40,24 +36,8 @@ class PullConsumer(ActiveConsumer):
     ``fetch_message_queues_in_balance`` last gave, or that it has noted progress of.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        brokers: Iterable[Broker] = (),
-        config: ConsumerConfig | None = None,
-        client_config: ClientConfig | None = None,
-        offset_store: OffsetStore | None = None,
-        manager: ClientManager = CLIENT_MANAGER,
-    ) -> None:
-        super().__init__(
-            group,
-            brokers=brokers,
-            config=config or ConsumerConfig(),
-            client_config=client_config,
-            offset_store=offset_store,
-            manager=manager,
-        )
+    def __init__(self, group: str, **arguments: Unpack[ConsumerArguments]) -> None:
+        super().__init__(group, **arguments)
         self._noted: set[MessageQueue] = set()
 
     def register_topic(self, topic: str) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from client.listener.process_queue import Messages, ProcessQueue
     from client.runtime.pull_service import PullRequest
 
-    from .flow_control import FlowControl
+    from .pull_loop import FlowControl
     from .push_consumer import PushConsumer
 
 logger = logging.getLogger("rmqctl.client.pull")

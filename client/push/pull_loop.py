@@ -8,6 +8,7 @@ Only a dropped process queue ends the loop.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
@@ -16,23 +17,121 @@ from client.consumer.pull_result import messages_of
 from client.errors import UNANSWERED, ClientError
 from client.runtime.service_state import ServiceState
 from storage.format.message import RETRY_GROUP_TOPIC_PREFIX
+from storage.results import MOST_BYTES_TOGETHER
 
-from .flow_control import FlowControl
-from .handoff import ListenerHandoff
 from .prefetch import Backlog
 
 if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
     from broker.api.pull import Handoff
+    from client.listener.process_queue import Messages, ProcessQueue
+    from client.listener.worker_pool import BorrowedWorker
     from client.runtime.pull_service import PullRequest
 
     from .push_consumer import PushConsumer
+
 
 logger = logging.getLogger("rmqctl.client.pull")
 
 BROKER_FLOW_CONTROL_DELAY_MS: Final = 20
 SUSPENDED_DELAY_MS: Final = 1_000
 OFFSET_ILLEGAL_DELAY_MS: Final = 10_000
+FLOW_CONTROL_DELAY_MS: Final = 50
+_LOG_EACH: Final = 1_000
+_MIB_SHIFT: Final = 20
+
+
+class FlowControl:
+    """The thresholds of one consumer, for each of its queues.
+
+    A rebalance changes them by the thresholds for topics. ``times`` counts the pulls that were put
+    off because too much is in work.
+    """
+
+    def __init__(self, consumer: PushConsumer) -> None:
+        self._consumer = consumer
+        self.pull_threshold_for_queue = consumer.config.pull_threshold_for_queue
+        self.pull_threshold_size_for_queue = consumer.config.pull_threshold_size_for_queue
+        self.times = 0
+
+    def divide_thresholds(self, queues: int) -> None:
+        """Divide the thresholds for topics among all queues of the consumer
+        (RebalancePushImpl.messageQueueChanged)."""
+        config = self._consumer.config
+        if queues and config.pull_threshold_for_topic != -1:
+            self.pull_threshold_for_queue = max(1, config.pull_threshold_for_topic // queues)
+        if queues and config.pull_threshold_size_for_topic != -1:
+            share = config.pull_threshold_size_for_topic // queues
+            self.pull_threshold_size_for_queue = max(1, share)
+
+    def too_much(self, process_queue: ProcessQueue) -> str | None:
+        """Name the threshold that a queue's messages in work exceed; None: it may be pulled."""
+        count, size = process_queue.msg_count, process_queue.msg_size >> _MIB_SHIFT
+        if count > self.pull_threshold_for_queue or size > self.pull_threshold_size_for_queue:
+            return f"count={count} mib={size}"
+        if count and not self._consumer.orderly:
+            span = process_queue.get_max_span()
+            if span > self._consumer.config.consume_concurrently_max_span:
+                return f"span={span} count={count}"
+        return None
+
+    def pulls_ahead(self, process_queue: ProcessQueue, messages: Messages, size: int) -> int:
+        """How often ``too_much`` would let a queue be pulled further if ``messages`` had been put,
+        with bodies of ``size`` bytes, and all that these pulls may bring.
+
+        For concurrent consumption, and pulls whose messages follow each other.
+        """
+        config = self._consumer.config
+        first = process_queue.first_offset()
+        if first is None:
+            first = messages[0].queue_offset
+        room = min(
+            self.pull_threshold_for_queue - process_queue.msg_count - len(messages),
+            config.consume_concurrently_max_span - messages[-1].queue_offset + first,
+        )
+        most = (self.pull_threshold_size_for_queue + 1) << _MIB_SHIFT
+        spare = most - process_queue.msg_size - size  # bytes
+        if room < 0 or spare <= 0:
+            return 0
+        return 1 if spare <= MOST_BYTES_TOGETHER else 1 + room // config.pull_batch_size
+
+    def pause(self, request: PullRequest, too_much: str) -> int:
+        """Note that a pull is put off; gives the pause in ms."""
+        if self.times % _LOG_EACH == 0:
+            logger.warning(
+                "too much in work, pulling pauses: %s times=%d %s", too_much, self.times, request
+            )
+        self.times += 1
+        return FLOW_CONTROL_DELAY_MS
+
+
+class ListenerHandoff:
+    """A job that the broker's thread may do itself (a Handoff, see PullApi.pull_async).
+
+    ``go_on`` is called once: when the job is done, when it is left to another thread, or when it
+    takes too long for a queue that is not pulled meanwhile.
+    """
+
+    __slots__ = ("_borrowed", "_go_on")
+
+    def __init__(self, borrowed: BorrowedWorker, go_on: Callable[[], object]) -> None:
+        self._borrowed = borrowed
+        self._go_on: Iterator[Callable[[], object]] = iter((go_on,))  # a step of it is atomic
+
+    def __call__(self) -> None:
+        """See Handoff."""
+        self._borrowed.work()
+        self.late()
+
+    def late(self) -> None:
+        """See Handoff."""
+        for go_on in self._go_on:
+            go_on()
+
+    def leave(self) -> None:
+        """See Handoff."""
+        self._borrowed.leave()
+        self.late()
 
 
 class PullLoop:

@@ -7,42 +7,53 @@ pull loop, offset store, consume service.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.api.members import MessageModel
+from broker.api.members import ConsumerData, ConsumeType, MessageModel
 from broker.errors import BrokerError
+from client.consumer.consumer import Consumer
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.send_back import SendBack
 from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
-from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
-from client.runtime.client_config import ClientConfig
-from client.runtime.client_manager import CLIENT_MANAGER
+from client.errors import (
+    UNANSWERED,
+    ClientConfigError,
+    ClientError,
+    ClientStateError,
+    GroupRegisteredError,
+)
 from client.runtime.service_state import ServiceState
 from storage.format.message import retry_topic
 
-from .inner import PushConsumerInner
-from .parts import make_consume_service, start_trace
 from .pull_loop import PullLoop
 from .queue_locks import QueueLocks
 from .rebalance_push import RebalancePush
 
 if TYPE_CHECKING:
-    from broker.api.broker import Broker
-    from broker.api.members import SubscriptionData
+    from collections.abc import Callable, Sequence
+    from typing import Unpack
+
+    from broker.api.members import ConsumeDirectlyResult, SubscriptionData
+    from client.consumer.consumer import ConsumerArguments
     from client.hooks import ConsumeMessageHook
     from client.listener.listener import AnyConcurrentListener, AnyOrderlyListener
-    from client.listener.service import ConsumeService
-    from client.offset_store.offset_store import OffsetStore
-    from client.runtime.client_manager import ClientManager
+    from client.listener.process_queue import ProcessQueue
+    from client.listener.service import ConsumeService, ListenerResult
+    from client.runtime.pull_service import PullRequest
+    from client.runtime.stats import ConsumerStatsManager
+    from client.timing import Clock, Scheduler
     from client.trace.trace_hooks import ConsumeMessageTraceHook
+    from storage.format.message import MessageExt, MessageQueue
 
-logger = logging.getLogger("rmqctl.client")
+logger = logging.getLogger("rmqctl.client.consume")
+
+_FEWER_THREADS: Final = 0.8  # of the threshold (DefaultMQPushConsumerImpl.adjustThreadPool)
 
 
-class PushConsumer(PushConsumerInner):
+class PushConsumer(Consumer):
     """Consumes messages by a listener; a context manager that starts and shuts down.
 
         def listen(messages, context):
@@ -61,28 +72,12 @@ class PushConsumer(PushConsumerInner):
     than once.
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        brokers: Iterable[Broker] = (),
-        config: ConsumerConfig | None = None,
-        client_config: ClientConfig | None = None,
-        offset_store: OffsetStore | None = None,
-        manager: ClientManager = CLIENT_MANAGER,
-    ) -> None:
+    def __init__(self, group: str, **arguments: Unpack[ConsumerArguments]) -> None:
         """Make a consumer of ``group``; the caller closes the brokers.
 
         Raises InvalidNameError for an illegal group name.
         """
-        super().__init__(
-            group,
-            brokers=brokers,
-            config=config or ConsumerConfig(),
-            client_config=client_config,
-            offset_store=offset_store,
-            manager=manager,
-        )
+        super().__init__(group, **arguments)
         self.consume_hooks: Final[list[ConsumeMessageHook]] = []
         """Called around each call of the listener; append yours before ``start``."""
         self.orderly = False
@@ -94,6 +89,11 @@ class PushConsumer(PushConsumerInner):
         self._announced: dict[str, SubscriptionData] = {}
 
     # -- settings
+
+    @property
+    def message_model(self) -> MessageModel:
+        """Which members of the group get a message."""
+        return self._config.message_model
 
     @property
     def config(self) -> ConsumerConfig:
@@ -160,7 +160,7 @@ class PushConsumer(PushConsumerInner):
                 self.consume_service.shutdown(0)
                 raise GroupRegisteredError("consumer", self.group, self.client_id)
             try:
-                self._trace = start_trace(self)
+                self._trace = self._start_trace()
                 self.instance.start()
                 with self.rebalance.lock:  # a round meanwhile waits until all of it is done
                     self._join()
@@ -192,8 +192,30 @@ class PushConsumer(PushConsumerInner):
         self.send_back = SendBack(self.group, self.instance)
         self.offset_store = self._given_offset_store or self._make_offset_store()
         self.offset_store.load()
-        self.consume_service: ConsumeService = make_consume_service(self, self._listener)
+        self.consume_service = self._make_consume_service()
         self.start_timestamp = self.clock.now_ms()
+
+    def _make_consume_service(self) -> ConsumeService:
+        if self.orderly:
+            from client.listener.orderly import ConsumeMessageOrderlyService
+
+            return ConsumeMessageOrderlyService(self, self._listener)
+        from client.listener.concurrently import ConsumeMessageConcurrentlyService
+
+        return ConsumeMessageConcurrentlyService(self, self._listener)
+
+    def _start_trace(self) -> ConsumeMessageTraceHook | None:
+        """Make calls of the listener leave traces, if the setting is on."""
+        if not self.config.enable_msg_trace:
+            return None
+        from client.producer.tracing import trace_dispatcher
+        from client.trace.trace_hooks import ConsumeMessageTraceHook
+
+        topic = self.config.customized_trace_topic
+        dispatcher = trace_dispatcher(self.instance, self.group, "CONSUME", topic)
+        hook = ConsumeMessageTraceHook.of(self.instance, dispatcher)
+        self.consume_hooks.append(hook)
+        return hook
 
     def _join(self) -> None:
         """Register with the brokers; raise the refusal of one of them."""
@@ -234,8 +256,156 @@ class PushConsumer(PushConsumerInner):
         if self._trace is not None:
             self._trace.shutdown()
 
+    # -- for the instance (ConsumerInner)
+
+    def consumer_data(self) -> ConsumerData:
+        """See ConsumerInner."""
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_PASSIVELY,
+            self.message_model,
+            self._config.consume_from_where,
+            tuple(subscription for _, subscription in sorted(self.rebalance.subscriptions.items())),
+        )
+
+    def do_rebalance(self) -> None:
+        """See ConsumerInner."""
+        with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
+            if not self.paused and self._state is ServiceState.RUNNING:
+                self.rebalance.do_rebalance(orderly=self.orderly)
+
+    def pull_message(self, request: PullRequest) -> None:
+        """See Pulling.pull_message."""
+        self.pull_loop.pull_message(request)
+
+    def hand_over(self) -> None:
+        """See Pulling.hand_over."""
+        self.consume_service.hand_over()
+
+    def persist_consumer_offset(self) -> None:
+        """See ConsumerInner."""
+        if self._state is ServiceState.RUNNING:
+            queues = list(self.rebalance.process_queues.items())
+            for queue, process_queue in queues:
+                self.consume_service.settle(process_queue, queue)
+            self.offset_store.persist_all([queue for queue, _ in queues])
+
+    def adjust_thread_pool(self) -> None:
+        """Fit the threads to the backlog, one at a time, if the setting is on (adjustThreadPool):
+        in 4.9.8 both hooks, for more threads and for fewer, are empty."""
+        config = self._config
+        if not config.adjust_thread_pool_nums_enable or self._state is not ServiceState.RUNNING:
+            return
+        backlog = sum(queue.msg_acc_cnt for queue in list(self.process_queues.values()))
+        threshold, pool = config.adjust_thread_pool_nums_threshold, self.consume_service.pool
+        size = pool.core_pool_size
+        if backlog >= threshold and size < config.consume_thread_max:
+            pool.update_core_pool_size(size + 1)
+        elif backlog < threshold * _FEWER_THREADS and size > config.consume_thread_min:
+            pool.update_core_pool_size(size - 1)
+
+    def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Restart its queues, soon."""
+        self.instance.pull_service.execute_task_later(lambda: self.rules.begin_anew(moved), 0)
+
+    def consume_message_directly(
+        self, message: MessageExt, broker_name: str
+    ) -> ConsumeDirectlyResult:
+        """See ConsumerInner."""
+        return self.consume_service.consume_directly(message, broker_name)
+
     def running_info(self) -> Mapping[str, Any]:
         """See ConsumerInner."""
         from .running_info import consumer_running_info
 
         return consumer_running_info(self)
+
+    # -- for the consumer's parts (ConsumerContext and others)
+
+    @property
+    def client_id(self) -> str:
+        """The client's id."""
+        return self.instance.client_id
+
+    @property
+    def clock(self) -> Clock:
+        """Wall-clock time."""
+        return self.instance.clock
+
+    @property
+    def schedulers(self) -> Callable[[str], Scheduler]:
+        """Make timers."""
+        return self.instance.schedulers
+
+    @property
+    def stats(self) -> ConsumerStatsManager:
+        """The client's counters."""
+        return self.instance.consumer_stats
+
+    @property
+    def process_queues(self) -> Mapping[MessageQueue, ProcessQueue]:
+        """The queues that the consumer has now."""
+        return self.rebalance.process_queues
+
+    def announce(self) -> list[Exception]:
+        """Send the subscriptions to the brokers, then pull by them; gives the errors of refusals.
+
+        In this order, because a pull by a subscription that has not reached its broker fails. A
+        round of rebalance that the heartbeat causes waits until this is done: it would take queues
+        that are not announced yet, and their first pulls would be put off.
+        """
+        with self.rebalance.lock:
+            subscriptions = dict(self.rebalance.subscriptions)
+            refused = self.instance.send_heartbeat_to_all_brokers()
+            self._announced = subscriptions
+            return refused
+
+    def announced(self, topic: str) -> SubscriptionData | None:
+        """Give the subscription to pull a topic by; None if there is none (any more)."""
+        return self._announced.get(topic) if topic in self.rebalance.subscriptions else None
+
+    def send_message_back(
+        self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]
+    ) -> None:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        self.send_back.send_message_back(message, delay_level, queue, limit, failure)
+
+    def send_messages_back(
+        self, returned: Sequence[ListenerResult], queue: MessageQueue
+    ) -> Sequence[Exception | None]:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        return self.send_back.send_messages_back(returned, queue, limit)
+
+    def send_orderly_to_retry(self, message: MessageExt, failure: Mapping[str, str]) -> None:
+        """See ConsumerContext."""
+        limit = self._config.max_reconsume_times
+        self.send_back.send_orderly_to_retry(message, limit, failure)
+
+    def note_progress(self, queue: MessageQueue) -> None:
+        """See ConsumerContext."""
+        commit = self.offset_store.pull_commit(queue)
+        if commit is None:
+            return
+        try:
+            broker = self.instance.routes.broker(queue.broker_name)
+            broker.note_consumer_offset(self.group, commit)
+        except (*UNANSWERED, BrokerError, ClientError) as error:
+            logger.warning("progress cannot be noted: group=%s %s: %s", self.group, queue, error)
+
+    def lock_queue(self, queue: MessageQueue) -> bool:
+        """See ConsumerContext."""
+        return self.locks.lock_if_ours(queue)
+
+    def lock_all_queues(self) -> None:
+        """See ConsumerContext."""
+        self.locks.lock_all()
+
+    def unlock_all_queues(self) -> None:
+        """See ConsumerContext."""
+        self.locks.unlock_all()
+
+    def rebalance_immediately(self) -> None:
+        """See ConsumerContext."""
+        self.instance.rebalance_immediately()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.members import ConsumeType, MessageModel
 from client.consumer.subscription import newer
-from client.offset_store.first_offset import compute_pull_from_where
+from client.offset_store.offset_store import compute_pull_from_where
 
 if TYPE_CHECKING:
     from client.listener.process_queue import ProcessQueue

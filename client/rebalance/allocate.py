@@ -16,11 +16,16 @@ group, queues are consumed twice or not at all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from client.errors import ClientConfigError
 from storage.format.message import MessageQueue
+
+VIRTUAL_NODES: Final = 10
+"""Places of each client."""
+ROOM_SEPARATOR: Final = "@"
 
 
 class AllocateMessageQueueStrategy(Protocol):
@@ -128,6 +133,162 @@ class AllocateByConfig:
         return list(self.queues)
 
 
+def md5_hash(key: str) -> int:
+    """Hash a key: the first four bytes of its MD5, big endian."""
+    import hashlib
+
+    digest = hashlib.md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+class AllocateConsistentHash(MembersShare):
+    """CONSISTENT_HASH: when a member comes or goes, few queues move.
+
+    ConsistentHashRouter and AllocateMessageQueueConsistentHash of 4.9. Each client has ten places
+    on a ring of 2^32: the hashes of ``clientId-0`` to ``clientId-9``. A queue belongs to the first
+    place at or after the hash of its text, to the ring's first one if there is none. All members
+    need the same number of places.
+    """
+
+    name: Final = "CONSISTENT_HASH"
+
+    def __init__(
+        self,
+        virtual_node_cnt: int = VIRTUAL_NODES,
+        hash_function: Callable[[str], int] = md5_hash,
+    ) -> None:
+        if virtual_node_cnt < 0:
+            raise ValueError(f"illegal virtualNodeCnt: {virtual_node_cnt}")
+        self._virtual_node_cnt = virtual_node_cnt
+        self._hash = hash_function
+
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See MembersShare.share; none on a ring without places."""
+        ring = {
+            self._hash(f"{owner}-{i}"): owner
+            for owner in client_ids
+            for i in range(self._virtual_node_cnt)
+        }
+        if not ring:
+            return []
+        places = sorted(ring)
+        return [queue for queue in queues if ring[self._place(places, queue)] == client_id]
+
+    def _place(self, places: Sequence[int], queue: MessageQueue) -> int:
+        topic, broker_name, queue_id = queue
+        text = f"MessageQueue [topic={topic}, brokerName={broker_name}, queueId={queue_id}]"
+        at = bisect_left(places, self._hash(text))
+        return places[at] if at < len(places) else places[0]
+
+
+class AllocateByMachineRoom(MembersShare):
+    """MACHINE_ROOM: queues of brokers named ``room@name``, of the given rooms only.
+
+    Blocks of equal size first; the queues that are left go one each to the first clients.
+    """
+
+    name: Final = "MACHINE_ROOM"
+
+    def __init__(self, consumer_idcs: Collection[str] = ()) -> None:
+        self.consumer_idcs = frozenset(consumer_idcs)
+
+    def share(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """See MembersShare.share."""
+        ours = [queue for queue in queues if self._is_ours(queue)]
+        index = client_ids.index(client_id)
+        size, more = divmod(len(ours), len(client_ids))
+        own = ours[index * size : index * size + size]
+        if index < more:
+            own.append(ours[size * len(client_ids) + index])
+        return own
+
+    def _is_ours(self, queue: MessageQueue) -> bool:
+        parts = queue.broker_name.split(ROOM_SEPARATOR)
+        return len(parts) == 2 and parts[0] in self.consumer_idcs
+
+
+class MachineRoomResolver(Protocol):
+    """Gives the rooms of brokers and clients."""
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str | None:
+        """Give the room of a queue's broker."""
+        ...
+
+    def consumer_deploy_in(self, client_id: str) -> str | None:
+        """Give the room of a client."""
+        ...
+
+
+class RoomByPrefix:
+    """Rooms are the parts before ``@`` in names of brokers and in client ids."""
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str | None:
+        """See MachineRoomResolver.broker_deploy_in."""
+        return queue.broker_name.partition(ROOM_SEPARATOR)[0]
+
+    def consumer_deploy_in(self, client_id: str) -> str | None:
+        """See MachineRoomResolver.consumer_deploy_in."""
+        return client_id.partition(ROOM_SEPARATOR)[0]
+
+
+class AllocateMachineRoomNearby:
+    """MACHINE_ROOM_NEARBY: a room's queues are divided among the clients in it.
+
+    Queues of rooms without a client are divided among all clients, room by room. A room that the
+    resolver does not know (None or empty) is a ValueError.
+    """
+
+    def __init__(
+        self,
+        strategy: AllocateMessageQueueStrategy,
+        resolver: MachineRoomResolver | None = None,
+    ) -> None:
+        self._strategy = strategy
+        self._resolver = resolver or RoomByPrefix()
+
+    @property
+    def name(self) -> str:
+        """RocketMQ's name, with that of the strategy inside."""
+        return f"MACHINE_ROOM_NEARBY-{self._strategy.name}"
+
+    def allocate(
+        self,
+        group: str,
+        client_id: str,
+        queues: Sequence[MessageQueue],
+        client_ids: Sequence[str],
+    ) -> list[MessageQueue]:
+        """See AllocateMessageQueueStrategy.allocate."""
+        if not may_allocate(client_id, queues, client_ids):
+            return []
+        queues_in: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            room = self._resolver.broker_deploy_in(queue)
+            queues_in.setdefault(_known(room, f"broker of {queue}"), []).append(queue)
+        clients_in: dict[str, list[str]] = {}
+        for member in client_ids:
+            room = self._resolver.consumer_deploy_in(member)
+            clients_in.setdefault(_known(room, f"client {member}"), []).append(member)
+        own = _known(self._resolver.consumer_deploy_in(client_id), f"client {client_id}")
+        share = []
+        if own in queues_in:
+            share = self._strategy.allocate(group, client_id, queues_in[own], clients_in[own])
+        for room in sorted(queues_in):
+            if room not in clients_in:
+                share += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
+        return share
+
+
+def _known(room: str | None, of_what: str) -> str:
+    if not room:
+        raise ValueError(f"machine room is null for the {of_what}")
+    return room
+
+
 def allocate_strategy(name: str) -> AllocateMessageQueueStrategy:
     """Make a strategy by RocketMQ's name: one that needs only its name.
 
@@ -139,13 +300,9 @@ def allocate_strategy(name: str) -> AllocateMessageQueueStrategy:
         return make()
     kind, _, rooms = name.partition(":")
     if kind == "MACHINE_ROOM" and rooms:
-        from .machine_room import AllocateByMachineRoom
-
         return AllocateByMachineRoom(frozenset(rooms.split(",")))
     prefix, _, inner = name.partition("-")
     if prefix == "MACHINE_ROOM_NEARBY" and inner in _STRATEGIES:
-        from .machine_room import AllocateMachineRoomNearby
-
         return AllocateMachineRoomNearby(_STRATEGIES[inner]())
     raise ClientConfigError(
         f"there is no allocation strategy {name!r}; by name there are {', '.join(_STRATEGIES)}, "
@@ -153,14 +310,8 @@ def allocate_strategy(name: str) -> AllocateMessageQueueStrategy:
     )
 
 
-def _consistent_hash() -> AllocateMessageQueueStrategy:
-    from .consistent_hash import AllocateConsistentHash
-
-    return AllocateConsistentHash()
-
-
 _STRATEGIES: Final[dict[str, Callable[[], AllocateMessageQueueStrategy]]] = {
     "AVG": AllocateAveragely,
     "AVG_BY_CIRCLE": AllocateAveragelyByCircle,
-    "CONSISTENT_HASH": _consistent_hash,
+    "CONSISTENT_HASH": AllocateConsistentHash,
 }

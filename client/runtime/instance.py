@@ -13,13 +13,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from broker.api.members import ConsumeDirectlyResult, ConsumerData, HeartbeatData
+from broker.api.members import (
+    ConsumeDirectlyResult,
+    ConsumeDirectlyStatus,
+    ConsumerData,
+    HeartbeatData,
+)
 from broker.errors import BrokerError
 from client.errors import UNANSWERED, ClientStateError
 from client.timing import SYSTEM_CLOCK, ThreadScheduler
 from storage.errors import StoreClosedError
+from storage.format.message import MessageQueue
 
-from .broker_connection import BrokerConnection
 from .pull_service import PullRequest, PullService
 from .rebalance_service import RebalanceService
 from .routes import Routes
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from broker.api.transactions import CheckTransactionState
     from client.producer.producer import Producer
     from client.timing import Action, Clock, Scheduler
-    from storage.format.message import MessageExt, MessageQueue
+    from storage.format.message import MessageExt
 
     from .client_config import ClientConfig
 
@@ -411,3 +416,54 @@ class ClientInstance:
                 act(consumer)
             except Exception:
                 logger.exception("consumer group %s could not %s", group, what)
+
+
+class BrokerConnection:
+    """Requests that one broker may send to the instance (ClientHandler)."""
+
+    def __init__(self, instance: ClientInstance, broker: Broker) -> None:
+        self._instance = instance
+        self._broker = broker
+
+    def notify_consumer_ids_changed(self, group: str) -> None:
+        """See ClientHandler."""
+        logger.info("members have changed: group=%s broker=%s", group, self._broker.name)
+        self._instance.rebalance_immediately()
+
+    def reset_offset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """See ClientHandler."""
+        consumer = self._instance.consumer(group)
+        if consumer is not None:
+            name = self._broker.name
+            consumer.reset_offset({MessageQueue(topic, name, i): o for i, o in offsets.items()})
+
+    def check_transaction_state(self, request: CheckTransactionState) -> None:
+        """See ClientHandler."""
+        producer = self._instance.producer(request.producer_group)
+        if producer is None:
+            logger.warning("a check for a group that is not here: %s", request.producer_group)
+            return
+        producer.check_transaction_state(self._broker, request)
+
+    def consumer_status(self, group: str, topic: str) -> Mapping[MessageQueue, int]:
+        """See ClientHandler."""
+        consumer = self._instance.consumer(group)
+        return {} if consumer is None else consumer.consumer_status(topic)
+
+    def consumer_running_info(self, group: str) -> Mapping[str, Any]:
+        """See ClientHandler."""
+        consumer = self._instance.consumer(group)
+        return {} if consumer is None else consumer.running_info()
+
+    def consume_message_directly(self, group: str, message: MessageExt) -> ConsumeDirectlyResult:
+        """See ClientHandler."""
+        consumer = self._instance.consumer(group)
+        if consumer is None:
+            return ConsumeDirectlyResult(
+                order=False,
+                auto_commit=True,
+                consume_result=ConsumeDirectlyStatus.CR_THROW_EXCEPTION,
+                remark=f"the client has no consumer of group {group}",
+                spent_time_mills=0,
+            )
+        return consumer.consume_message_directly(message, self._broker.name)

@@ -6,8 +6,13 @@ import threading
 
 import pytest
 
-from client.producer.fault_strategy import FaultItem, FaultStrategy, LatencyTable
-from client.producer.queue_choice import QueueChoice, ThreadLocalIndex
+from client.producer.fault_strategy import (
+    FaultItem,
+    FaultStrategy,
+    LatencyTable,
+    QueueChoice,
+    ThreadLocalIndex,
+)
 from storage.format.message import MessageQueue
 
 

@@ -10,11 +10,13 @@ from client.rebalance.allocate import (
     AllocateAveragely,
     AllocateAveragelyByCircle,
     AllocateByConfig,
+    AllocateByMachineRoom,
+    AllocateConsistentHash,
+    AllocateMachineRoomNearby,
     AllocateMessageQueueStrategy,
     allocate_strategy,
+    md5_hash,
 )
-from client.rebalance.consistent_hash import AllocateConsistentHash, md5_hash
-from client.rebalance.machine_room import AllocateByMachineRoom, AllocateMachineRoomNearby
 from storage.format.message import MessageQueue
 
 CLIENTS = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]
