@@ -10,20 +10,33 @@ nothing.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .files.disk import used_ratio
-from .format.names import COMMITLOG, file_name, parse_file_name
+from storage.format.names import COMMITLOG, file_name, parse_file_name
+
 from .layout import was_created_here
 
 if TYPE_CHECKING:
     from .config import StoreConfig
 
 HOUR_MS: Final = 3_600_000
+
+
+def used_ratio(path: Path) -> float:
+    """Share of the disk that is used, of the space for ordinary users; whole per cents, rounded up.
+
+    Blocks reserved for root belong to neither, as with ``df``
+    (UtilAll.getDiskPartitionSpaceUsedPercent). Raises OSError.
+    """
+    space = os.statvfs(path)
+    used = space.f_blocks - space.f_bfree
+    entire = used + space.f_bavail
+    return -(-used * 100 // entire) / 100 if entire else 0.0
 
 
 class RetentionRules(NamedTuple):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from storage.append.flush import Flusher, FlushService
 from storage.append.group_put import GroupPut
+from storage.coordination.leadership import TimedServices
 from storage.coordination.locks import ForkAware, at_fork
-from storage.coordination.services import TimedServices
 from storage.coordination.shared_state import SharedStateBounds, Word
 from storage.coordination.waiter import Waiter
 from storage.coordination.wakeup import Notifier

@@ -15,10 +15,9 @@ from storage.retention import RetentionRules, due_of, log_files, rules_of
 from .delayed import waiting_by_topic
 from .health import Health, judge
 from .queue_position import QueuePosition, unread_bytes
-from .rates import RATE_WINDOW_MS, StoredSince
 from .selection import Offsets
 from .totals import QueueLag
-from .trend import TREND_WINDOW_MS, Trend, looks, seen_since
+from .trend import RATE_WINDOW_MS, TREND_WINDOW_MS, StoredSince, Trend, looks, seen_since
 
 if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig

@@ -14,8 +14,7 @@ from storage.errors import CorruptFileError, RocketMQError
 
 from .partial import PartialReport, share_of
 from .report import Report, make_report
-from .scan import StoreScan, scan
-from .tasks import plan
+from .scan import StoreScan, plan, scan
 
 if TYPE_CHECKING:
     from analytics.engines import Engine

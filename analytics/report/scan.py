@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
 
-from analytics.kernels.partials import MINUTE_MS, QueueTask
+from analytics.engines.task import CountTask
+from analytics.kernels.partials import CHUNK, MINUTE_MS, QueueTask
 from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
 from analytics.lag.selection import Choice, Offsets
 from storage.configs.consumer_offsets import split_topic_at_group
@@ -31,6 +33,11 @@ EACH_TAG_UP_TO: Final = 20_000
 """Messages up to which each one's tag is read: it takes 0.2 s, and distinguishes tags of one
 hash."""
 _MARKS: Final = 64
+_PER_CORE: Final = 3
+_USUAL: Final = 8 * CHUNK
+"""Messages of a task where there are many: a quarter of a second, so that progress is visible."""
+_MOST_WORKS: Final = 1_000
+"""From here on tasks get larger instead of more."""
 
 
 class ScannedDelays(NamedTuple):
@@ -276,3 +283,34 @@ def _odd(seen: LagSnapshot) -> Iterator[str]:
                 f"the oldest unread message of group {group} in {topic} cannot be read in "
                 f"{len(missing)} queues: its age is not known"
             )
+
+
+def plan(scans: Sequence[StoreScan], cores: int, *, exact: bool = False) -> list[CountTask]:
+    """Pack all messages to be counted into tasks for ``cores`` processes, the largest first.
+
+    A task has parts of one store; none is smaller than a million messages only to make more tasks.
+    """
+    job = str(uuid4())
+    total = sum(scan.backlog for scan in scans)
+    each = min(-(-total // (cores * _PER_CORE)), max(_USUAL, total // _MOST_WORKS))
+    each = max(CHUNK, each)
+    works: list[tuple[int, CountTask]] = []
+    for scan in scans:
+        tasks: list[QueueTask] = []
+        size = 0
+        for queue in scan.queues:
+            for task in tasks_of(queue, each):
+                tasks.append(task)
+                size += task.end - task.first
+                if size >= each:
+                    works.append((size, _work(job, scan, tasks, exact=exact)))
+                    tasks, size = [], 0
+        if tasks:
+            works.append((size, _work(job, scan, tasks, exact=exact)))
+    return [work for _, work in sorted(works, key=lambda sized: -sized[0])]
+
+
+def _work(job: str, scan: StoreScan, tasks: Sequence[QueueTask], *, exact: bool) -> CountTask:
+    each_time = exact or scan.each_time
+    each_tag = exact or scan.each_tag
+    return CountTask(job, scan.ref.path, tuple(tasks), scan.minutes, each_time, each_tag)

@@ -1,4 +1,4 @@
-"""A broker in this process over one store folder. Wiring only: the rules are in the other modules.
+"""A broker in this process over one store folder. The rules are in the other modules (parts.py).
 
 Over a MessageStore it answers everything. Over a StoreView alone it answers what changes nothing,
 and refuses the rest with NO_PERMISSION.
@@ -6,11 +6,9 @@ and refuses the rest with NO_PERMISSION.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -18,37 +16,41 @@ from typing import TYPE_CHECKING, Final, Self
 from broker.api.offsets import OffsetCommit, OffsetQuery
 from broker.api.pull import MAX_TIMESTAMP, Handoff, PullRequest, PullResult, QueryResult
 from broker.api.send import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
-from broker.config import BrokerConfig, unique_ids_of
+from broker.config import BrokerConfig
+from broker.errors import NoPermissionError
+from broker.filter.subscription import message_filter
 from broker.java_store import config_of
-from broker.offset.offset_manager import ConsumerOffsetManager, memory_bytes, offset_query
-from broker.pull.message_arrival import POLL_FILES_MS, POLL_PAGE_MS, MessageArrivals, Polled
-from broker.tables.groups import GroupManager
-from broker.tables.topics import TopicManager
+from broker.offset.offset_manager import offset_query
+from broker.tables.shared_table import READ_ONLY
 from storage.clock import now_ms
-from storage.configs.journal import Journal
-from storage.configs.progress import ProgressFile
-from storage.coordination.locks import ForkAware, at_fork
 from storage.deadlines import MAX_CLOSE_S, Deadline
-from storage.format.delay import parse_delay_levels
-from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
 
-from .members import MembersRole
-from .retrying import RetryingRole
-from .services import ServicesRole
+from .parts import BrokerParts
 
 if TYPE_CHECKING:
-    from broker.pull.pull import Puller
-    from broker.send.message_builder import MessageBuilder
-    from broker.send.send_column import ColumnSender
+    from typing import Any
+
+    from broker.api.members import (
+        ClientDescription,
+        ClientHandler,
+        ConsumeDirectlyResult,
+        HeartbeatData,
+        SubscriptionData,
+    )
+    from broker.api.send_back import SendBackRequest
+    from broker.api.transactions import EndTransactionRequest
+    from broker.retry.redrive import RedriveHandler
     from storage.config import StoreConfig
     from storage.configs.subscription_groups import SubscriptionGroupConfig
     from storage.configs.topics import TopicConfig
-    from storage.format.message import Message, MessageExt
+    from storage.errors import RocketMQError
+    from storage.format.message import Message, MessageExt, MessageQueue
     from storage.read.by_time import Boundary
     from storage.read.message_columns import ColumnBatch
-    from storage.readonly import StoreView
     from storage.store import MessageStore
+
+    from .timed_services import TimedService, TimedServiceThread
 
 
 _FOR_NOTICES_S: Final = 0.3  # what each step leaves for the steps after it
@@ -57,62 +59,11 @@ _FOR_THE_GATE_S: Final = 0.3
 _LEAST_S: Final = 0.2
 
 
-class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
+class EmbeddedBroker(BrokerParts):
     """The Broker (broker.api.broker) over a store in this process; a context manager.
 
     Nothing runs by itself: call ``start_services``, or :meth:`tick` now and then to save progress.
     """
-
-    def __init__(
-        self,
-        store: MessageStore | None,
-        config: BrokerConfig | None = None,
-        *,
-        view: StoreView | None = None,
-    ) -> None:
-        """Serve ``store``, or ``view`` for reading only; it is closed with the broker."""
-        self._store = store
-        self._read_only_view = view
-        files = self.view if store is None else store
-        root = files.root
-        config = config or BrokerConfig()
-        if config.enable_property_filter is None:
-            config = replace(config, enable_property_filter=was_created_here(root))
-        self.config = config
-        now = now_ms if store is None else store.now
-        write_lock = None if store is None else store.write_lock
-        changes = None if store is None else store.config_changes
-        self._topics = TopicManager(
-            root, config, write_lock=write_lock, queues=self._queues, now=now, changes=changes
-        )
-        self._groups = GroupManager(root, config, write_lock=write_lock, now=now, changes=changes)
-        self._progress = ConsumerOffsetManager(
-            ProgressFile(root),
-            journal=Journal(root),
-            now=now,
-            writable=store is not None,
-            tell_moved=self._tell_moved,
-            processes=root / OURS / MEMBERS_FOLDER,
-            process_entry=self._process_entry,
-        )
-        self._young_bytes = (
-            memory_bytes(config.access_message_in_memory_max_ratio)
-            if config.zero_when_young
-            else None
-        )
-        log_end = self._log_end
-        growing = Polled(log_end, self._poll_interval_ms) if store is None else store
-        self._arrivals = MessageArrivals(growing, log_end)
-        self._lazy_puller: Puller | None = None
-        self._making_puller = threading.Lock()
-        self._max_message_size = files.config.max_message_size
-        self._multi_dispatch = files.config.enable_multi_dispatch
-        self._delays_ms = parse_delay_levels(files.config.message_delay_level)
-        self._ids = unique_ids_of(config.born_host)
-        self._now = now
-        self._closed = False
-        at_fork(self)
-        self._persist_due = time.monotonic() + self._persist_interval
 
     @classmethod
     def open(
@@ -155,68 +106,6 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
     def name(self) -> str:
         """The broker's name."""
         return self.config.broker_name
-
-    @property
-    def store(self) -> MessageStore | None:
-        """The store, None if it is open for reading only."""
-        return self._store
-
-    @property
-    def view(self) -> StoreView:
-        """The store for reading. Raises StoreClosedError after ``close``, and ValueError if the
-        broker was made with neither a store nor a view."""
-        if self._store is not None:
-            return self._store.view
-        if self._read_only_view is None:
-            raise ValueError("a broker needs a store or a view")
-        return self._read_only_view
-
-    @property
-    def _puller(self) -> Puller:
-        """Answers pulls; made with the first one, because its imports take a while."""
-        with self._making_puller:
-            puller = self._lazy_puller
-            if puller is None:
-                from broker.pull.pull import Puller
-
-                puller = self._lazy_puller = Puller(
-                    self.config,
-                    lambda: self.view,
-                    self._topics,
-                    self._groups,
-                    self._arrivals,
-                    group_table=lambda group: self.members.group_table(group),
-                    note_commit=self._progress.note if self._store is not None else _forget,
-                    note_moved=self._note_moved,
-                )
-            return puller
-
-    @cached_property
-    def _builder(self) -> MessageBuilder:
-        """Makes messages to store; made with the first one, as the sender."""
-        from broker.send.message_builder import MessageBuilder
-
-        return MessageBuilder(self.config, self._delays_ms, self._max_message_size)
-
-    @cached_property
-    def _sender(self) -> ColumnSender:
-        """Answers sends; made with the first one, because its imports take a while."""
-        from broker.send.send_column import ColumnSender
-
-        store = self._store
-        return ColumnSender(
-            self.config,
-            self._topics,
-            self._groups,
-            self._builder,
-            put=None if store is None else store.put,
-            put_message=None if store is None else store.put_message,
-            put_sent=None if store is None else store.put_sent,
-            unique_ids=self._ids,
-            now=self._now,
-            max_message_size=self._max_message_size,
-            multi_dispatch=self._multi_dispatch,
-        )
 
     # -- topics and groups
 
@@ -275,6 +164,27 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
             topic, bodies, queue_ids, properties=properties, keys=keys, flag=flag, options=options
         )
 
+    def send_message_back(self, request: SendBackRequest) -> None:
+        """See Broker.send_message_back."""
+        self._send_back.send_message_back(request)
+
+    def send_messages_back(self, requests: Sequence[SendBackRequest]) -> list[RocketMQError | None]:
+        """See Broker.send_messages_back."""
+        return self._send_back.send_messages_back(requests)
+
+    def end_transaction(self, request: EndTransactionRequest) -> None:
+        """See Broker.end_transaction."""
+        self._transactions.end_transaction(request)
+
+    @cached_property
+    def redriving(self) -> RedriveHandler:
+        """Sends dead letters again."""
+        from broker.retry.redrive import RedriveHandler
+
+        return RedriveHandler(
+            self._topics, self._groups, send=self.send, writable=self._store is not None
+        )
+
     # -- reading
 
     def pull(self, request: PullRequest) -> PullResult:
@@ -301,9 +211,6 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         if known is None:
             return self._arrivals.now()
         return self._arrivals.wait(known, timeout_ms, None if topic is None else (topic,))
-
-    def _poll_interval_ms(self) -> int:
-        return POLL_PAGE_MS if self.view.has_shared_state else POLL_FILES_MS
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """See Broker.min_offset."""
@@ -377,10 +284,81 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
         """See Broker.consumer_offsets."""
         return self._progress.table(group)
 
-    @property
-    def progress(self) -> ConsumerOffsetManager:
-        """The rules of progress, for callers that move it deliberately."""
-        return self._progress
+    # -- members
+
+    def connect(self, client_id: str, handler: ClientHandler) -> None:
+        """See Broker.connect."""
+        self._check_writable()
+        self.members.connect(client_id, handler)
+
+    def heartbeat(self, data: HeartbeatData) -> None:
+        """See Broker.heartbeat."""
+        self._check_writable()
+        self.members.heartbeat(data)
+
+    def unregister_client(
+        self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
+    ) -> None:
+        """See Broker.unregister_client."""
+        self.members.unregister_client(client_id, producer_group, consumer_group)
+
+    def disconnect(self, client_id: str) -> None:
+        """See Broker.disconnect."""
+        self.members.disconnect(client_id)
+
+    def consumer_ids(self, group: str) -> list[str]:
+        """See Broker.consumer_ids."""
+        return self.members.consumer_ids(group)
+
+    def consumer_connection(self, group: str) -> list[ClientDescription]:
+        """See Broker.consumer_connection."""
+        return self.members.consumer_connection(group)
+
+    def lock_queues(
+        self, group: str, client_id: str, queues: Sequence[MessageQueue]
+    ) -> set[MessageQueue]:
+        """See Broker.lock_queues."""
+        self._check_writable()
+        return self.members.lock_queues(group, client_id, queues)
+
+    def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
+        """See Broker.unlock_queues."""
+        self.members.unlock_queues(group, client_id, queues)
+
+    def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
+        """See Broker.check_client."""
+        del client_id, group
+        message_filter(
+            subscription.sub_string,
+            subscription.expression_type,
+            enable_property_filter=bool(self.config.enable_property_filter),
+        )
+
+    def consumer_running_info(self, group: str, client_id: str) -> Mapping[str, Any]:
+        """See Broker.consumer_running_info."""
+        self._check_writable()
+        return self.members.calls.consumer_running_info(group, client_id)
+
+    def consumer_status(self, group: str, topic: str, client_id: str) -> Mapping[MessageQueue, int]:
+        """See Broker.consumer_status."""
+        self._check_writable()
+        return self.members.calls.consumer_status(group, topic, client_id)
+
+    def consume_message_directly(
+        self, group: str, client_id: str, commitlog_offset: int
+    ) -> ConsumeDirectlyResult:
+        """See Broker.consume_message_directly."""
+        self._check_writable()
+        return self.members.calls.consume_message_directly(group, client_id, commitlog_offset)
+
+    def _close_members(self, within_s: float) -> None:
+        if "members" in vars(self):
+            self.members.close(within_s)
+
+    def _check_writable(self) -> MessageStore:
+        if self._store is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._store
 
     # -- life
 
@@ -395,8 +373,69 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
     def do_own_work(self) -> None:
         """Do what :meth:`tick` does when it is due."""
         self._persist_due = time.monotonic() + self._persist_interval
-        self._scan_members()
+        if "members" in vars(self):
+            self.members.scan_not_active_channel()
         self._progress.persist()
+
+    def start_services(self, *, deliver: bool | None = None) -> None:
+        """Start the broker's own work, in background threads.
+
+        Each process writes the progress that came with pulls. One elected process delivers delayed
+        messages and checks half messages. ``deliver`` None elects one only in a store that rmqctl
+        made; True, an explicit request, in any store. Starting twice is fine.
+
+        If a thread cannot be started no service runs, and another process may do the work.
+        """
+        from storage.coordination.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
+
+        from .timed_services import MAX_WAIT_S, TimedServiceThread
+
+        store = self._store
+        if store is None or self._service_threads:
+            return
+        own: list[TimedService] = [_OwnWork(self)]
+        threads: list[TimedServiceThread] = []
+        if deliver is None:
+            deliver = was_created_here(store.root)
+        delayed, checks = self.delayed, self.transaction_checks
+        if deliver and delayed is not None and checks is not None:
+            self._topics.write_system_topics()
+            own += [delayed.offsets, self._sampler(store)]
+            threads += [
+                TimedServiceThread(
+                    [delayed],
+                    Leadership(store.root, BROKER_SERVICES),
+                    now=store.now,
+                    before_handover=delayed.shutdown,
+                ),
+                # A round of questions may take a minute: nothing else may wait for it.
+                TimedServiceThread(
+                    [checks], Leadership(store.root, TRANSACTION_CHECKS), now=store.now
+                ),
+            ]
+        try:
+            self._service_threads = (TimedServiceThread(own, None, now=store.now), *threads)
+            for thread in self._service_threads:
+                thread.start()
+            store.start_services()
+        except BaseException:  # no thread, or Ctrl-C
+            for service in ("delayed", "transaction_checks"):
+                vars(self).pop(service, None)  # their positions are stale by the next start
+            self._stop_services(MAX_WAIT_S)
+            raise
+
+    def _stop_services(self, within_s: float) -> None:
+        """End the services within ``within_s`` together; write the delivery offsets, and let
+        another process take over.
+
+        The process's own work ends first: it writes delayOffset.json, too.
+        """
+        deadline = Deadline(within_s)
+        with ExitStack() as stack:  # in reverse order; each step runs whatever the others raise
+            stack.callback(setattr, self, "_service_threads", ())
+            for thread in reversed(self._service_threads):
+                thread.end_soon()
+                stack.callback(_stop_within, thread, deadline)
 
     def close(self) -> None:
         """See Broker.close. The store is closed even if progress cannot be written.
@@ -435,28 +474,18 @@ class EmbeddedBroker(ForkAware, MembersRole, RetryingRole, ServicesRole):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def _persist_interval(self) -> float:
-        return self.config.flush_consumer_offset_interval_ms / 1000
 
-    def _tell_moved(self, group: str, topic: str, queue_ids: list[int]) -> None:
-        from broker.members.notices import tell_reset
-
-        tell_reset(self.view.root, group, topic, queue_ids)
-
-    def _note_moved(self, request: PullRequest, next_offset: int) -> None:
-        store = self._store
-        if store is not None and self.config.offset_moved_event_enable:
-            from broker.pull.offset_moved_event import OffsetMovedEvents
-
-            OffsetMovedEvents(self.config, store.put, store.now).note(request, next_offset)
-
-    def _queues(self) -> list[tuple[str, int]]:
-        return self.view.queues() if self._store is None else self._store.queues()
-
-    def _log_end(self) -> int:
-        return self.view.log_max_offset() if self._store is None else self._store.log_end
+def _stop_within(thread: TimedServiceThread, deadline: Deadline) -> None:
+    thread.stop(deadline.left())
 
 
-def _forget(_group: str, _commit: OffsetCommit) -> None:
-    """Ignore a commit that comes with a pull where nothing may be written."""
+class _OwnWork:
+    """What each process does for itself, every 5 s."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self._broker = broker
+
+    def tick(self, now_ms: int) -> int:
+        """Run the broker's own work."""
+        self._broker.do_own_work()
+        return now_ms + self._broker.config.flush_consumer_offset_interval_ms

@@ -1,6 +1,6 @@
 """Clients of the processes of one store, in JSON and back: ``members/NAME.json``.
 
-Contents of control messages are in client_call_json.py (storage.coordination.processes,
+Contents of control messages are in broker_to_client.py (storage.coordination.processes,
 notices.py).
 """
 

@@ -13,7 +13,7 @@ from storage.configs.journal import Journal
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-WriteLockScope = Callable[[], AbstractContextManager[None]]
+WriteLockScope = Callable[[], AbstractContextManager[object]]
 """Holds the right to replace config files for a block; MessageStore.write_lock."""
 
 Check = Callable[[T | None], None]

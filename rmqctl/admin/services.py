@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from storage.coordination.leadership import SERVICES_LOCK
-from storage.coordination.lock_owner import find_holder
+from storage.coordination.lock_owners import find_holder
 from storage.coordination.locks import LockFile
 from storage.format.names import OURS
 

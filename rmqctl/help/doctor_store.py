@@ -77,8 +77,8 @@ def _store(path: Path, there: str) -> Iterator[CheckRow]:
 
 def _permissions(path: Path) -> Iterator[CheckRow]:
     """Files of the store that its owner, or this user, cannot write."""
+    from storage.files.access import unwritable
     from storage.files.ownership import owner
-    from storage.files.unwritable import unwritable
 
     store = owner(path.stat())
     found = unwritable(path)

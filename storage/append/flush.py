@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.coordination.services import TimedServices
+from storage.coordination.leadership import TimedServices
 from storage.coordination.shared_state import SharedState, Word
 from storage.errors import StoreBrokenError, StoreError, WriteLockTimeoutError
 from storage.format.checkpoint import CheckpointData

@@ -2,7 +2,7 @@
 
 Compiled code (storage/native/writing/put_sent.c) makes record, unit and answer of a message from a
 template in one step. What makes a template, and how long it holds, are rules of the broker
-(broker/send/send_template.py).
+(broker/send/send.py).
 """
 
 from __future__ import annotations

@@ -9,18 +9,48 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from storage.coordination.shared_state import Word
 from storage.coordination.write_lock_idle import change_unmapped
 from storage.files.fs import FileSystem
-from storage.format.java_numbers import java_int
+from storage.format.java_numbers import java_int, java_long
 
 from .config_file import ConfigFile, FileIdent, JsonObject
-from .data_version import DataVersion
 
 T = TypeVar("T")
 C = TypeVar("C", bound="ConfigTable[Any]")
+
+
+class DataVersion(NamedTuple):
+    """When a table changed last (ms), and how often since it began."""
+
+    timestamp: int
+    counter: int = 0
+
+    def next_version(self, now_ms: int) -> Self:
+        """Give the version after one more change (DataVersion.nextVersion)."""
+        return self._replace(timestamp=now_ms, counter=self.counter + 1)
+
+    @classmethod
+    def from_json(cls, value: Any, now_ms: int) -> Self:
+        """Read the member ``dataVersion``; a missing one is that of a table that begins now.
+
+        Raises ValueError or TypeError for members that are no numbers.
+        """
+        if not isinstance(value, dict):
+            return cls(now_ms)
+        timestamp, counter = value.get("timestamp"), value.get("counter")
+        return cls(
+            now_ms if timestamp is None else java_long(timestamp),
+            0 if counter is None else java_long(counter),
+        )
+
+    def into_json(self, value: Any) -> dict[str, Any]:
+        """Write it over the old member, keeping what 5.x adds."""
+        if not isinstance(value, dict):
+            return {"counter": self.counter, "timestamp": self.timestamp}
+        return {**value, "counter": self.counter, "timestamp": self.timestamp}
 
 
 class ConfigTable(ABC, Generic[T]):

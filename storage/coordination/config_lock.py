@@ -15,7 +15,7 @@ _TIMEOUT_MS = 10_000
 
 
 @contextmanager
-def config_lock(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
+def config_lock(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[WriteLock]:
     """Hold the right to replace config files of the store at ``root`` for a block.
 
     Keeps Java out meanwhile. Byte 0 is shared only while the write lock is held, so that no opener
@@ -30,7 +30,7 @@ def config_lock(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
         with write_lock.held():
             write_lock.share()
             try:
-                yield
+                yield write_lock
             finally:
                 write_lock.unshare()
     finally:

@@ -11,39 +11,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage.errors import StoreInUseError, StoreNotWritableError
+from storage.errors import StoreInUseError
 from storage.files.fs import FileSystem
-from storage.format.names import LOCK, OURS
+from storage.format.names import OURS
 
+from .config_lock import config_lock
 from .lock_owners import find_holders
 from .shared_state import SHARED_STATE_NAME, SharedState, Word
-from .write_lock import WriteLock
-
-_TIMEOUT_MS = 10_000
 
 
 @contextmanager
-def alone(root: Path, *, timeout_ms: int = _TIMEOUT_MS) -> Iterator[None]:
+def alone(root: Path, *, timeout_ms: int = 10_000) -> Iterator[None]:
     """Hold the right to append and to replace files for a block, as the only process on a store.
 
     Raises StoreInUseError (a Java broker, or an rmqctl process that has it open for writing),
     WriteLockTimeoutError and StoreNotWritableError.
     """
-    try:
-        write_lock = WriteLock(root, root / LOCK, timeout_ms=timeout_ms)
-    except OSError as error:
-        raise StoreNotWritableError(root / LOCK, error.strerror or str(error)) from error
-    try:
-        with write_lock.held():
-            write_lock.share()
-            try:
-                if not write_lock.try_alone():
-                    raise StoreInUseError(root, find_holders(root).describe() or "rmqctl")
-                yield
-            finally:
-                write_lock.unshare()
-    finally:
-        write_lock.close()
+    with config_lock(root, timeout_ms=timeout_ms) as write_lock:
+        if not write_lock.try_alone():
+            raise StoreInUseError(root, find_holders(root).describe() or "rmqctl")
+        yield
 
 
 def distrust_shared_state(fs: FileSystem, root: Path) -> None:

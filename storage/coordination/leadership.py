@@ -3,7 +3,7 @@
 Each kind of work has a byte of ``<store>/rmqctl/services.lock``. A candidate waits in the kernel
 for the lock of that byte, so the next one takes over at once and no process polls.
 
-    byte 0    the store's own services (services.py), tried at each sync of a writer
+    byte 0    the store's own services (TimedServices), tried at each sync of a writer
     byte 1    the broker's delivery of delayed messages
     byte 2    the broker's questions about half messages
 """
@@ -11,9 +11,12 @@ for the lock of that byte, so the next one takes over at once and no process pol
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from storage.errors import RocketMQError
 from storage.format.names import OURS
 
 from .locks import LockFile
@@ -22,6 +25,7 @@ SERVICES_LOCK: Final = "services.lock"
 STORE_SERVICES: Final = 0
 BROKER_SERVICES: Final = 1
 TRANSACTION_CHECKS: Final = 2
+Clock = Callable[[], float]
 
 
 class Leadership:
@@ -60,3 +64,65 @@ class Leadership:
             self._elected = False
             # A wait that is still in the kernel keeps the file, and drops it when it comes back.
             self._file.close()
+
+
+class _Service:
+    __slots__ = ("due", "interval", "run")
+
+    def __init__(self, run: Callable[[], object], interval: float, due: float) -> None:
+        self.run = run
+        self.interval = interval
+        self.due = due
+
+
+class TimedServices:
+    """Timed services of a store: one process at a time runs them. Driven by one thread's ticks.
+
+    A long-lived writer tries to be elected with each of its regular syncs. RocketMQ runs the same
+    work in threads of the broker (cleaning).
+    """
+
+    def __init__(self, root: Path, *, monotonic: Clock = time.monotonic) -> None:
+        self._path = root / OURS / SERVICES_LOCK
+        self._monotonic = monotonic
+        self._services: list[_Service] = []
+        self._lock: LockFile | None = None
+        self._elected = False
+        self.failures: list[tuple[float, RocketMQError | OSError]] = []
+        """What the last failing rounds raised, newest last, at most 10: for status displays."""
+
+    def add(self, run: Callable[[], object], *, interval_ms: int, first_ms: int) -> None:
+        """Call ``run`` every ``interval_ms`` while this process is the elected one."""
+        due = self._monotonic() + first_ms / 1000
+        self._services.append(_Service(run, interval_ms / 1000, due))
+
+    @property
+    def elected(self) -> bool:
+        """Whether this process runs the services now."""
+        return self._elected
+
+    def tick(self) -> None:
+        """Try to be elected; run what is due. A failing service does not stop the others."""
+        if not self._services:
+            return
+        if self._lock is None:
+            self._lock = LockFile(self._path)
+        if not self._elected:
+            self._elected = self._lock.try_lock(STORE_SERVICES)
+        if not self._elected:
+            return
+        now = self._monotonic()
+        for service in self._services:
+            if now >= service.due:
+                service.due = now + service.interval
+                try:
+                    service.run()
+                except (RocketMQError, OSError) as error:
+                    self.failures = [*self.failures[-9:], (now, error)]
+
+    def close(self) -> None:
+        """Let another process take over."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        self._elected = False

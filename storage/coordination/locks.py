@@ -180,7 +180,7 @@ class ProcessLock:
                 return
             now = time.monotonic()
             if now >= min(start + self._limit_s, self._ends):
-                from .lock_owner import describe_holder
+                from .lock_owners import describe_holder
 
                 waited_ms = round((now - start) * 1000)
                 raise WriteLockTimeoutError(self._path, waited_ms, describe_holder(self._path, 0))

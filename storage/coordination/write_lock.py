@@ -382,7 +382,7 @@ class WriteLock:
         return False
 
     def _describe_holder(self) -> str:
-        from .lock_owner import describe_holder
+        from .lock_owners import describe_holder
 
         # The shared state's word is stale when its writer died and another process is opening the
         # store.

@@ -21,7 +21,7 @@ from typing import Final
 from storage.files.bounded import read_first
 from storage.format.names import OURS
 
-from .lock_owner import find_holder
+from .lock_owners import find_holder
 from .shared_state import SHARED_STATE_MAGIC, SHARED_STATE_NAME, Word
 
 _WORD_SIZE: Final = 8

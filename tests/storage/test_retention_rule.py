@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from storage.files.disk import used_ratio
 from storage.readonly import StoreView
 from storage.retention import (
     HOUR_MS,
@@ -18,6 +17,7 @@ from storage.retention import (
     rules_by_hand,
     rules_of,
     safe_from,
+    used_ratio,
 )
 from tests.support.samples import TINY, Sample, open_store
 

@@ -17,9 +17,9 @@ from rmqctl.admin.next_deletions import (
 from rmqctl.admin.topics.figures import Part, TopicFigures, log_bytes
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import LATEST, near_datetime
-from storage.files.disk import used_ratio
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.read.by_time import Boundary
+from storage.retention import used_ratio
 
 from .rows import DiskUseRow
 

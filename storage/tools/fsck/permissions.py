@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from storage.files.access import unwritable
 from storage.files.ownership import owner
-from storage.files.unwritable import unwritable
 
 from .findings import Code, Finding, Severity
 

@@ -9,8 +9,8 @@ from analytics.lag.exact_times import Part
 from analytics.lag.health import Health
 from analytics.lag.histogram import AGE_EDGES, SIZE_EDGES, Ages, by_size
 from analytics.lag.queue_position import QueuePosition
-from analytics.lag.rates import StoredSince
 from analytics.lag.totals import QueueLag, add_up, drain_ms, over_groups, skew
+from analytics.lag.trend import StoredSince
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.hand_made import TINY as HAND_MADE, HandMade

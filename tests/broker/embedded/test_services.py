@@ -12,7 +12,7 @@ from broker.api.offsets import OffsetCommit
 from broker.api.pull import PullRequest
 from broker.config import BrokerConfig
 from broker.embedded import timed_services
-from broker.embedded.services import _OwnWork
+from broker.embedded.broker import _OwnWork
 from broker.embedded.timed_services import TimedServiceThread
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.topics import TopicConfig

@@ -73,5 +73,5 @@ def test_rich_is_imported_for_a_table_on_a_terminal_only():
 def test_sending_a_message_loads_nothing_that_reads_or_parses(store, tmp_path):
     (tmp_path / "line").write_text("one\n")
     loaded = modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"))
-    assert "broker.send.send_column" in loaded
+    assert "broker.send.send" in loaded
     assert not loaded & {"storage.readonly", "broker.pull.pull", "rmqctl.produce.parsers"}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from storage.coordination.leadership import TimedServices
 from storage.coordination.locks import LockFile
-from storage.coordination.services import TimedServices
 from storage.coordination.shared_state import WAITER_FLAGS
 from storage.coordination.wakeup import LONGEST_SLEEP_MS, Notifier, Waker, topics_word
 from storage.files.fs import FileSystem

@@ -12,7 +12,7 @@ import pytest
 
 from storage.errors import StoreNotWritableError
 from storage.files import ownership
-from storage.files.access import refuse_unwritable, refuse_unwritable_folders
+from storage.files.access import refuse_unwritable, refuse_unwritable_folders, unwritable
 from storage.files.creating import (
     adopt,
     create,
@@ -26,7 +26,6 @@ from storage.files.creating import (
     replacing,
 )
 from storage.files.ownership import Owner, owner_of, refuse_to_shut_out, shut_out
-from storage.files.unwritable import unwritable
 from storage.store import MessageStore
 from tests.support.samples import TINY, Sample, open_store, prepared
 from tests.support.users import CAP_CHOWN, OWNER, User, as_user, needs_root, shared_folder
