@@ -1,4 +1,4 @@
-"""A broker in this process over one store folder. The rules are in the other modules (parts.py).
+"""A broker in this process over one store folder. The rules are in the other modules.
 
 Over a MessageStore it answers everything. Over a StoreView alone it answers what changes nothing,
 and refuses the rest with NO_PERMISSION.
