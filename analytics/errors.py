@@ -57,9 +57,9 @@ class NoArrowError(AnalyticsError):
 class JavaNotFoundError(AnalyticsError):
     """There is no Java that Spark runs on."""
 
-    def __init__(self, looked: str) -> None:
+    def __init__(self, tried: str) -> None:
         super().__init__(
-            f"Spark needs Java 17 or newer, and there is none ({looked}); set JAVA_HOME, install "
+            f"Spark needs Java 17 or newer, and there is none ({tried}); set JAVA_HOME, install "
             "'rmqctl[spark]', which brings one, or use --engine local"
         )
 

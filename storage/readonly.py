@@ -140,12 +140,12 @@ class StoreView:
         Either may be damaged, so the queues are compared with the log. Raises
         StoreContradictionError for a writer's view, which has no other bounds.
         """
-        said = wrong.next_offset(topic, queue_id)
+        stored_end = wrong.next_offset(topic, queue_id)
         if not self._own_bounds:
             wrong.shared.words[Word.FAILED] = 1  # the next first writer makes all anew
             raise StoreContradictionError(
-                f"{wrong.shared.path} says that queue {queue_id} of {topic} ends at {said}, its "
-                "files say something else; end all writers, the next one makes it right"
+                f"{wrong.shared.path} says that queue {queue_id} of {topic} ends at {stored_end}, "
+                "its files say something else; end all writers, the next one makes it right"
             )
         with self._lock:
             if self._shared is not wrong:
@@ -154,11 +154,12 @@ class StoreView:
             self._set_bounds(None, doubtful=True)
             wrong.close()
         scan = self._scan
-        if scan is not None and scan.may_lack(topic, queue_id, said):
+        if scan is not None and scan.may_lack(topic, queue_id, stored_end):
             found = scan.next_offset(topic, queue_id)
             text = (
-                f"{self.root}: queue {queue_id} of {topic} had {said} messages, its files and the "
-                f"log tell of {found}; the others are not shown, 'rmqctl store fsck' says more"
+                f"{self.root}: queue {queue_id} of {topic} had {stored_end} messages, its files "
+                f"and the log tell of {found}; the others are not shown, "
+                "'rmqctl store fsck' says more"
             )
             warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 

@@ -149,7 +149,7 @@ class Session:
 
     def undo_rivals(self) -> None:
         """Undo what Java brokers did that tried to start beside us, if there was one."""
-        if self.rivals.seen():
+        if self.rivals.attempted():
             with self.write_lock.held():
                 self.rivals.undo()
 
@@ -184,7 +184,7 @@ class Session:
             with write_lock.held():
                 try:
                     last = write_lock.try_alone() and not shared.words[Word.FAILED]
-                    if last or self.rivals.seen():
+                    if last or self.rivals.attempted():
                         self.rivals.undo()
                     if last:
                         self.appender.resolve()

@@ -36,35 +36,35 @@ class MinuteEdges:
         self.times = times
         self._older = np.full(len(times), -1, np.int64)  # up to here stored before the edge
         self._newer = np.full(len(times), _FAR, np.int64)  # from here on not
-        self.looks = 0
+        self.reads = 0
         """Number of records read."""
 
     def positions(
-        self, places: NDArray[np.int64], sizes: NDArray[np.int64], times_of: TimesOf
+        self, offsets: NDArray[np.int64], sizes: NDArray[np.int64], times_of: TimesOf
     ) -> NDArray[np.int64]:
-        """For each edge: how many records at log offsets ``places`` (ascending) are older.
+        """For each edge: how many records at log offsets ``offsets`` (ascending) are older.
 
         Raises DisorderError.
         """
-        low = np.searchsorted(places, self._older, "right")
-        high = np.searchsorted(places, self._newer, "left")
+        low = np.searchsorted(offsets, self._older, "right")
+        high = np.searchsorted(offsets, self._newer, "left")
         while (unsure := np.flatnonzero(low < high)).size:
             probes = np.unique((low[unsure] + high[unsure]) >> 1)
-            self._learn(places[probes], times_of(places[probes], sizes[probes]))
-            low = np.maximum(low, np.searchsorted(places, self._older, "right"))
-            high = np.minimum(high, np.searchsorted(places, self._newer, "left"))
+            self._learn(offsets[probes], times_of(offsets[probes], sizes[probes]))
+            low = np.maximum(low, np.searchsorted(offsets, self._older, "right"))
+            high = np.minimum(high, np.searchsorted(offsets, self._newer, "left"))
         return low
 
-    def _learn(self, places: NDArray[np.int64], stored: NDArray[np.int64]) -> None:
+    def _learn(self, offsets: NDArray[np.int64], stored: NDArray[np.int64]) -> None:
         """Add the store times of records (ascending)."""
-        self.looks += len(places)
+        self.reads += len(offsets)
         if (stored < 0).any() or (np.diff(stored) < 0).any():
             raise DisorderError
         # How many of the records were stored before each edge.
         before = np.searchsorted(stored, self.times, "left")
         some = before > 0
-        self._older[some] = np.maximum(self._older[some], places[before[some] - 1])
-        rest = before < len(places)
-        self._newer[rest] = np.minimum(self._newer[rest], places[before[rest]])
+        self._older[some] = np.maximum(self._older[some], offsets[before[some] - 1])
+        rest = before < len(offsets)
+        self._newer[rest] = np.minimum(self._newer[rest], offsets[before[rest]])
         if (self._older >= self._newer).any():
             raise DisorderError

@@ -96,13 +96,13 @@ def judge(
         return Health.OK
     if at - max(seen_since, oldest) >= PATIENCE_MS:
         return Health.STALL if members else Health.STOP
-    looks = [*earlier(), Observation(at, committed, end)]
-    if any((look.committed_offset or 0) > committed for look in looks):
+    observations = [*earlier(), Observation(at, committed, end)]
+    if any((observation.committed_offset or 0) > committed for observation in observations):
         return Health.REWIND
-    if _came_nearer(looks):
+    if _came_nearer(observations):
         return Health.OK
-    steps = len({look.committed_offset for look in looks}) - 1
-    if steps < LEAST_STEPS or at - looks[0].at < PATIENCE_MS:
+    steps = len({observation.committed_offset for observation in observations}) - 1
+    if steps < LEAST_STEPS or at - observations[0].at < PATIENCE_MS:
         return Health.UNKNOWN
     return Health.WARN
 
@@ -112,7 +112,7 @@ def worst(words: Iterable[Health]) -> Health:
     return max(words, key=_RANKS.__getitem__, default=Health.OK)
 
 
-def _came_nearer(looks: Sequence[Observation]) -> bool:
+def _came_nearer(observations: Sequence[Observation]) -> bool:
     """Whether the lag shrank between two observations, or was ever 0."""
-    lags = [look.lag for look in looks if look.lag is not None]
+    lags = [observation.lag for observation in observations if observation.lag is not None]
     return 0 in lags or any(after < before for before, after in pairwise(lags))

@@ -17,7 +17,14 @@ from .health import Health, judge
 from .queue_position import QueuePosition, unread_bytes
 from .selection import Offsets
 from .totals import QueueLag
-from .trend import RATE_WINDOW_MS, TREND_WINDOW_MS, StoredSince, Trend, looks, seen_since
+from .trend import (
+    RATE_WINDOW_MS,
+    TREND_WINDOW_MS,
+    StoredSince,
+    Trend,
+    observations,
+    unchanged_since,
+)
 
 if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig
@@ -189,8 +196,8 @@ class _Stand:
             as_of,
             committed,
             high,
-            seen_since(changes, committed, as_of),
-            lambda: looks(changes, ends, as_of),
+            unchanged_since(changes, committed, as_of),
+            lambda: observations(changes, ends, as_of),
             low,
             stored,
             members=self._has_members,

@@ -84,10 +84,10 @@ class StoredSince:
             probe = probes.pop() if probes else (low + high) // 2
             if not low <= probe < high:
                 continue
-            place, size, _ = CQ_STORE_UNIT.unpack_from(units, probe * CQ_STORE_UNIT_SIZE)
-            older: bool | None = place <= self._before or size == PRE_BLANK_SIZE
-            if not older and place < self._after:
-                older = self._is_older(topic, queue_id, first + probe, place)
+            log_offset, size, _ = CQ_STORE_UNIT.unpack_from(units, probe * CQ_STORE_UNIT_SIZE)
+            older: bool | None = log_offset <= self._before or size == PRE_BLANK_SIZE
+            if not older and log_offset < self._after:
+                older = self._is_older(topic, queue_id, first + probe, log_offset)
             if older is None:
                 return None
             if older:
@@ -96,15 +96,15 @@ class StoredSince:
                 high = probe
         return low
 
-    def _is_older(self, topic: str, queue_id: int, offset: int, place: int) -> bool | None:
+    def _is_older(self, topic: str, queue_id: int, offset: int, log_offset: int) -> bool | None:
         """Read a record, and keep the bound that it gives for all others."""
         stored = self._view.store_timestamp(topic, queue_id, offset)
         if stored is None:
             return None
         if stored < self._since:
-            self._before = place
+            self._before = log_offset
             return True
-        self._after = place
+        self._after = log_offset
         return False
 
 
@@ -158,12 +158,12 @@ class Trend:
         return read / self._span_s
 
 
-def seen_since(committed: Changes, offset: int | None, now_ms: int) -> int:
+def unchanged_since(committed: Changes, offset: int | None, now_ms: int) -> int:
     """Since when (ms) the present offset was observed; if it never was, that is now."""
     return committed[-1][0] if committed and committed[-1][1] == offset else now_ms
 
 
-def looks(committed: Changes, ends: Changes, now_ms: int) -> list[Observation]:
+def observations(committed: Changes, ends: Changes, now_ms: int) -> list[Observation]:
     """The observations of the last ten minutes, one for each change.
 
     The first one has the offset at the beginning of that time, if it is known.

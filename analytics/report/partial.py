@@ -54,7 +54,7 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
     plan = {(queue.topic, queue.queue_id): queue for queue in scan.queues}
     sizes = _unread_bytes(scan.queues, counted)
     group_lags = []
-    for group_lag in scan.look.group_lags:
+    for group_lag in scan.snapshot.group_lags:
         queues = []
         for queue in group_lag.queues:
             first = queue.unread.first_unread

@@ -69,7 +69,7 @@ class StoreScan:
     """Results of scanning one store. Pickles."""
 
     ref: StoreRef
-    look: LagSnapshot
+    snapshot: LagSnapshot
     """Without the bytes of unread messages: they come with the counts."""
     queues: tuple[ScannedQueue, ...]
     minutes: tuple[int, int]
@@ -115,18 +115,18 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
             if choice.takes(group, topic)
         }
         who = Readers(chosen, {}, table)
-        seen = look_at(view, topics, who, as_of, sizes=False, until_then=True)
-        queues = tuple(_counted(seen))
+        snapshot = look_at(view, topics, who, as_of, sizes=False, until_then=True)
+        queues = tuple(_counted(snapshot))
         minutes, unreadable = _minutes(view, queues)
-        damaged = tuple(_damaged(view, seen))
-        warnings = [*_unread_parts(view), *_doubts(seen), *damaged, *_odd(seen)]
+        damaged = tuple(_damaged(view, snapshot))
+        warnings = [*_unread_parts(view), *_doubts(snapshot), *damaged, *_odd(snapshot)]
         agenda = tuple(_agenda(view, warnings))
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(_marks(view, *log))
     backlog = sum(queue.end - queue.cuts[0] for queue in queues)
     return StoreScan(
         ref,
-        seen,
+        snapshot,
         queues,
         minutes,
         unreadable or backlog <= EACH_TIME_UP_TO,
@@ -172,10 +172,10 @@ def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
     return table
 
 
-def _counted(seen: LagSnapshot) -> Iterator[ScannedQueue]:
+def _counted(snapshot: LagSnapshot) -> Iterator[ScannedQueue]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
-    for group_lag in seen.group_lags:
+    for group_lag in snapshot.group_lags:
         for queue in group_lag.queues:
             first = queue.unread.first_unread
             if first is not None:
@@ -230,16 +230,16 @@ def _unread_parts(view: StoreView) -> list[str]:
     return [f"not read: {sentence}" for sentence in view.not_covered()]
 
 
-def _doubts(seen: LagSnapshot) -> Iterator[str]:
-    if seen.doubt is not None:
-        yield seen.doubt
+def _doubts(snapshot: LagSnapshot) -> Iterator[str]:
+    if snapshot.doubt is not None:
+        yield snapshot.doubt
 
 
-def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
+def _damaged(view: StoreView, snapshot: LagSnapshot) -> Iterator[str]:
     """Queues with progress past their end where there is data: a missing unit seems to end them."""
     passed = {
         (group_lag.topic, queue.queue_id, queue.unread.max_offset)
-        for group_lag in seen.group_lags
+        for group_lag in snapshot.group_lags
         for queue in group_lag.queues
         if queue.unread.ahead
     }
@@ -258,8 +258,8 @@ def _damaged(view: StoreView, seen: LagSnapshot) -> Iterator[str]:
             continue
 
 
-def _odd(seen: LagSnapshot) -> Iterator[str]:
-    for group, topic, queues, *_ in seen.group_lags:
+def _odd(snapshot: LagSnapshot) -> Iterator[str]:
+    for group, topic, queues, *_ in snapshot.group_lags:
         ahead = [queue for queue in queues if queue.unread.ahead]
         if ahead:
             where = ", ".join(f"{one.queue_id} (by {one.unread.ahead})" for one in ahead)

@@ -102,8 +102,8 @@ def spark_home(
     except ImportError:
         raise SparkNotFoundError("PySpark") from None
     package = Path(pyspark.__file__).resolve().parent
-    said = f"{package}\0{java.program}\0{java.version}\0{_SUBMIT}\0{_OPTIONS}\0{_PACKAGES}"
-    digest = hashlib.sha256(said.encode()).hexdigest()[:12]
+    identity = f"{package}\0{java.program}\0{java.version}\0{_SUBMIT}\0{_OPTIONS}\0{_PACKAGES}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
     name = f"spark-{pyspark.__version__}-java{java.major}-{digest}"
     try:
         return _made(cache_folder(environ) / name, package, java)

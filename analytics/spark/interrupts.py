@@ -47,15 +47,15 @@ class Interrupts:
         self._stack.callback(root.removeHandler, handler)
         before = sys.unraisablehook
 
-        def look(unraisable: Any) -> None:
+        def hook(unraisable: Any) -> None:
             if isinstance(unraisable.exc_value, KeyboardInterrupt):
                 # By another thread: in this one it would be raised before this call has ended.
-                threading.Thread(target=_raise_again, args=(look.__code__,), daemon=True).start()
+                threading.Thread(target=_raise_again, args=(hook.__code__,), daemon=True).start()
             else:
                 before(unraisable)
 
-        sys.unraisablehook = look
-        self._stack.callback(self._put_back, look, before)
+        sys.unraisablehook = hook
+        self._stack.callback(self._put_back, hook, before)
         self._note_interrupts()
 
     def end(self) -> None:

@@ -29,17 +29,17 @@ class Java(NamedTuple):
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
     """The first Java that is new enough. JavaNotFoundError names those that were found instead."""
     environ = os.environ if environ is None else environ
-    looked = []
+    tried = []
     for origin, program in _candidates(environ):
         if program is None or not program.is_file():
-            looked.append(f"{origin}: none")
+            tried.append(f"{origin}: none")
             continue
         version = _version(program)
         major = _major(version)
         if major is not None and major >= OLDEST:
             return Java(program, major, origin, version)
-        looked.append(f"{origin}: {version or 'it does not run'}")
-    raise JavaNotFoundError(", ".join(looked))
+        tried.append(f"{origin}: {version or 'it does not run'}")
+    raise JavaNotFoundError(", ".join(tried))
 
 
 def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path | None]]:
@@ -76,8 +76,8 @@ def _version(program: Path) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    said = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
-    return said[1] if said else ""
+    found = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    return found[1] if found else ""
 
 
 def _major(version: str) -> int | None:

@@ -33,9 +33,9 @@ class SparkJvm:
     """A running JVM of Spark. It ends when its standard input does, or this process."""
 
     def __init__(
-        self, submit: Path, settings: Mapping[str, str], folder: Path, said: IO[bytes]
+        self, submit: Path, settings: Mapping[str, str], folder: Path, output: IO[bytes]
     ) -> None:
-        """Start it; ``folder`` is for its address, ``said`` for its output."""
+        """Start it; ``folder`` is for its address, ``output`` for its output."""
         self._info = folder / "listens"
         options = [
             word for name, value in settings.items() for word in ("--conf", f"{name}={value}")
@@ -44,8 +44,8 @@ class SparkJvm:
             [str(submit), *options, "pyspark-shell"],
             env={**os.environ, _FILE_VARIABLE: str(self._info), "SPARK_CONNECT_MODE": "0"},
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,  # Ctrl-C ends us, and we end it
         )
 

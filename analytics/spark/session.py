@@ -156,7 +156,7 @@ class SparkSession:
         """Whether everything runs in this machine's JVM, and ends with it."""
         return self.master.startswith("local")
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Spark's output so far."""
         log = self.log
         try:
@@ -217,15 +217,15 @@ class SparkSession:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_CONF_DIR": None,
         }
-        with log.open("ab") as said, environment(variables):
+        with log.open("ab") as output, environment(variables):
             try:
                 submit = home.path / "bin" / "spark-submit"
                 with put_off():
-                    self._jvm = SparkJvm(submit, settings, work, said)
+                    self._jvm = SparkJvm(submit, settings, work, output)
                 with own_handler():
                     self._context = SparkContext(conf=conf, gateway=self._jvm.gateway(conf))
             except Exception as error:
-                what = f"Spark did not start: {_last_line(self.said()) or _first_line(error)}"
+                what = f"Spark did not start: {_last_line(self.output()) or _first_line(error)}"
                 raise SparkFailedError(what) from error
 
 

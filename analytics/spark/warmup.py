@@ -57,8 +57,8 @@ def warm_up(tell: Callable[[str], None] | None = None) -> Warmed:
     finally:
         new.unlink(missing_ok=True)
     removed = remove_unused(home, time.time())
-    said = f"Java {java.version} ({java.origin})"
-    return Warmed(archive, archive.stat().st_size, said, removed)
+    description = f"Java {java.version} ({java.origin})"
+    return Warmed(archive, archive.stat().st_size, description, removed)
 
 
 def _train(session: SparkSession) -> None:

@@ -36,7 +36,5 @@ class AsOfBroker(EmbeddedBroker):
     def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """What is known of progress then."""
         return {
-            place: dict(offsets)
-            for place, offsets in self._then.items()
-            if group in (None, place[0])
+            key: dict(offsets) for key, offsets in self._then.items() if group in (None, key[0])
         }

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _FOR_NOTICES_S: Final = 0.3  # what each step leaves for the steps after it
 _FOR_LOCKS_S: Final = 0.6
-_FOR_THE_GATE_S: Final = 0.3
+_FOR_WRITE_LOCK_S: Final = 0.3
 _LEAST_S: Final = 0.2
 
 
@@ -457,7 +457,7 @@ class EmbeddedBroker(BrokerParts):
             stack.callback(self._arrivals.close)
             stack.callback(lambda: self._close_members(max(_LEAST_S, left(_FOR_LOCKS_S))))
             stack.callback(self._progress.persist)  # the next process reads it from there
-            stack.callback(lambda: self._progress.hurry(left(_FOR_THE_GATE_S)))
+            stack.callback(lambda: self._progress.hurry(left(_FOR_WRITE_LOCK_S)))
             stack.callback(lambda: self._stop_services(left(_FOR_LOCKS_S + _FOR_NOTICES_S)))
             if self._lazy_puller is not None:
                 held = self._lazy_puller.held

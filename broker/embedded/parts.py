@@ -75,7 +75,7 @@ class BrokerParts(ForkAware):
             journal=Journal(root),
             now=now,
             writable=store is not None,
-            tell_moved=self._tell_moved,
+            notify_moved=self._notify_moved,
             processes=root / OURS / MEMBERS_FOLDER,
             process_entry=self._process_entry,
         )
@@ -252,7 +252,7 @@ class BrokerParts(ForkAware):
             self._groups,
             self._builder,
             put=None if self._store is None else self._store.put,
-            look=self._look,
+            read_message=self._read_message,
         )
 
     @cached_property
@@ -265,7 +265,7 @@ class BrokerParts(ForkAware):
             self.config,
             self._builder,
             put=None if self._store is None else self._store.put,
-            look=self._look,
+            read_message=self._read_message,
             find=lambda topic, unique_id: self.view.find_unique(topic, unique_id),
             ending=ProcessLock(self.view.root / OURS / "transactions.lock").held,
             now=now_ms if self._store is None else self._store.now,
@@ -285,10 +285,10 @@ class BrokerParts(ForkAware):
 
     # -- what parts are given
 
-    def _look(self, commitlog_offset: int) -> MessageExt | None:
+    def _read_message(self, commitlog_offset: int) -> MessageExt | None:
         return self.view.look_message_by_offset(commitlog_offset)
 
-    def _tell_moved(self, group: str, topic: str, queue_ids: list[int]) -> None:
+    def _notify_moved(self, group: str, topic: str, queue_ids: list[int]) -> None:
         from broker.members.notices import tell_reset
 
         tell_reset(self.view.root, group, topic, queue_ids)

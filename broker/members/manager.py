@@ -257,7 +257,7 @@ class MemberManager:
                 self.disconnect(gone)
             self._end_leaving()
         except OSError:  # the disk is full: the next scan tries again
-            logger.exception("clients are gone, and others could not be told")
+            logger.exception("clients are gone, and others could not be notified")
 
     def close(self, within_s: float = MAX_CLOSE_S) -> None:
         """Disconnect all clients and leave. Calling twice is fine, and completes an interrupted

@@ -57,11 +57,11 @@ class ConsumerOffsetManager:
         journal: Journal,
         now: Callable[[], int],
         writable: bool,
-        tell_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
+        notify_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
         processes: Path | None = None,
         process_entry: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Serve the file. ``tell_moved`` gets group, topic and queue ids of what was moved.
+        """Serve the file. ``notify_moved`` gets group, topic and queue ids of what was moved.
 
         ``processes`` is the folder of process entries, ``process_entry`` the name of ours.
         """
@@ -69,7 +69,7 @@ class ConsumerOffsetManager:
         self._journal = journal
         self._now = now
         self._writable = writable
-        self._tell_moved = tell_moved
+        self._notify_moved = notify_moved
         self._processes = processes
         self._process_entry = process_entry
         self._lock = threading.Lock()  # guards the two fields below
@@ -172,7 +172,7 @@ class ConsumerOffsetManager:
             offered,
             note,
             self._now,
-            notify=self._tell_moved,
+            notify=self._notify_moved,
             processes=self._processes,
         ).moves
 

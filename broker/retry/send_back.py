@@ -55,8 +55,8 @@ class _Target(NamedTuple):
 class SendBackHandler:
     """Stores messages for their next attempt. Holds no state; safe for threads.
 
-    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` reads the
-    message at a commit log offset; ``choose`` gives a number below its argument.
+    ``put`` is MessageStore.put, None where the store is open for reading only; ``read_message``
+    reads the message at a commit log offset; ``choose`` gives a number below its argument.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SendBackHandler:
         builder: MessageBuilder,
         *,
         put: Callable[..., PutMessageResult] | None,
-        look: Callable[[int], MessageExt | None],
+        read_message: Callable[[int], MessageExt | None],
         choose: Callable[[int], int] = random.randrange,
     ) -> None:
         self._writeable = bool(config.broker_permission & PERM_WRITE)
@@ -76,7 +76,7 @@ class SendBackHandler:
         self._groups = groups
         self._builder = builder
         self._put = put
-        self._look = look
+        self._read_message = read_message
         self._choose = choose
 
     def send_message_back(self, request: SendBackRequest) -> None:
@@ -171,7 +171,7 @@ class SendBackHandler:
         queues = group.retry_queue_nums
         queue_id = self._choose(queues) if queues > 1 else 0
         try:
-            message = self._look(request.commitlog_offset)
+            message = self._read_message(request.commitlog_offset)
         except OSError as error:  # the other messages go back all the same
             what = f"the message at {request.commitlog_offset} of the commit log"
             raise BrokerSystemError(f"{what} cannot be read: {error}") from error

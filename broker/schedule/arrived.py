@@ -156,7 +156,7 @@ class DeliveredMessages:
 
     def _first(self, target: _Target) -> int:
         """The first offset of a queue at or after the log offset where copies begin."""
-        view, (place, time_ms, _) = self._view, self._since
+        view, (log_offset, time_ms, _) = self._view, self._since
         low, high = view.queue_bounds(*target)
         if time_ms is not None and low < high:
             by_time = view.offset_in_queue_by_time(*target, time_ms, Boundary.LOWER)
@@ -164,16 +164,16 @@ class DeliveredMessages:
         while low < high:
             middle = (low + high) // 2
             unit = view.unit(*target, middle)
-            if unit is not None and unit[0] >= place:
+            if unit is not None and unit[0] >= log_offset:
                 high = middle
             else:
                 low = middle + 1
         return low
 
 
-def since_due(place: int, due_ms: int) -> Since:
+def since_due(log_offset: int, due_ms: int) -> Since:
     """Begin where a message waits, or a little before it was due."""
-    return Since(place, max(0, due_ms - _CLOCK_MS), exact=False)
+    return Since(log_offset, max(0, due_ms - _CLOCK_MS), exact=False)
 
 
 def _content(message: MessageExt) -> _Content:

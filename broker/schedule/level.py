@@ -109,18 +109,18 @@ class DelayLevel:
             self.offset = self.delivered = reached.offset
         self._arrived = reached.others
 
-    def _since(self, place: int, tags_code: int, note: DeliveryNote | None) -> Since:
-        """Where copies of messages from ``offset`` on begin; the first waits at ``place``."""
+    def _since(self, log_offset: int, tags_code: int, note: DeliveryNote | None) -> Since:
+        """Where copies of messages from ``offset`` on begin; the first waits at ``log_offset``."""
         from .arrived import Since, since_due
 
         view = self._view()
         if note is not None and note.log_offset <= view.log_max_offset():
             if note.offset == self.offset:
-                return Since(max(place, note.log_offset), None, exact=True)
+                return Since(max(log_offset, note.log_offset), None, exact=True)
             if note.offset < self.offset:
-                place = max(place, note.log_offset)
+                log_offset = max(log_offset, note.log_offset)
         now = self._now()
-        return since_due(place, min(now, self._deliver_timestamp(tags_code, self.offset, now)))
+        return since_due(log_offset, min(now, self._deliver_timestamp(tags_code, self.offset, now)))
 
     def run(self) -> int:
         """Deliver what is due, at most a batch; gives when to run again, ms since the epoch."""

@@ -65,7 +65,7 @@ class SharedTable(Generic[T]):
         self.system = system
         self.changes: Final = changes or (lambda: 0)
         self._look_ns = _LOOK_NS if changes is None else _LOOK_BESIDE_WRITERS_NS
-        self._looked: tuple[int, int, Mapping[str, T]] = (-1, 0, {})  # until when, changes, what
+        self._recent: tuple[int, int, Mapping[str, T]] = (-1, 0, {})  # until when, changes, what
 
     @property
     def writable(self) -> bool:
@@ -87,11 +87,11 @@ class SharedTable(Generic[T]):
         That is as good. A call that changes or removes settings returns a millisecond later, and a
         missing name is looked up at once. An edit by hand is seen a tenth of a second later.
         """
-        until_ns, seen, table = self._looked
+        until_ns, known_changes, table = self._recent
         now_ns, changes = time.monotonic_ns(), self.changes()
-        if now_ns > until_ns or changes != seen:
+        if now_ns > until_ns or changes != known_changes:
             table = self._read().items
-            self._looked = now_ns + self._look_ns, changes, table
+            self._recent = now_ns + self._look_ns, changes, table
         return table.get(name) or self.get(name)
 
     def create(self, name: str, item: T) -> T:

@@ -53,9 +53,9 @@ _OP_PROPERTIES: Final = encode_properties(
 class TransactionalMessageService:
     """Ends transactions. Holds no state; safe for threads.
 
-    ``put`` is MessageStore.put, None where the store is open for reading only; ``look`` reads the
-    message at a commit log offset, ``find`` those of a topic with a unique id. ``ending`` is held
-    while a transaction ends whose half message may have been stored more than once.
+    ``put`` is MessageStore.put, None where the store is open for reading only; ``read_message``
+    reads the message at a commit log offset, ``find`` those of a topic with a unique id. ``ending``
+    is held while a transaction ends whose half message may have been stored more than once.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TransactionalMessageService:
         builder: MessageBuilder,
         *,
         put: Callable[..., PutMessageResult] | None,
-        look: Callable[[int], MessageExt | None],
+        read_message: Callable[[int], MessageExt | None],
         find: Callable[[str, str], Sequence[MessageExt]],
         ending: Callable[[], AbstractContextManager[object]],
         now: Callable[[], int],
@@ -74,7 +74,7 @@ class TransactionalMessageService:
         self._ending = ending
         self._builder = builder
         self._put = put
-        self._look = look
+        self._read_message = read_message
         self._now = now
         self._store_host = pack_host(config.store_host)
 
@@ -125,7 +125,7 @@ class TransactionalMessageService:
 
     def _half_message(self, request: EndTransactionRequest) -> MessageExt:
         """Find the half message; refuses one that does not match the request."""
-        half = self._look(request.commitlog_offset)
+        half = self._read_message(request.commitlog_offset)
         if half is None or half.topic != TRANS_HALF_TOPIC:
             raise BrokerSystemError(
                 f"no half message begins at {request.commitlog_offset} of the commit log"

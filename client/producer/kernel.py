@@ -90,7 +90,7 @@ class SendKernel:
         self._client_id = client_id
         self._routes = routes
         self._now = clock.now_ms
-        self._told: tuple[int, int, SendOptions] = (-1, -1, SendOptions())
+        self._known_options: tuple[int, int, SendOptions] = (-1, -1, SendOptions())
         self.unique_ids: Final = client_unique_ids(client_ip)
         self.send_hooks: list[SendMessageHook] = []
         self.check_forbidden_hooks: list[CheckForbiddenHook] = []
@@ -178,8 +178,8 @@ class SendKernel:
         broker = routes.by_name.get(broker_name) or routes.broker(broker_name)  # raises
         if timeout_ms < 0:
             raise RemotingTimeoutError(f"no time is left to send to broker {broker_name}")
-        told_ms, told_timeout, options = self._told
-        if told_ms != self._now() or told_timeout != timeout_ms or not outgoing.is_plain:
+        known_ms, known_timeout, options = self._known_options
+        if known_ms != self._now() or known_timeout != timeout_ms or not outgoing.is_plain:
             options = self._options(outgoing, timeout_ms)
         if outgoing.batch:
             return broker.send_batch(outgoing.batch, queue_id, options)
@@ -201,13 +201,13 @@ class SendKernel:
         self.done(context, None if mode is _ONEWAY else result)
         return result
 
-    def told(self, now_ms: int, timeout_ms: int) -> SendOptions | None:
+    def known_options(self, now_ms: int, timeout_ms: int) -> SendOptions | None:
         """Give the options of the last usual message, if it was sent at that time and without
         hooks."""
-        told_ms, told_timeout, told = self._told
+        known_ms, known_timeout, known_options = self._known_options
         if self.send_hooks or self.check_forbidden_hooks:
             return None
-        return told if told_ms == now_ms and told_timeout == timeout_ms else None
+        return known_options if known_ms == now_ms and known_timeout == timeout_ms else None
 
     def _options(self, outgoing: Outgoing, timeout_ms: int) -> SendOptions:
         """Make a message's options: one object for all usual messages of a millisecond."""
@@ -228,7 +228,7 @@ class SendKernel:
             ),
         )
         if outgoing.is_plain:
-            self._told = now, timeout_ms, options
+            self._known_options = now, timeout_ms, options
         return options
 
     def _prepare_any(self, message: Message, now_ms: int) -> Outgoing:
@@ -277,12 +277,12 @@ class SendKernel:
     def make_plain_ready(self, batch: tuple[Message, ...], now_ms: int) -> bool:
         """Do all that ``prepare`` does if all are plain and small; False leaves the work to it."""
         topic, limit = batch[0].topic if batch else "", self._config.max_message_size
-        seen = look_over(batch, topic, limit)
-        if seen is None or not topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        checked = look_over(batch, topic, limit)
+        if checked is None or not topic or topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             return False
         if topic not in SENT_TO:
             check_send_topic(topic)
-        missing, size = seen
+        missing, size = checked
         if missing:
             ids = self.unique_ids.take(missing, now_ms)
             give_ids(batch, ids.joined, ids.width)

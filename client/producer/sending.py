@@ -140,10 +140,10 @@ class SendProcess:
         return self._send_async(outgoing, queue, queues, begin, timeout_ms)
 
     def _begin_run(self, runs: SendFastPath, topic: str, begin: int, timeout_ms: int) -> None:
-        told = self._kernel.told(begin, timeout_ms)
-        if told is not None:
+        known = self._kernel.known_options(begin, timeout_ms)
+        if known is not None:
             queues = self._routes.known_queues_to(topic)
-            runs.begin(topic, begin, timeout_ms, told, queues, self._faults.choice.index)
+            runs.begin(topic, begin, timeout_ms, known, queues, self._faults.choice.index)
 
     def _send_anywhere(
         self,

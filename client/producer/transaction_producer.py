@@ -166,11 +166,11 @@ class TransactionProducer(Producer):
 
     def _execute(self, message: Message, arg: object) -> LocalTransactionState:
         try:
-            said = self.listener.execute_local_transaction(message, arg)
+            answer = self.listener.execute_local_transaction(message, arg)
         except Exception:
             logger.exception("a local transaction failed: message=%r", message)
             return LocalTransactionState.UNKNOW
-        return _state_of(said, message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX))
+        return _state_of(answer, message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX))
 
     def _check(self, broker: Broker, request: CheckTransactionState) -> None:
         message = request.message
@@ -221,15 +221,15 @@ class TransactionProducer(Producer):
             )
 
 
-def _state_of(said: object, msg_id: str | None) -> LocalTransactionState:
+def _state_of(answer: object, msg_id: str | None) -> LocalTransactionState:
     """Read a listener's answer: a state or the name of one; any other value is UNKNOW."""
     for state in LocalTransactionState:
-        if isinstance(said, str) and said == state:
+        if isinstance(answer, str) and answer == state:
             return state
-    if said is not None:
+    if answer is not None:
         logger.warning(
             "a transaction listener gave %r, which is none of %s, and counts as UNKNOW: msg_id=%s",
-            said,
+            answer,
             ", ".join(LocalTransactionState),
             msg_id,
         )

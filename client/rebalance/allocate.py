@@ -24,7 +24,7 @@ from client.errors import ClientConfigError
 from storage.format.message import MessageQueue
 
 VIRTUAL_NODES: Final = 10
-"""Places of each client."""
+"""Points of each client."""
 ROOM_SEPARATOR: Final = "@"
 
 
@@ -144,10 +144,10 @@ def md5_hash(key: str) -> int:
 class AllocateConsistentHash(MembersShare):
     """CONSISTENT_HASH: when a member comes or goes, few queues move.
 
-    ConsistentHashRouter and AllocateMessageQueueConsistentHash of 4.9. Each client has ten places
+    ConsistentHashRouter and AllocateMessageQueueConsistentHash of 4.9. Each client has ten points
     on a ring of 2^32: the hashes of ``clientId-0`` to ``clientId-9``. A queue belongs to the first
-    place at or after the hash of its text, to the ring's first one if there is none. All members
-    need the same number of places.
+    point at or after the hash of its text, to the ring's first one if there is none. All members
+    need the same number of points.
     """
 
     name: Final = "CONSISTENT_HASH"
@@ -165,7 +165,7 @@ class AllocateConsistentHash(MembersShare):
     def share(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See MembersShare.share; none on a ring without places."""
+        """See MembersShare.share; none on a ring without points."""
         ring = {
             self._hash(f"{owner}-{i}"): owner
             for owner in client_ids
@@ -173,14 +173,14 @@ class AllocateConsistentHash(MembersShare):
         }
         if not ring:
             return []
-        places = sorted(ring)
-        return [queue for queue in queues if ring[self._place(places, queue)] == client_id]
+        points = sorted(ring)
+        return [queue for queue in queues if ring[self._point(points, queue)] == client_id]
 
-    def _place(self, places: Sequence[int], queue: MessageQueue) -> int:
+    def _point(self, points: Sequence[int], queue: MessageQueue) -> int:
         topic, broker_name, queue_id = queue
         text = f"MessageQueue [topic={topic}, brokerName={broker_name}, queueId={queue_id}]"
-        at = bisect_left(places, self._hash(text))
-        return places[at] if at < len(places) else places[0]
+        at = bisect_left(points, self._hash(text))
+        return points[at] if at < len(points) else points[0]
 
 
 class AllocateByMachineRoom(MembersShare):

@@ -174,10 +174,10 @@ class DlqAcksFile:
             return queues
         found = {}
         for queue_id, marks in queues.items():
-            offset, place = marks.witness or (-1, 0)
+            offset, log_offset = marks.witness or (-1, 0)
             unit = view.unit(topic, queue_id, offset)
             if offset < view.max_offset_in_queue(topic, queue_id) and (
-                unit is None or unit[0] == place
+                unit is None or unit[0] == log_offset
             ):
                 found[queue_id] = marks
         return found

@@ -92,10 +92,10 @@ class SampleHistory:
         if is_first:
             self.watched.append(WatchedQueue(at, at))
         self.watched[-1] = self.watched[-1]._replace(end=at)
-        for known, said in ((self._committed, entry["committed"]), (self._ends, entry["ends"])):
+        for known, observed in ((self._committed, entry["committed"]), (self._ends, entry["ends"])):
             if is_first:
-                _forget(known, said, at)
-            for key, queues in said.items():
+                _forget(known, observed, at)
+            for key, queues in observed.items():
                 row = known.get(key)
                 if row is None:
                     known[key] = {int(text): [(at, offset)] for text, offset in queues.items()}
@@ -222,12 +222,14 @@ def _lines(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _forget(
-    known: Mapping[str, Mapping[int, list[Change]]], said: Mapping[str, Mapping[str, int]], at: int
+    known: Mapping[str, Mapping[int, list[Change]]],
+    observed: Mapping[str, Mapping[str, int]],
+    at: int,
 ) -> None:
     """Queues that a first line does not contain were gone by then."""
     for key, row in known.items():
         for queue_id, changes in row.items():
-            if changes[-1][1] is not None and str(queue_id) not in said.get(key, ()):
+            if changes[-1][1] is not None and str(queue_id) not in observed.get(key, ()):
                 changes.append((at, None))
 
 

@@ -62,7 +62,7 @@ class FailureDetector:
                     watchers.append(self)
                 return
             thread = threading.Thread(
-                target=_wait_for_death, args=(watched,), name="death-watch", daemon=True
+                target=_wait_for_death, args=(watched,), name="failure-detector", daemon=True
             )
             try:
                 _watchers[watched] = [self]  # before the start: the thread takes it out

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JavaInterference:
-    """One process's view of such attempts. All methods but ``seen`` need the write lock."""
+    """One process's view of such attempts. All methods but ``attempted`` need the write lock."""
 
     def __init__(self, fs: FileSystem, root: Path, shared: SharedState) -> None:
         self._fs = fs
@@ -31,7 +31,7 @@ class JavaInterference:
         self._names = KeptLinks(fs, root)
         fs.make_dirs(root / OURS / KEPT)
 
-    def seen(self) -> bool:
+    def attempted(self) -> bool:
         """Whether there was an attempt since the shared state was made. Checks one file name."""
         words = self._shared.words
         newest = words[Word.INDEX_FILE]
@@ -44,7 +44,7 @@ class JavaInterference:
         """
         words = self._shared.words
         newest = words[Word.INDEX_FILE]
-        if self.seen():
+        if self.attempted():
             self.undo()
         elif first:
             words[Word.INDEX_BASE] = newest

@@ -31,8 +31,8 @@ Clock = Callable[[], float]
 class Leadership:
     """One thread's claim to one kind of work."""
 
-    def __init__(self, root: Path, place: int) -> None:
-        self._place = place
+    def __init__(self, root: Path, byte: int) -> None:
+        self._byte = byte
         self._lock = threading.Lock()  # guards the two flags below
         self._file = LockFile(root / OURS / SERVICES_LOCK)
         self._elected = False
@@ -50,7 +50,7 @@ class Leadership:
         releases the lock, and then releases it at once.
         """
         try:
-            self._file.lock(self._place)
+            self._file.lock(self._byte)
         except (OSError, ValueError):  # closed before it began
             return False
         with self._lock:

@@ -115,7 +115,7 @@ class ProcessEntries:
 
     def living(self) -> list[ProcessInfo]:
         """Give all living process entries, by name."""
-        return [said for name in self._names() if self.lives(name) and (said := self._read(name))]
+        return [info for name in self._names() if self.lives(name) and (info := self._read(name))]
 
     def dead(self) -> list[ProcessInfo]:
         """Give the dead process entries that are not removed yet, with their last information

@@ -15,7 +15,7 @@ from .wakeup import LONGEST_SLEEP_MS, Waker
 if TYPE_CHECKING:
     from .shared_state import SharedState
 
-_WITHOUT_BELL_MS: Final = 20
+_WITHOUT_WAKER_MS: Final = 20
 
 
 class Waiter:
@@ -35,7 +35,7 @@ class Waiter:
         if self._waker is None:
             self._waker = Waker.take(FileSystem(), self._shared, self._root)
         if self._waker is None:  # 256 others wait already
-            time.sleep(min(timeout_ms, _WITHOUT_BELL_MS) / 1000)
+            time.sleep(min(timeout_ms, _WITHOUT_WAKER_MS) / 1000)
             return int(words[Word.LOG_END])
         self._waker.arm(topics)
         try:

@@ -10,7 +10,7 @@ lost:
 A waker is one of two kinds, and the flag says which:
 
 * a word of the shared state that counts wakes, on which the system can sleep (a futex). Waking it
-  and sleeping on it is compiled (storage/native/writing/bells.c): one system call on either side.
+  and sleeping on it is compiled (storage/native/writing/wakeup.c): one system call on either side.
 * a datagram socket ``rmqctl/bells/<slot>``, where nothing is compiled.
 
 A slot is owned through a lock on its byte that the kernel releases; slots of the dead are reused.

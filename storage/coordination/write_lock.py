@@ -86,7 +86,7 @@ _QUIET: Final = 0.2
 _OPENERS_HURRY: Final = 0.1
 _OPENER_PAUSE: Final = 20e-3
 """Seconds between two attempts of a process that opens the store and has waited for a while."""
-_LOOKS_A_LIMIT: Final = 4
+_CHECKS_A_LIMIT: Final = 4
 """How often a waiter checks, within its time limit, whether the holders make progress."""
 _MOST_LIMITS: Final = 30
 """A waiter gives up after so many time limits, whatever progress the holders make."""
@@ -278,7 +278,7 @@ class WriteLock:
         holders."""
         limit = limit_ms / 1000
         deadline, last = start + limit, start + _MOST_LIMITS * limit
-        next_look = start + limit / _LOOKS_A_LIMIT
+        next_check = start + limit / _CHECKS_A_LIMIT
         pause = _FIRST_PAUSE
         progress: WriteLockProgress | None = None
         hurries = False
@@ -292,17 +292,17 @@ class WriteLock:
                 hurries = True
                 deadline = min(deadline, max(self._ends, now + _LAST_LOOK))
                 limit = deadline - now
-                next_look = now + limit / _LOOKS_A_LIMIT
-            if now >= next_look:
+                next_check = now + limit / _CHECKS_A_LIMIT
+            if now >= next_check:
                 if progress is None:
                     from .write_lock_progress import WriteLockProgress  # only a long wait needs it
 
                     progress = WriteLockProgress(self._root, self.lock_file.path, WRITE_LOCK_BYTE)
                 made = progress.is_made()
-                looked = time.monotonic()
+                checked = time.monotonic()
                 # The time of the check itself does not count: it grows with the processes.
-                deadline = min(looked + limit if made else deadline + looked - now, last)
-                next_look = looked + limit / _LOOKS_A_LIMIT
+                deadline = min(checked + limit if made else deadline + checked - now, last)
+                next_check = checked + limit / _CHECKS_A_LIMIT
             if now >= deadline:
                 waited_ms = round((now - start) * 1000)
                 raise WriteLockTimeoutError(self._root, waited_ms, self._describe_holder())

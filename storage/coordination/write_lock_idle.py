@@ -19,7 +19,7 @@ from storage.format.names import OURS
 
 from .shared_state import SHARED_STATE_MAGIC, SHARED_STATE_NAME
 
-_LOOK_SECONDS: Final = 2e-3
+_CHECK_SECONDS: Final = 2e-3
 _MAGIC: Final = SHARED_STATE_MAGIC.to_bytes(8, sys.byteorder)
 
 
@@ -60,7 +60,7 @@ class IdleWatch:
         Needs the write lock's ``thread_mutex``.
         """
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="gate-idle", daemon=True)
+            thread = threading.Thread(target=self._run, name="write-lock-idle", daemon=True)
             try:
                 thread.start()
             except RuntimeError:
@@ -82,7 +82,7 @@ class IdleWatch:
             self._wake.wait()
             self._wake.clear()
             while not self._stopped:
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_CHECK_SECONDS)
                 if not self._check():
                     break
             if self._stopped:

@@ -51,8 +51,8 @@ class WriteLockProgress:
             return True
         pid = find_holder(self._lock_path, self._byte)
         busy = _processor_time(pid) if self._words is None and pid != os.getpid() else None
-        seen, self._holder = self._holder, (pid, busy)
-        return seen is not None and seen != self._holder
+        before_this, self._holder = self._holder, (pid, busy)
+        return before_this is not None and before_this != self._holder
 
     def _read_words(self) -> tuple[int, ...] | None:
         """The words that change with progress; None while the shared state is not valid."""

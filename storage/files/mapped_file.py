@@ -193,5 +193,5 @@ class StoresByDescriptor:
         """Whether the file is closed."""
         return self._file.map.closed
 
-    def __setitem__(self, place: slice, data: bytes) -> None:
-        self._file.write(place.start, data)
+    def __setitem__(self, part: slice, data: bytes) -> None:
+        self._file.write(part.start, data)

@@ -43,7 +43,7 @@ class Owner(NamedTuple):
 
 _stores: dict[str, str] = {}
 """By folder: the store that contains it."""
-_said: dict[str, Owner] = {}
+_known: dict[str, Owner] = {}
 """By store: what its files follow, where that is not the folder as it is."""
 
 
@@ -66,13 +66,13 @@ def note_store(root: Path, wanted: Owner | None = None) -> None:
     name = str(root)
     _stores[name] = name
     if wanted is not None:
-        _said[name] = wanted
+        _known[name] = wanted
 
 
 def forget_store(root: Path) -> None:
     """Forget the registration of a folder."""
     gone = str(root)
-    _said.pop(gone, None)
+    _known.pop(gone, None)
     for name in [name for name, store in _stores.items() if store == gone]:
         del _stores[name]
 
@@ -89,9 +89,9 @@ def owner_of(folder: Path) -> Owner | None:
         if len(_stores) >= _MOST_KNOWN:
             _stores.clear()
         _stores[name] = store
-    said = _said.get(store)
-    if said is not None:
-        return said
+    known = _known.get(store)
+    if known is not None:
+        return known
     try:
         return owner(os.stat(store))  # noqa: PTH116 - for each file that is made
     except FileNotFoundError:

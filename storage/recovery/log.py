@@ -192,12 +192,12 @@ class LogRecovery:
         """Remove records from the end whose topic no message can have: they were being written."""
         while runs:
             offset, sizes = runs[-1]
-            place = offset + sum(sizes[:-1])
-            torn = Segment(StretchKind.DAMAGED, place, sizes[-1:], end)
+            last = offset + sum(sizes[:-1])
+            torn = Segment(StretchKind.DAMAGED, last, sizes[-1:], end)
             if self._topic_is_possible(torn):
                 break
             self._note(torn, "torn, no message has its topic")
-            end = place
+            end = last
             sizes.pop()
             if not sizes:
                 runs.pop()

@@ -90,10 +90,10 @@ class Redispatch:
         """Store times must not go back: remember that of the last record."""
         words = self._shared.words
         for offset, sizes in reversed(walked):
-            place = offset + sum(sizes[:-1])
-            file = self._log.find(place)
+            last = offset + sum(sizes[:-1])
+            file = self._log.find(last)
             if file is not None:
-                head = read_head(file.read(place - file.file_from_offset, 128))
+                head = read_head(file.read(last - file.file_from_offset, 128))
                 words[Word.LAST_STORE_TIMESTAMP] = head.store_timestamp
                 return
 
@@ -150,12 +150,12 @@ class Redispatch:
         self._appender.queues.put(*key, first, units, store_timestamp)
         shared.set_next_offset(slot, first + len(units) // CQ_STORE_UNIT_SIZE)
 
-    def _put_keys(self, request: DispatchRequest, place: int) -> None:
+    def _put_keys(self, request: DispatchRequest, commitlog_offset: int) -> None:
         """Add the keys of one record; those of the last record of the kept index are there
         already."""
-        if place != self._indexed and request.key_hashes:
-            places = [request.commitlog_offset] * len(request.key_hashes)
-            self._appender.index.put(request.key_hashes, places, request.store_timestamp)
+        if commitlog_offset != self._indexed and request.key_hashes:
+            offsets = [request.commitlog_offset] * len(request.key_hashes)
+            self._appender.index.put(request.key_hashes, offsets, request.store_timestamp)
             self._report.keys_written += len(request.key_hashes)
 
     def _records_between(self, start: int, end: int) -> Iterator[tuple[int, MutableSequence[int]]]:

@@ -54,39 +54,39 @@ def read_heads(log: ReadOnlyFiles, start: int, sizes: Sequence[int]) -> Heads:
             ("sys_flag", ">i4"),
         ]
     )
-    place = offset - begin
+    position = offset - begin
     # One item at every byte: taking some of them copies whole heads, not bytes one by one.
     every = np.ndarray((file.length - HEAD_SIZES[0],), head, file.view, strides=(1,))
-    heads = every[place]
+    heads = every[position]
     return Heads(
         offset,
         size.astype(np.int32),
         heads["queue_id"].astype(np.int32),
         heads["queue_offset"].astype(np.int64),
-        _name_lmq_queues(file, place, size, ipv6=bool((heads["sys_flag"] & _IPV6).any())),
+        _name_lmq_queues(file, position, size, ipv6=bool((heads["sys_flag"] & _IPV6).any())),
     )
 
 
 def _name_lmq_queues(
-    file: ReadMap, place: NDArray[Any], size: NDArray[Any], *, ipv6: bool
+    file: ReadMap, position: NDArray[Any], size: NDArray[Any], *, ipv6: bool
 ) -> NDArray[Any]:
     """Which records of a run may name LMQs; few others do."""
     import numpy as np
 
-    light = np.zeros(len(place), np.bool_)
+    light = np.zeros(len(position), np.bool_)
     body_lengths = np.ndarray((file.length - 3,), ">i4", file.view, strides=(1,))
-    after_body = size - HEAD_SIZES[0] - body_lengths[place + HEAD_SIZES[0] - 4]
+    after_body = size - HEAD_SIZES[0] - body_lengths[position + HEAD_SIZES[0] - 4]
     widest, least = int(after_body.max()), int(after_body.min())
     if ipv6 or least < 0 or widest > min(int(size.min()), _MOST_AFTER_BODY):
         # Records of several kinds, or with long properties: search all of them.
-        first, end = int(place[0]), int(place[-1] + size[-1])
+        first, end = int(position[0]), int(position[-1] + size[-1])
         at = file.map.find(_LIGHT, first, end)
         while at >= 0:
-            light[np.searchsorted(place, at, "right") - 1] = True
+            light[np.searchsorted(position, at, "right") - 1] = True
             at = file.map.find(_LIGHT, at + 1, end)
         return light
     tails = np.ndarray((file.length - widest + 1,), f"V{widest}", file.view, strides=(1,))
-    text = tails[place + size - widest].tobytes()
+    text = tails[position + size - widest].tobytes()
     at = text.find(_LIGHT)
     while at >= 0:
         light[at // widest] = True
@@ -108,13 +108,13 @@ def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery)
 
     units = queues.units_from(walked[0][0])
     units = units[np.argsort(units["offset"], kind="stable")]
-    places = np.append(units["offset"], [-1, -1])  # of no record: each has a next one
+    record_offsets = np.append(units["offset"], [-1, -1])  # of no record: each has a next one
     result: Runs = []
     for (_, sizes), found in zip(walked, heads, strict=False):
         count = len(sizes)
         offset, size, queue_id, queue_offset, light = (column[:count] for column in found)
-        first = np.searchsorted(places[:-2], offset)
-        well = (places[first] == offset) & (places[first + 1] != offset) & ~light
+        first = np.searchsorted(record_offsets[:-2], offset)
+        well = (record_offsets[first] == offset) & (record_offsets[first + 1] != offset) & ~light
         if len(units):
             unit = units[np.minimum(first, len(units) - 1)]
             well &= unit["size"] == size

@@ -85,7 +85,7 @@ def engine_of(cli: "Cli", name: str, master: str | None, stores: int) -> "Iterat
             yield SparkEngine(session.context, cli.warn)
     finally:
         if cli.flag("debug"):
-            cli.detail(session.said().rstrip())
+            cli.detail(session.output().rstrip())
 
 
 def made_report(cli: "Cli", engine: "Engine", asked: Asked) -> MadeReport:

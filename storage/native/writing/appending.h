@@ -98,7 +98,7 @@ int give_up_if_wanted(Appending *a);
 int is_anybody_waiting(Appending *a);
 /* Wakes each process that waits for the topic. */
 int wake_for(Appending *a, PyObject *topic); /* -1 with an error set */
-/* bells.c: for the shared state whose bytes are given. */
+/* wakeup.c: for the shared state whose bytes are given. */
 int is_anybody_there(const unsigned char *shared);
 int wake_waiters(unsigned char *shared, uint64_t wanted); /* whether some have sockets */
 int topic_word(PyObject *topic, uint64_t *word);      /* -1 with an error set */

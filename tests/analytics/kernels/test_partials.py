@@ -169,7 +169,7 @@ def test_few_records_are_looked_at(tmp_path: Path) -> None:
             task = QueueTask(queue_id, "T", queue_id, (0,), 0, 500)
             count_unread(view, task, edges, view.store_timestamps)
     assert len(edges.times) == 8
-    assert edges.looks < 150
+    assert edges.reads < 150
 
 
 assert START_MS % MINUTE_MS == 20_000  # so that minutes begin within the steps above

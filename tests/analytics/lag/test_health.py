@@ -3,7 +3,7 @@
 import pytest
 
 from analytics.lag.health import PATIENCE_MS, Health, Observation, judge, worst
-from analytics.lag.trend import seen_since
+from analytics.lag.trend import unchanged_since
 
 NOW = 1_700_000_000_000
 S = 1000
@@ -18,7 +18,7 @@ def word(*looks, oldest=OLD, members=False, low=0):
     *earlier, now = looks
     changes = [(look.at, look.committed_offset) for look in earlier]
     firsts = [c for n, c in enumerate(changes) if not n or changes[n - 1][1] != c[1]]
-    since = seen_since(firsts, now.committed_offset, now.at)
+    since = unchanged_since(firsts, now.committed_offset, now.at)
     present = now.at, now.committed_offset, now.max_offset
     return judge(*present, since, lambda: earlier, low, oldest, members=members)
 

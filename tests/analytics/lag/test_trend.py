@@ -3,7 +3,7 @@
 import pytest
 
 from analytics.lag.health import Observation
-from analytics.lag.trend import LEAST_SPAN_MS, Trend, looks
+from analytics.lag.trend import LEAST_SPAN_MS, Trend, observations
 
 NOW = 1_700_000_000_000
 S = 1000
@@ -77,7 +77,7 @@ def test_the_shortest_span_has_no_rate():
 def test_looks_join_progress_and_ends_and_keep_what_held_when_the_time_began():
     committed = [at(5000, 1), at(900, 2), at(300, 3), at(100, 4)]
     ends = [at(5000, 10), at(300, 20)]
-    found = [*looks(committed, ends, NOW), now(5, 30)]
+    found = [*observations(committed, ends, NOW), now(5, 30)]
     assert [(look.committed_offset, look.max_offset) for look in found] == [
         (2, 10),
         (3, 20),
@@ -88,4 +88,4 @@ def test_looks_join_progress_and_ends_and_keep_what_held_when_the_time_began():
 
 
 def test_without_changes_there_are_no_earlier_looks():
-    assert looks([], [], NOW) == []
+    assert observations([], [], NOW) == []

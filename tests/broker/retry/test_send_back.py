@@ -245,7 +245,7 @@ def test_each_retry_and_dead_letter_is_what_the_real_broker_stored(retries, chai
                 GroupManager(root, config, write_lock=None, now=lambda: 0),
                 MessageBuilder(config, delays, 4 << 20),
                 put=put,
-                look=lambda offset: retries.look_message_by_offset(offset),
+                read_message=lambda offset: retries.look_message_by_offset(offset),
             )
             most = 3 if group == "g-flaky" else None
             request = SendBackRequest(

@@ -189,7 +189,7 @@ def handler_over(root: Path, put: Taken, look) -> SendBackHandler:
         topics.for_own_use("%RETRY%g", 1)
         groups.for_use("g")
     builder = MessageBuilder(config, parse_delay_levels(), 4 << 20)
-    return SendBackHandler(config, topics, groups, builder, put=put, look=look)
+    return SendBackHandler(config, topics, groups, builder, put=put, read_message=look)
 
 
 def test_what_the_store_does_not_take_is_told_of_each(root):

@@ -226,7 +226,7 @@ class _FewDescriptors:
         monkeypatch.setattr(failure_detector, "RETRY_S", 0.01)
 
     def __call__(self, path: Any, *arguments: Any, **named: Any) -> int:
-        if self.failing and threading.current_thread().name == "death-watch":
+        if self.failing and threading.current_thread().name == "failure-detector":
             self.failed.set()
             refuse()
         return self._open(path, *arguments, **named)
@@ -291,7 +291,7 @@ def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
     watched = ProcessEntry(processes, {})
     told = threading.Event()
     watch = FailureDetector(processes, "a", told.set)
-    with broken_starts("death-watch"), pytest.raises(BROKEN):
+    with broken_starts("failure-detector"), pytest.raises(BROKEN):
         watch.follow([watched.name])
     watch.follow([watched.name])
     watched.close()
@@ -304,7 +304,7 @@ def test_a_thread_that_nobody_noted_ends_in_silence(
 ) -> None:
     processes = ProcessEntries(tmp_path)
     watched = ProcessEntry(processes, {})
-    with starts_broken_off("death-watch", runs=True), pytest.raises(BROKEN):
+    with starts_broken_off("failure-detector", runs=True), pytest.raises(BROKEN):
         FailureDetector(processes, "a", lambda: None).follow([watched.name])
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)

@@ -28,7 +28,7 @@ from tests.support.crash import fast_folder, inspect
 from tests.support.samples import Sample, new_store, open_store, prepared, sync_flush
 from tests.support.slim import Slim
 
-WATCH = "gate-idle"
+WATCH = "write-lock-idle"
 holding_on = pytest.mark.skipif(
     os.uname().machine not in {"x86_64", "i686"}, reason="the gate is let go of after each put"
 )
