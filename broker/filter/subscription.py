@@ -14,15 +14,13 @@ TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 
 
-def parse_subscription(expression: str | None, expression_type: str = TAG) -> TagFilter | None:
+def parse_subscription(expression: str | None) -> TagFilter | None:
     """Read a list of tags; None takes every message.
 
     The broker compares only hashes of tags, so tags of equal hash pass together. A client compares
     the tags once more before it passes messages to a user (``TagFilter.accepts``). Raises
-    SubscriptionParseError for an expression without a tag, or of another type.
+    SubscriptionParseError for an expression without a tag.
     """
-    if expression_type != TAG:
-        raise SubscriptionParseError(f"{expression_type} is no list of tags; use {TAG}")
     try:
         return TagFilter.parse(expression)
     except ValueError as error:

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from client.timing import Cancellable, Clock, Scheduler
-
-SAMPLE_MINUTE_MS: Final = 10_000
-SAMPLE_HOUR_MS: Final = 600_000
-SAMPLE_DAY_MS: Final = 3_600_000
 
 
 class StatsSnapshot(NamedTuple):
@@ -32,51 +29,39 @@ class StatsSnapshot(NamedTuple):
     average: float = 0.0
 
 
-class _Look(NamedTuple):
+class Span(NamedTuple):
+    """A time span: a counter is sampled each ``interval_ms``, and the last samples are kept."""
+
+    interval_ms: int
+    kept: int
+
+
+MINUTE: Final = Span(10_000, 7)
+"""samplingInSeconds."""
+HOUR: Final = Span(600_000, 7)
+"""samplingInMinutes."""
+DAY: Final = Span(3_600_000, 25)
+"""samplingInHour."""
+SPANS: Final = (MINUTE, HOUR, DAY)
+
+
+class _Sample(NamedTuple):
     timestamp: int
     times: int
     value: int
 
 
-class _Span:
-    """Samples of a counter, ``interval_ms`` apart, at most ``kept`` of them."""
-
-    __slots__ = ("_interval_ms", "_looks")
-
-    def __init__(self, interval_ms: int, kept: int) -> None:
-        self._interval_ms = interval_ms
-        self._looks: deque[_Look] = deque(maxlen=kept)
-
-    def look(self, look: _Look) -> None:
-        if not self._looks:
-            self._looks.append(_Look(look.timestamp - self._interval_ms, 0, 0))
-        self._looks.append(look)
-
-    def snapshot(self) -> StatsSnapshot:
-        if not self._looks:
-            return StatsSnapshot()
-        first, last = self._looks[0], self._looks[-1]
-        total, times = last.value - first.value, last.times - first.times
-        span_ms = last.timestamp - first.timestamp
-        return StatsSnapshot(
-            total,
-            total * 1000 / span_ms if span_ms > 0 else 0.0,
-            times,
-            total / times if times > 0 else 0.0,
-        )
-
-
 class StatsItem:
     """One counter. Safe for threads."""
 
-    __slots__ = ("_day", "_hour", "_lock", "_minute", "_times", "_value")
+    __slots__ = ("_lock", "_samples", "_times", "_value")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards everything
         self._value = self._times = 0
-        self._minute = _Span(SAMPLE_MINUTE_MS, 7)
-        self._hour = _Span(SAMPLE_HOUR_MS, 7)
-        self._day = _Span(SAMPLE_DAY_MS, 25)
+        self._samples: dict[Span, deque[_Sample]] = {
+            span: deque(maxlen=span.kept) for span in SPANS
+        }
 
     @property
     def value(self) -> int:
@@ -94,37 +79,29 @@ class StatsItem:
             self._value += value
             self._times += times
 
-    def sample_minute(self, now_ms: int) -> None:
-        """Take a sample for the minute; due each 10 s (samplingInSeconds)."""
-        self._sample(self._minute, now_ms)
-
-    def sample_hour(self, now_ms: int) -> None:
-        """Take a sample for the hour; due each 10 min (samplingInMinutes)."""
-        self._sample(self._hour, now_ms)
-
-    def sample_day(self, now_ms: int) -> None:
-        """Take a sample for the day; due each hour (samplingInHour)."""
-        self._sample(self._day, now_ms)
-
-    def minute(self) -> StatsSnapshot:
-        """What happened in the last minute."""
-        return self._snapshot(self._minute)
-
-    def hour(self) -> StatsSnapshot:
-        """What happened in the last hour."""
-        return self._snapshot(self._hour)
-
-    def day(self) -> StatsSnapshot:
-        """What happened in the last day."""
-        return self._snapshot(self._day)
-
-    def _sample(self, span: _Span, now_ms: int) -> None:
+    def sample(self, span: Span, now_ms: int) -> None:
+        """Take a sample; due each ``span.interval_ms``."""
         with self._lock:
-            span.look(_Look(now_ms, self._times, self._value))
+            samples = self._samples[span]
+            if not samples:
+                samples.append(_Sample(now_ms - span.interval_ms, 0, 0))
+            samples.append(_Sample(now_ms, self._times, self._value))
 
-    def _snapshot(self, span: _Span) -> StatsSnapshot:
+    def last(self, span: Span) -> StatsSnapshot:
+        """What happened in the last minute, hour or day."""
         with self._lock:
-            return span.snapshot()
+            samples = self._samples[span]
+            if not samples:
+                return StatsSnapshot()
+            first, last = samples[0], samples[-1]
+        total, times = last.value - first.value, last.times - first.times
+        span_ms = last.timestamp - first.timestamp
+        return StatsSnapshot(
+            total,
+            total * 1000 / span_ms if span_ms > 0 else 0.0,
+            times,
+            total / times if times > 0 else 0.0,
+        )
 
 
 class StatsItemSet:
@@ -153,17 +130,10 @@ class StatsItemSet:
         """Give a key's counter; None if nothing was counted."""
         return self._items.get(key)
 
-    def minute(self, key: str) -> StatsSnapshot:
-        """What happened in the last minute."""
-        return (self._items.get(key) or StatsItem()).minute()
-
-    def hour(self, key: str) -> StatsSnapshot:
-        """What happened in the last hour."""
-        return (self._items.get(key) or StatsItem()).hour()
-
-    def day(self, key: str) -> StatsSnapshot:
-        """What happened in the last day."""
-        return (self._items.get(key) or StatsItem()).day()
+    def last(self, span: Span, key: str) -> StatsSnapshot:
+        """What happened in the last minute, hour or day; nothing under an unknown key."""
+        item = self._items.get(key)
+        return StatsSnapshot() if item is None else item.last(span)
 
     def items(self) -> list[StatsItem]:
         """Give all counters."""
@@ -176,20 +146,13 @@ def start_sampling(
     """Sample the counters of sets at their intervals, at once for the first time."""
     observed = list(sets)
 
-    def sampling(interval_ms: int, look: Callable[[StatsItem, int], None]) -> Cancellable:
-        def sample() -> None:
-            now_ms = clock.now_ms()
-            for item_set in observed:
-                for item in item_set.items():
-                    look(item, now_ms)
+    def sample(span: Span) -> None:
+        now_ms = clock.now_ms()
+        for item_set in observed:
+            for item in item_set.items():
+                item.sample(span, now_ms)
 
-        return scheduler.call_every(0, interval_ms, sample)
-
-    return [
-        sampling(SAMPLE_MINUTE_MS, StatsItem.sample_minute),
-        sampling(SAMPLE_HOUR_MS, StatsItem.sample_hour),
-        sampling(SAMPLE_DAY_MS, StatsItem.sample_day),
-    ]
+    return [scheduler.call_every(0, span.interval_ms, partial(sample, span)) for span in SPANS]
 
 
 def stats_key(group: str, topic: str) -> str:
@@ -235,40 +198,20 @@ class ConsumerStatsManager:
         """Begin to sample the counters."""
         return start_sampling(self.sets, self._clock, scheduler)
 
-    def inc_pull_rt(self, group: str, topic: str, rt_ms: int) -> None:
-        """Count a pull that brought messages and took ``rt_ms``."""
-        self.pull_rt.add_value(stats_key(group, topic), rt_ms)
-
-    def inc_pull_tps(self, group: str, topic: str, messages: int) -> None:
-        """Count messages that a pull brought."""
-        self.pull_tps.add_value(stats_key(group, topic), messages)
-
-    def inc_consume_rt(self, group: str, topic: str, rt_ms: int) -> None:
-        """Count a listener's call that took ``rt_ms``."""
-        self.consume_rt.add_value(stats_key(group, topic), rt_ms)
-
-    def inc_consume_ok_tps(self, group: str, topic: str, messages: int) -> None:
-        """Count messages that were consumed."""
-        self.consume_ok_tps.add_value(stats_key(group, topic), messages)
-
-    def inc_consume_failed_tps(self, group: str, topic: str, messages: int) -> None:
-        """Count messages that failed."""
-        self.consume_failed_tps.add_value(stats_key(group, topic), messages)
-
     def consume_status(self, group: str, topic: str) -> ConsumeStatus:
         """Give the last minute's rates; the time to consume is the hour's if the minute has none.
 
         Messages of retries count under their retry topic (ConsumerStatsManager.consumeStatus).
         """
         key = stats_key(group, topic)
-        consume_rt = self.consume_rt.minute(key)
+        consume_rt = self.consume_rt.last(MINUTE, key)
         if consume_rt.sum == 0:
-            consume_rt = self.consume_rt.hour(key)
+            consume_rt = self.consume_rt.last(HOUR, key)
         return ConsumeStatus(
-            self.pull_rt.minute(key).average,
-            self.pull_tps.minute(key).tps,
+            self.pull_rt.last(MINUTE, key).average,
+            self.pull_tps.last(MINUTE, key).tps,
             consume_rt.average,
-            self.consume_ok_tps.minute(key).tps,
-            self.consume_failed_tps.minute(key).tps,
-            self.consume_failed_tps.hour(key).sum,
+            self.consume_ok_tps.last(MINUTE, key).tps,
+            self.consume_failed_tps.last(MINUTE, key).tps,
+            self.consume_failed_tps.last(HOUR, key).sum,
         )

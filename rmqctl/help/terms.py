@@ -42,12 +42,6 @@ _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("client.listener.listener", "ConsumeConcurrentlyStatus", "result of a listener", ()),
     ("client.listener.listener", "ConsumeOrderlyStatus", "result of an orderly listener", ()),
     ("broker.api.transactions", "LocalTransactionState", "state of a transaction", ()),
-    (
-        "broker.offset.message_track",
-        "TrackType",
-        "state of a message for a group",
-        ("message get",),
-    ),
     ("broker.api.members", "MessageModel", "mode of a group", ("group describe",)),
     ("broker.api.members", "ConsumeType", "mode of a group", ("group describe",)),
     ("broker.api.offsets", "ConsumeFromWhere", "start of a new group", ("consume",)),

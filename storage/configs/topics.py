@@ -25,7 +25,6 @@ from .config_table import ConfigTable, ConfigTableFile, flag, number
 
 TOPICS_FILE: Final = "topics.json"
 
-PERM_PRIORITY: Final = 8
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
 PERM_INHERIT: Final = 1
