@@ -34,7 +34,7 @@ _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
         "finding of offset orphans",
         ("offset orphans",),
     ),
-    ("rmqctl.lag.check.rows", "Verdict", "word of lag check", ("lag check",)),
+    ("rmqctl.admin.lag.check_rows", "Verdict", "word of lag check", ("lag check",)),
     ("broker.api.send", "SendStatus", "outcome of sending a message", ("produce",)),
     ("storage.results", "PutMessageStatus", "outcome of storing a message", ()),
     ("storage.results", "GetMessageStatus", "outcome of reading a queue", ()),
