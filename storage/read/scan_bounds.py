@@ -81,7 +81,7 @@ class ScanBounds:
         self._checked_from = 0
         self.lost_behind_end = 0
         """Messages after the log's last whole record that queues have units of although the store
-        was closed cleanly; known after the first call of any method."""
+        was closed cleanly, or its log cut short; known after the first call of any method."""
         self.rebuilt = RebuiltUnits()
         """Units that the files lack; complete after the first call of any method."""
 
@@ -211,7 +211,7 @@ class ScanBounds:
         beyond = sum(_cut(tail, log_end) for tail in tails.values())
         start = trusted
         unclean = (self._files.root / ABORT).exists()
-        if not unclean and missing is None:
+        if missing is None and (not unclean or self._is_cut_short(files)):
             self.lost_behind_end = beyond
         if unclean or self._doubtful:
             vouched = self._recovery_start(files)
@@ -226,6 +226,15 @@ class ScanBounds:
             self._rebuild(gap_start, gap_end, tails)
         self.rebuilt.finish()
         return tails
+
+    def _is_cut_short(self, files: list[int]) -> bool:
+        """Whether a file of the log lacks its end: a file has its length before its first record,
+        so no crash does that."""
+        for first in files:
+            file = self._log.at(first)
+            if file is not None and file.length < self._log.file_size:
+                return True
+        return False
 
     def _gaps(self, tails: list[QueueTail], start: int, log_end: int) -> Iterable[tuple[int, int]]:
         """Parts of the log whose records may lack units."""
