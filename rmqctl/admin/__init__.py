@@ -34,9 +34,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import groups as groups, lag as lag, offsets as offsets, topics as topics
+    from . import (
+        dead_letters as dead_letters,
+        groups as groups,
+        lag as lag,
+        offsets as offsets,
+        retries as retries,
+        topics as topics,
+    )
 
-__all__ = ["groups", "lag", "offsets", "topics"]
+__all__ = ["dead_letters", "groups", "lag", "offsets", "retries", "topics"]
 
 
 def __getattr__(name: str) -> Any:

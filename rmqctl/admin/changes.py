@@ -1,10 +1,19 @@
 """A change as a value: what it would do, what forbids it, whether it still fits, and doing it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rmqctl.errors import CliError
+
+Warn = Callable[[str], object]
+"""Takes a sentence about a doubtful fact."""
+JavaCheck = Callable[[], None]
+"""Refuses (StoreInUseError) beside a Java broker; called right before the write."""
+
+
+def no_warning(_: str) -> None:
+    """Take a warning and do nothing."""
 
 
 class Outcome(NamedTuple):

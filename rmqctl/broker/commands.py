@@ -38,7 +38,7 @@ def status(ctx: typer.Context) -> None:
         if doubt is not None:
             cli.warn(doubt)
         if lost:
-            from rmqctl.retry.due_list import stranded_sentence
+            from rmqctl.admin.retries.due_list import stranded_sentence
 
             cli.warn(stranded_sentence(lost))
 

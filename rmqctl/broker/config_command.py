@@ -71,7 +71,7 @@ def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
 
 def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
     """Warn of messages that wait in levels that the new setting does not have."""
-    from rmqctl.retry.due_list import stranded, stranded_sentence
+    from rmqctl.admin.retries.due_list import stranded, stranded_sentence
     from storage.format.delay import parse_delay_levels
 
     counts = stranded(view, len(parse_delay_levels(levels)))

@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from rmqctl.admin.changes import Change, Outcome
+from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
@@ -170,6 +171,15 @@ def run_creation(cli: Cli, change: Change) -> None:
 def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
     """Whether this call is to apply the change, and not only to show the plan."""
     return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
+
+
+def begin_java_check(cli: Cli, root: Path, *, execute_by_default: bool = False) -> JavaCheck:
+    """The check for a Java broker, begun now if the call writes; a dry run needs none."""
+    if will_execute(cli, execute_by_default=execute_by_default):
+        from rmqctl.admin.java_writers import refuse_beside_java
+
+        return refuse_beside_java(root)
+    return lambda: None
 
 
 def _say_store(cli: Cli) -> None:

@@ -1,10 +1,11 @@
 """The filter options, and the filter of a call."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from rmqctl.admin.message_filter import MessageFilter, MessageSelection, Predicate
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.durations import parse_size
 from rmqctl.parse.json_path import parse_json_path
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 F = TypeVar("F", bound=Callable[..., object])
-Predicate = Callable[["MessageExt"], bool]
 
 FILTERS: Final = (
     Spec(("--from",), "T", f"Stored at or after T, such as {', '.join(SHORT)}"),
@@ -43,18 +43,6 @@ def filters_messages(function: F) -> F:
     """Mark a command function that has the filter options."""
     function.more_options = FILTERS  # type: ignore[attr-defined]
     return function
-
-
-class MessageFilter(NamedTuple):
-    """The filter of the options; times and queues also limit what is read."""
-
-    from_timestamp: int | None
-    to_timestamp: int | None
-    queues: tuple[int, ...] | None
-    tags: str | None
-    """A subscription expression, for a filter in the broker."""
-    predicate: Predicate | None
-    """The predicate of the other options; None accepts every message."""
 
 
 def message_filter(
@@ -88,6 +76,18 @@ def message_filter(
         given.get("tag"),
         _all_of(tests),
     )
+
+
+def message_selection(
+    ids: Sequence[str] | None, wanted: MessageFilter, what: str, *, everything: bool
+) -> MessageSelection:
+    """Messages by the ids of a call, else by --all and filters. UsageProblem if nothing is given:
+    there is no default to all."""
+    if ids and (everything or wanted.is_given):
+        raise UsageProblem(f"select {what} by id, or with --all and filters")
+    if not (ids or everything or wanted.is_given):
+        raise UsageProblem("ids exclude filters and --all")
+    return MessageSelection(ids or (), wanted)
 
 
 def warn_of_blank(cli: Cli, key: str) -> None:

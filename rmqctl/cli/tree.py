@@ -103,8 +103,8 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             "groups": CommandRef(
                 "dlq.commands", "groups", "Count dead letters by reason, tag, key or hour"
             ),
-            "redrive": CommandRef("dlq.redrive.commands", "redrive", "Send dead letters again"),
-            "ack": CommandRef("dlq.redrive.commands", "ack", "Mark dead letters as handled"),
+            "redrive": CommandRef("dlq.change_commands", "redrive", "Send dead letters again"),
+            "ack": CommandRef("dlq.change_commands", "ack", "Mark dead letters as handled"),
             "export": CommandRef("dlq.commands", "export", "Export dead letters as whole messages"),
         },
     ),

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from rmqctl.admin.message_filter import MessageFilter
 from rmqctl.cli.context import Cli, context_of, prints
-from rmqctl.cli.filter_options import MessageFilter, filters_messages, message_filter
+from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.errors import CliError, PartlyDone, UsageProblem
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from rmqctl.errors import UsageProblem
 from rmqctl.output.last_line import LAST_LINE
+from rmqctl.output.message_variables import message_variables
 
 from .listener import OutputFailedError
 from .reader import check_reader
 
 if TYPE_CHECKING:
-    from rmqctl.cli.filter_options import Predicate
+    from rmqctl.admin.message_filter import Predicate
     from storage.format.message import MessageExt
 
 
@@ -90,21 +91,6 @@ class CommandRunner:
         if process.returncode:
             check_reader()  # the program may have failed because the output has no reader
             raise CommandFailedError(_reason(process.returncode, words))
-
-
-def message_variables(message: "MessageExt") -> dict[str, str]:
-    """The environment variables of a message."""
-    values = {
-        "RMQ_TOPIC": message.topic,
-        "RMQ_QUEUE_ID": str(message.queue_id),
-        "RMQ_QUEUE_OFFSET": str(message.queue_offset),
-        "RMQ_MSG_ID": message.msg_id,
-        "RMQ_TAGS": message.tags or "",
-        "RMQ_KEYS": " ".join(message.keys),
-        "RMQ_RECONSUME_TIMES": str(message.reconsume_times),
-    }
-    # A variable cannot contain a zero byte.
-    return {name: value.replace("\0", "") for name, value in values.items()}
 
 
 def _pass_on(words: bytes) -> None:

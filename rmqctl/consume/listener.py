@@ -19,7 +19,7 @@ from .outstanding import Outstanding
 if TYPE_CHECKING:
     from client.listener.process_queue import ProcessQueue
     from client.push.push_consumer import PushConsumer
-    from rmqctl.cli.filter_options import Predicate
+    from rmqctl.admin.message_filter import Predicate
     from storage.format.message import MessageExt, MessageQueue
 
     from .printing import Printer

@@ -13,7 +13,7 @@ from .selection import Span
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.cli.filter_options import Predicate
+    from rmqctl.admin.message_filter import Predicate
     from rmqctl.cli.progress import Progress
 
     from .printing import Printer

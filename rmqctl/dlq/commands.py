@@ -1,21 +1,23 @@
 """``rmqctl dlq``: dead letters, the messages that a group gave up."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.dead_letters.rows import DeadLetter, DeadLetterGroupRow, DeadLetterRow, DlqRow
+from rmqctl.admin.retries.rows import AttemptRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.view import Format
-from rmqctl.retry.rows import AttemptRow
-
-from .rows import DeadLetter, DeadLetterGroupRow, DeadLetterRow, DlqRow
 
 if TYPE_CHECKING:
+    from rmqctl.admin.dead_letters import DeadLetters
+    from rmqctl.admin.message_filter import MessageFilter
     from storage.format.message import MessageExt
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
@@ -31,9 +33,9 @@ def list_dlqs(ctx: typer.Context) -> None:
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .dead_letters import dlq_rows
+        from rmqctl.admin.dead_letters import list_groups
 
-        cli.rows(DlqRow, dlq_rows(broker))
+        cli.rows(DlqRow, list_groups(broker.view, broker))
 
 
 @prints(DeadLetterRow)
@@ -47,16 +49,10 @@ def browse(
     All, with all fields:      rmqctl dlq browse readers --all -o json
     """
     cli = context_of(ctx)
-    if unhandled and everything:
-        raise UsageProblem("--unhandled and --all exclude each other")
-    wanted = message_filter(cli)
-    with open_for_reading(cli) as broker:
-        from .dead_letters import DeadLetters, dead_letter_row
-
-        dead_letters = DeadLetters(broker, group)
-        found = dead_letters.messages(wanted, unhandled=not everything)
+    with _chosen(cli, group, unhandled, everything) as (dead_letters, wanted):
         cli.rows(
-            DeadLetterRow, (dead_letter_row(dead_letters, message, cli.now_ms) for message in found)
+            DeadLetterRow,
+            dead_letters.rows(wanted, unhandled=not everything, now_ms=cli.now_ms),
         )
         _warn_of_unreadable(cli, dead_letters.unreadable, dead_letters.bodies)
         if not everything and (handled := dead_letters.marked()):
@@ -81,20 +77,20 @@ def show(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .dead_letters import DeadLetters, with_id
-        from .description import body_error, described
+        from rmqctl.admin.dead_letters import DeadLetters, describe
+        from rmqctl.admin.dead_letters.description import body_error
 
-        dead_letters = DeadLetters(broker, group)
-        message = with_id(dead_letters, broker.view, message_id)
-        found = described(dead_letters, message, cli.now_ms)
+        dead_letters = DeadLetters(broker.view, broker, group)
+        message = dead_letters.find(message_id)
+        found = describe(dead_letters, message, cli.now_ms)
         if cli.view.columns or cli.view.format not in (Format.TABLE, Format.WIDE):
             cli.one(found)
         else:
-            from rmqctl.retry.timeline import life_of
+            from rmqctl.admin.retries import life
 
             cli.one(found._replace(life=None))
             cli.out.write("\n")
-            cli.rows(AttemptRow, life_of(broker.view, group, message))
+            cli.rows(AttemptRow, life(broker.view, group, message))
         error = body_error(message)
         if error is not None:
             raise PartlyDone(f"the body is not shown: {error}")
@@ -120,14 +116,9 @@ def groups(
     Failures over time:        rmqctl dlq groups readers --by hour --sort value
     """
     cli = context_of(ctx)
-    if unhandled and everything:
-        raise UsageProblem("--unhandled and --all exclude each other")
-    wanted = message_filter(cli)
-    with open_for_reading(cli) as broker:
-        from .dead_letters import DeadLetters
-        from .grouping import grouped
+    with _chosen(cli, group, unhandled, everything) as (dead_letters, wanted):
+        from rmqctl.admin.dead_letters import grouped
 
-        dead_letters = DeadLetters(broker, group)
         found = dead_letters.messages(wanted, unhandled=not everything)
         cli.rows(DeadLetterGroupRow, grouped(found, by, cli.zone, cli.now_ms))
         _warn_of_unreadable(cli, dead_letters.unreadable, dead_letters.bodies)
@@ -144,13 +135,7 @@ def export(
     To another topic:          rmqctl dlq export readers -o jsonl | rmqctl produce t --input jsonl
     """
     cli = context_of(ctx)
-    if unhandled and everything:
-        raise UsageProblem("--unhandled and --all exclude each other")
-    wanted = message_filter(cli)
-    with open_for_reading(cli) as broker:
-        from .dead_letters import DeadLetters
-
-        dead_letters = DeadLetters(broker, group)
+    with _chosen(cli, group, unhandled, everything) as (dead_letters, wanted):
         found = dead_letters.messages(wanted, unhandled=not everything)
         bad: list[str] = []
         cli.rows(MessageRow, _rows(found, bad))
@@ -158,6 +143,23 @@ def export(
         _warn_of_unreadable(cli, left, [*dead_letters.bodies, *bad])
         if left:
             raise PartlyDone(f"{left} dead letters were left out of the export")
+
+
+@contextmanager
+def _chosen(
+    cli: Cli,
+    group: str,
+    unhandled: bool,
+    everything: bool,
+) -> "Iterator[tuple[DeadLetters, MessageFilter]]":
+    """The dead letters of a group and the filter of the call, with the store open."""
+    if unhandled and everything:
+        raise UsageProblem("--unhandled and --all exclude each other")
+    wanted = message_filter(cli)
+    with open_for_reading(cli) as broker:
+        from rmqctl.admin.dead_letters import DeadLetters
+
+        yield DeadLetters(broker.view, broker, group), wanted
 
 
 def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[MessageRow]":
@@ -173,6 +175,6 @@ def _rows(messages: "Iterable[MessageExt]", bad: list[str]) -> "Iterator[Message
 
 def _warn_of_unreadable(cli: Cli, count: int, bodies: Sequence[str]) -> None:
     if count:
-        from rmqctl.cli.left_out import tell_unreadable
+        from rmqctl.admin.left_out import tell_unreadable
 
         tell_unreadable(cli.left_out, count, bodies)

@@ -14,7 +14,7 @@ from rmqctl.output.message_rows import MessageRow
 from .lookup_rows import IdRow, LifeRow, TraceRow
 
 if TYPE_CHECKING:
-    from rmqctl.cli.filter_options import MessageFilter
+    from rmqctl.admin.message_filter import MessageFilter
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -70,7 +70,7 @@ def query(
             found = _with_tag(cli, view, topics, chosen)
         from rmqctl.output.message_rows import readable_rows
 
-        cli.rows(MessageRow, readable_rows(cli, _wanted(cli, found, chosen)))
+        cli.rows(MessageRow, readable_rows(cli.left_out, _wanted(cli, found, chosen)))
 
 
 def _with_key(

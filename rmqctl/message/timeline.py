@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
+from rmqctl.admin.failures import reason_text, record_with_id
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.message.search.keys import Look, read_all, with_key
-from rmqctl.retry.failures import reason_text, record_with_id
 from storage.configs.redrive_runs import RedriveRuns
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,

@@ -1,7 +1,7 @@
 """The row of a stored message, as ``consume`` and the ``message`` commands print it."""
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_type_hints
 
@@ -9,7 +9,6 @@ from .fields import OmitNull, Wide
 from .values import safe_json
 
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
     from storage.format.message import MessageExt
 
 
@@ -112,7 +111,9 @@ def message_row(message: "MessageExt", body_form: str = "text") -> MessageRow:
     )
 
 
-def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[MessageRow]:
+def readable_rows(
+    left_out: Callable[[str], object], messages: "Iterable[MessageExt]"
+) -> Iterator[MessageRow]:
     """The rows of messages; messages whose bodies cannot be unpacked are named and left out."""
     from storage.format.errors import BodyError
 
@@ -120,7 +121,7 @@ def readable_rows(cli: "Cli", messages: "Iterable[MessageExt]") -> Iterator[Mess
         try:
             yield message_row(message)
         except BodyError as error:
-            cli.left_out(f"left out {error}")
+            left_out(f"left out {error}")
 
 
 def body_texts(body: bytes, form: str) -> tuple[str | None, str | None]:

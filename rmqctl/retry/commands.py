@@ -4,12 +4,11 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.retries.rows import AgendaRow, AttemptRow, DelayedRow, RetryRow, SentNowRow
 from rmqctl.cli.context import context_of, prints
-from rmqctl.cli.filter_options import filters_messages, message_filter
-from rmqctl.cli.opening import open_for_reading
-from rmqctl.errors import NotFound, UsageProblem
-
-from .rows import AgendaRow, AttemptRow, DelayedRow, RetryRow, SentNowRow
+from rmqctl.cli.filter_options import filters_messages, message_filter, message_selection
+from rmqctl.cli.opening import open_for_reading, open_for_writing
+from rmqctl.errors import UsageProblem
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 
@@ -34,12 +33,12 @@ def browse(
     cli = context_of(ctx)
     wanted = message_filter(cli)
     with open_for_reading(cli) as broker:
-        from .facts import Retries
+        from rmqctl.admin import retries as admin
 
-        retries = Retries(broker, group, cli.now_ms)
+        retries = admin.Retries(broker.view, broker, group, cli.now_ms)
         cli.rows(RetryRow, retries.rows(wanted, cli.left_out, consumed=everything))
         if retries.unreadable:
-            from rmqctl.cli.left_out import tell_unreadable
+            from rmqctl.admin.left_out import tell_unreadable
 
             tell_unreadable(cli.left_out, retries.unreadable, retries.bodies, "retries")
 
@@ -56,13 +55,10 @@ def show(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .lookup import retried_message
-        from .timeline import life_of
+        from rmqctl.admin import retries
 
-        message = retried_message(broker, group, message_id, cli.now_ms)
-        if message is None:
-            raise NotFound(f"group {group} has no retry and no dead letter {message_id!r}")
-        cli.rows(AttemptRow, life_of(broker.view, group, message))
+        message = retries.find(broker.view, broker, group, message_id)
+        cli.rows(AttemptRow, retries.life(broker.view, group, message))
 
 
 @prints(AgendaRow, DelayedRow)
@@ -81,15 +77,16 @@ def agenda(
     """
     cli = context_of(ctx)
     wanted = message_filter(cli)
-    if not each and any(part is not None for part in wanted):
+    if not each and wanted.is_given:
         raise UsageProblem("filters select messages: add --each")
     with open_for_reading(cli) as broker:
-        from .due_list import STRANDED, agenda_rows, delayed_rows, stranded_sentence
+        from rmqctl.admin import retries
+        from rmqctl.admin.retries.due_list import STRANDED, stranded_sentence
 
         if each:
-            cli.rows(DelayedRow, delayed_rows(broker, wanted, cli.left_out))
+            cli.rows(DelayedRow, retries.delayed_messages(broker.view, wanted, cli.left_out))
             return
-        rows = list(agenda_rows(broker, cli.now_ms))
+        rows = list(retries.agenda(broker.view, cli.now_ms))
         cli.rows(AgendaRow, rows)
         lost = {row.level: 0 for row in rows if row.state == STRANDED}
         for row in rows:
@@ -141,12 +138,23 @@ def dead(
 def _end_waits(
     ctx: typer.Context, group: str, ids: list[str] | None, *, dead: bool, everything: bool
 ) -> None:
-    cli = context_of(ctx)
-    from .send_now import RetrySelection, end_waits
+    from rmqctl.admin import retries
+    from rmqctl.cli.change_steps import begin_java_check, run_change
 
-    end_waits(
-        cli,
-        group,
-        RetrySelection(ids or [], everything, message_filter(cli, changes=True)),
-        dead=dead,
-    )
+    cli = context_of(ctx)
+    wanted = message_filter(cli, changes=True)
+    chosen = message_selection(ids, wanted, "retries", everything=everything)
+    java_check = begin_java_check(cli, cli.store.path, execute_by_default=True)
+    with open_for_reading(cli) as broker:
+        change = (retries.make_dead if dead else retries.send_now)(
+            broker.view,
+            broker,
+            group,
+            chosen,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            left_out=cli.left_out,
+            java_check=java_check,
+            open_writer=lambda: open_for_writing(cli),
+        )
+    run_change(cli, change, execute_by_default=True)

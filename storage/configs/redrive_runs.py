@@ -76,7 +76,7 @@ TASK: Final = members(
         ),
     }
 )
-"""The first line of a run: rmqctl.dlq.redrive.run.Task."""
+"""The first line of a run: rmqctl.admin.dead_letters.redrive_run.Task."""
 _SENT: Final = members(
     {
         "queue_id": whole(0, MAX_INT),

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from rmqctl.cli.settings import parse_settings
-from rmqctl.dlq.redrive.edit import content_of
-from rmqctl.dlq.redrive.rewrite import parse_properties
+from rmqctl.dlq.edit import content_of
+from rmqctl.dlq.rewrite_options import parse_properties
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.json_texts import parse_given, parse_json
 from rmqctl.parse.yaml_texts import parse_yaml

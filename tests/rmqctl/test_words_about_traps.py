@@ -3,7 +3,7 @@
 import pytest
 
 from analytics.lag.delayed import levels as levels_of
-from rmqctl.retry.due_list import STRANDED, _state, stranded
+from rmqctl.admin.retries.due_list import STRANDED, _state, stranded
 from storage.readonly import StoreView
 from tests.support.cli import run
 

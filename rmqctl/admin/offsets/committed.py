@@ -74,7 +74,7 @@ def committed_offsets(
 
 
 def offsets_in_force(
-    view: "StoreView", broker: "Broker", warn: Callable[[str], None]
+    view: "StoreView", broker: "Broker", warn: Callable[[str], object]
 ) -> CommittedOffsets:
     """Read the offsets that hold. Raises CorruptFileError.
 
@@ -96,7 +96,7 @@ def offsets_in_force(
     return CommittedOffsets(table, OffsetSource.BAK, topics)
 
 
-def topics_of(broker: "Broker", warn: Callable[[str], None]) -> "Mapping[str, TopicConfig]":
+def topics_of(broker: "Broker", warn: Callable[[str], object]) -> "Mapping[str, TopicConfig]":
     """The known topics; none, and a warning, where the file of topics cannot be read."""
     try:
         return broker.topics()

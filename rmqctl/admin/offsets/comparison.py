@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.errors import UsageProblem
 from storage.format.message import retry_topic
 
 from .committed import check_known, offsets_in_force
 from .comparison_rows import ExportedOffset, OffsetDiffRow
-from .snapshot import Warn, no_warning
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

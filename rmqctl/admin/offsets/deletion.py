@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from broker.validation import check_group
+from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 from rmqctl.errors import NotFound
 
 from .change import MoveRows, OffsetMove
@@ -11,7 +12,7 @@ from .plan import Describer, steps_of
 from .queues import TopicChoice, with_progress
 from .reset_targets import to_nothing
 from .rows import DoneMove, PlannedMove
-from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+from .snapshot import OffsetSnapshot
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

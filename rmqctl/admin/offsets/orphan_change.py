@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.validation import is_system_topic
+from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 from storage.format.message import LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX, retry_topic
 
 from .change import MoveRows, OffsetMove
@@ -11,7 +12,7 @@ from .orphan_rows import DoneOrphan, Orphan, Problem
 from .plan import Step
 from .queues import GroupPosition, positions, with_progress
 from .reset_targets import ResetTarget
-from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+from .snapshot import OffsetSnapshot
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

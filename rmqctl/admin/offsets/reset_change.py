@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.validation import check_group
+from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 from rmqctl.errors import CliError, NotFound, Refused
 
 from .change import MoveRows, OffsetMove
@@ -11,7 +12,7 @@ from .plan import Describer, Step, steps_of
 from .queues import QueueId, TopicChoice, TopicQueues, check_queues, chosen_queues, committed
 from .reset_targets import Destination, to_offsets
 from .rows import DoneMove, PlannedMove
-from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+from .snapshot import OffsetSnapshot
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

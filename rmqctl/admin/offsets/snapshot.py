@@ -1,10 +1,11 @@
 """What a plan of moves is made from, read once: offsets, queues, topics."""
 
 import time
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 
 from .move import progress_now
 from .queues import group_names
@@ -13,13 +14,6 @@ if TYPE_CHECKING:
     from broker.api.broker import Broker
     from storage.configs.progress_table import ProgressTable
     from storage.readonly import StoreView
-
-Warn = Callable[[str], None]
-JavaCheck = Callable[[], None]
-
-
-def no_warning(_: str) -> None:
-    """Take a warning and do nothing."""
 
 
 class OffsetSnapshot:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.validation import check_group
+from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 from storage.read.by_time import Boundary
 
 from .change import MoveRows, OffsetMove
@@ -12,7 +13,7 @@ from .queues import TopicChoice, chosen_queues
 from .reset_change import warn_of_new_groups
 from .reset_targets import to_latest, to_time
 from .rows import ResetByTimeRow
-from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+from .snapshot import OffsetSnapshot
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import OffsetChangedError
+from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 from rmqctl.admin.journal_entry import MOVES, UNDO_OF, done_moves, undone_by
 from rmqctl.errors import NotFound, Refused
 from storage.configs.journal import CHANGE_ID, Journal
@@ -14,7 +15,7 @@ from .plan import Describer, Step
 from .queues import QueueId, positions
 from .reset_targets import ResetTarget
 from .rows import DoneMove, PlannedMove
-from .snapshot import JavaCheck, OffsetSnapshot, Warn, no_warning
+from .snapshot import OffsetSnapshot
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

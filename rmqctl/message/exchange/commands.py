@@ -135,7 +135,7 @@ def _export(
     for sentence in unmatched(rules):
         cli.warn(sentence)
     if run.damaged:
-        from rmqctl.cli.left_out import tell_left_out
+        from rmqctl.admin.left_out import tell_left_out
 
         tell_left_out(view, run.damaged, cli.warn)
         raise PartlyDone(

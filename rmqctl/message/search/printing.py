@@ -11,8 +11,8 @@ from .rows import NearRow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqctl.admin.message_filter import Predicate
     from rmqctl.cli.context import Cli
-    from rmqctl.cli.filter_options import Predicate
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 

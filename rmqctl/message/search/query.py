@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
-from rmqctl.cli.filter_options import FILTERS, Predicate, message_filter
+from rmqctl.admin.message_filter import Predicate
+from rmqctl.cli.filter_options import FILTERS, message_filter
 from rmqctl.errors import NotFound, UsageProblem
 from storage.format.message import (
     SCHEDULE_TOPIC,

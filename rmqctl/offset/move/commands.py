@@ -197,11 +197,9 @@ def undo(
         raise UsageProblem("name a change ('rmqctl offset history' lists them), or give --last")
     with open_for_reading(cli) as broker:
         from rmqctl.admin.offsets.undo_change import undo as undo_change
-        from rmqctl.cli.change_steps import run_change
+        from rmqctl.cli.change_steps import begin_java_check, run_change
 
-        from .options import java_check_of
-
-        java_check = java_check_of(cli, broker.view.root, execute_by_default=False)
+        java_check = begin_java_check(cli, broker.view.root, execute_by_default=False)
         change = undo_change(
             broker.view,
             broker,
@@ -272,9 +270,8 @@ def delete(
     cli = context_of(ctx)
     from broker.validation import check_group
     from rmqctl.admin.offsets.queues import parse_topic_choice
+    from rmqctl.cli.change_steps import begin_java_check
     from rmqctl.parse.lists import parse_queues
-
-    from .options import java_check_of
 
     if not group:
         raise UsageProblem("name groups with --group")
@@ -288,7 +285,7 @@ def delete(
         from rmqctl.admin.offsets.deletion import delete as delete_offsets
         from rmqctl.cli.change_steps import run_change
 
-        java_check = java_check_of(cli, broker.view.root, execute_by_default=True)
+        java_check = begin_java_check(cli, broker.view.root, execute_by_default=True)
         change = delete_offsets(
             broker.view,
             broker,
@@ -325,11 +322,9 @@ def orphans(
         if not fix:
             cli.rows(Orphan, orphan_change.orphans(view, broker, now_ms=cli.now_ms, warn=cli.warn))
             return
-        from rmqctl.cli.change_steps import run_change
+        from rmqctl.cli.change_steps import begin_java_check, run_change
 
-        from .options import java_check_of
-
-        java_check = java_check_of(cli, view.root, execute_by_default=True)
+        java_check = begin_java_check(cli, view.root, execute_by_default=True)
         change = orphan_change.fix_orphans(
             view, broker, now_ms=cli.now_ms, warn=cli.warn, java_check=java_check
         )

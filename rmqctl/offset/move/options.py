@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.validation import check_group
-from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.offsets import reset_targets
 from rmqctl.admin.offsets.queues import TopicChoice, parse_topic_choice
-from rmqctl.cli.change_steps import run_change, will_execute
+from rmqctl.cli.change_steps import begin_java_check, run_change
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.parse.durations import parse_duration
 from rmqctl.parse.lists import parse_queues
@@ -71,13 +70,6 @@ class ResetGuards(NamedTuple):
     expect: str | None = None
 
 
-def java_check_of(cli: "Cli", root: Path, *, execute_by_default: bool) -> Callable[[], None]:
-    """The check for a Java broker, begun now if the call writes; a dry run needs none."""
-    if will_execute(cli, execute_by_default=execute_by_default):
-        return refuse_beside_java(root)
-    return lambda: None
-
-
 def run_reset(
     cli: "Cli",
     broker: "EmbeddedBroker",
@@ -92,7 +84,7 @@ def run_reset(
     """Plan what one option of the destination asks for, show it, ask, do it."""
     if guards.export is not None:
         check_ending(guards.export)
-    java_check = java_check_of(cli, broker.view.root, execute_by_default=execute_by_default)
+    java_check = begin_java_check(cli, broker.view.root, execute_by_default=execute_by_default)
     change = _planned(cli, broker, selection, name, value, boundary, guards, java_check)
     if guards.expect is not None:
         change.expecting(expectation(guards.expect, change.steps))

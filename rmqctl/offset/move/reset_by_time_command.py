@@ -65,11 +65,9 @@ def reset_offset_by_time(
         warn_of_future(cli, "--timestamp", moment, rule)
     with open_for_reading(cli) as broker:
         from rmqctl.admin.offsets.time_reset import reset_by_time
-        from rmqctl.cli.change_steps import run_change
+        from rmqctl.cli.change_steps import begin_java_check, run_change
 
-        from .options import java_check_of
-
-        java_check = java_check_of(cli, broker.view.root, execute_by_default=True)
+        java_check = begin_java_check(cli, broker.view.root, execute_by_default=True)
         change = reset_by_time(
             broker.view,
             broker,

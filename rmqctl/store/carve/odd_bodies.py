@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from rmqctl.cli.left_out import Named
+from rmqctl.admin.left_out import Named
 from storage.format.record import decode_record
 from storage.format.sys_flag import MessageSysFlag
 from storage.tools.fsck.bodies import unreadable_body

@@ -14,7 +14,7 @@ from storage.tools.carve.lost_units import LostUnits, unreached
 from storage.tools.carve.ranges import QueueRange
 
 if TYPE_CHECKING:
-    from rmqctl.cli.filter_options import MessageFilter
+    from rmqctl.admin.message_filter import MessageFilter
     from storage.readonly import StoreView
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from broker.new_store import create_store
-from rmqctl.cli.left_out import Named
+from rmqctl.admin.left_out import Named
 from storage.configs.consumer_offsets import (
     OffsetTable,
     consumer_offset_file,

@@ -12,7 +12,7 @@ from storage.format.record import decode_record
 from storage.tools.carve.records import record_of, set_stored_body, set_stored_properties
 
 if TYPE_CHECKING:
-    from rmqctl.cli.filter_options import Predicate
+    from rmqctl.admin.message_filter import Predicate
     from storage.format.message import MessageExt
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()

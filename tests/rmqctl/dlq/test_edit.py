@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from broker.retry.redrive_properties import own_properties
-from rmqctl.dlq.redrive.edit import content_of, document_of
-from rmqctl.dlq.redrive.rewrite import Rewrite, rewriting_from
+from rmqctl.admin.dead_letters.rewrite import Rewrite, rewriting_from
+from rmqctl.dlq.edit import content_of, document_of
 from storage.format.message import Message, MessageExt
 from storage.format.properties import encode_properties
 from tests.support.cli import run
@@ -69,7 +69,7 @@ def record(body, properties, flag=0):
     st.integers(-(1 << 31), (1 << 31) - 1),
 )
 def test_what_is_not_touched_comes_back_byte_for_byte(body, properties, flag):
-    from rmqctl.dlq.redrive.edit import _as_text
+    from rmqctl.dlq.edit import _as_text
 
     message = record(body, properties, flag)
     document, style = document_of(message)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqctl.dlq.redrive.edit import content_of
+from rmqctl.dlq.edit import content_of
 from rmqctl.errors import UsageProblem
 from rmqctl.message.exchange.masking import parse_rules
 from rmqctl.parse.near_names import nearest_name

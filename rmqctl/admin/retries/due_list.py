@@ -1,21 +1,22 @@
 """Due times of the delay topic, by level and target."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.delayed import DelayedMessages, Level, levels, waiting
 from broker.schedule.schedule import DELAY_FOR_A_PERIOD_MS
+from rmqctl.admin.changes import Warn, no_warning
+from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.services import service
+from storage.clock import now_ms as clock_ms
 from storage.coordination.leadership import BROKER_SERVICES
 from storage.format.delay import CLOCK_STEP_MS
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
-from .facts import takes
+from .retries import takes
 from .rows import AgendaRow, DelayedRow
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.cli.filter_options import MessageFilter
     from storage.readonly import StoreView
 
 AHEAD: Final = "AHEAD"
@@ -25,16 +26,17 @@ LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
 """Overdue for longer than this is a problem: a level that failed is tried again after 10 s."""
 
 
-def agenda_rows(broker: "EmbeddedBroker", now_ms: int) -> Iterator[AgendaRow]:
+def agenda(view: "StoreView", now_ms: int | None = None) -> Iterator[AgendaRow]:
     """One row for each level and target, by level, then by due time.
 
     A level whose saved offset is past the end of its queue has a row even if nothing waits: the
     messages in the queue will never be delivered.
     """
-    running = bool(service(broker.view, BROKER_SERVICES)["running"])
-    for level in levels(broker.view):
+    now_ms = clock_ms() if now_ms is None else now_ms
+    running = bool(service(view, BROKER_SERVICES)["running"])
+    for level in levels(view):
         by_topic: dict[str, list[DelayedMessages]] = {}
-        for one in waiting(broker.view, level):
+        for one in waiting(view, level):
             by_topic.setdefault(one.topic, []).append(one)
         dues = {topic: [one.due_timestamp for one in held] for topic, held in by_topic.items()}
         state = _state(level, min(map(min, dues.values()), default=None), now_ms, running=running)
@@ -81,12 +83,13 @@ def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: s
     )
 
 
-def delayed_rows(
-    broker: "EmbeddedBroker", wanted: "MessageFilter", tell: Callable[[str], object]
+def delayed_messages(
+    view: "StoreView", wanted: MessageFilter = EVERY_MESSAGE, left_out: Warn = no_warning
 ) -> list[DelayedRow]:
     """Each waiting message that a filter selects, by due time.
 
-    ``tell``: see takes.
+    ``left_out`` is called with a sentence for a message whose body the filter needs and that
+    cannot be unpacked.
     """
     rows = [
         DelayedRow(
@@ -103,9 +106,9 @@ def delayed_rows(
             one.message.queue_offset,
             one.message.commitlog_offset,
         )
-        for level in levels(broker.view)
-        for one in waiting(broker.view, level)
-        if takes(wanted, one, tell)
+        for level in levels(view)
+        for one in waiting(view, level)
+        if takes(wanted, one, left_out)
     ]
     return sorted(rows, key=lambda row: (row.due_timestamp, row.commitlog_offset))
 

@@ -15,7 +15,7 @@ MOST_NAMED: Final = 10
 class Named:
     """Names messages as they come, and counts the others."""
 
-    def __init__(self, tell: Callable[[str], None], end: str = "") -> None:
+    def __init__(self, tell: Callable[[str], object], end: str = "") -> None:
         """``end`` is appended to each sentence."""
         self._tell = tell
         self._end = end
@@ -34,7 +34,7 @@ class Named:
 
 
 def tell_unreadable(
-    tell: Callable[[str], None], count: int, bodies: Sequence[str], what: str = "dead letters"
+    tell: Callable[[str], object], count: int, bodies: Sequence[str], what: str = "dead letters"
 ) -> None:
     """Print how many could not be read; ``bodies`` names some whose bodies cannot be unpacked."""
     for error in bodies[:MOST_NAMED]:
@@ -43,7 +43,7 @@ def tell_unreadable(
         tell(f"{count} {what} cannot be read; see 'rmqctl store fsck'")
 
 
-def tell_left_out(view: "StoreView", offsets: Iterable[int], tell: Callable[[str], None]) -> None:
+def tell_left_out(view: "StoreView", offsets: Iterable[int], tell: Callable[[str], object]) -> None:
     """Name the messages at log offsets that were left out, with the reason."""
     named = Named(tell)
     for offset in sorted(offsets):

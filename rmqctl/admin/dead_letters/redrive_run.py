@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import BrokerError
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_RUN
-from rmqctl.dlq.rows import RedriveReceipt
 from storage.configs.dlq_acks import DlqAcksFile, Range
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
 from storage.format.message import dlq_topic
 
-from .plan import Place, Planned, SentBefore
+from .dead_letters import Place, dead_letter_at
+from .redrive_plan import Planned, SentBefore
 from .rewrite import PipeFailedError, Rewrite, rewriting_from
+from .rows import RedriveReceipt
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.produce.rate_limit import Pace
+    from rmqctl.admin.writing import StoreWriter
     from storage.configs.redrive_runs import Receipts
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
@@ -124,13 +124,6 @@ def _sent(message: "MessageExt") -> Sent:
     )
 
 
-def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":
-    """The dead letter at a queue offset; None if it has expired or is damaged."""
-    queue_id, offset = place
-    unit = view.unit(topic, queue_id, offset)
-    return None if unit is None else view.message_of_unit(topic, queue_id, offset, unit)
-
-
 def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
     """Dead letters that were sent, according to receipts."""
     return {
@@ -210,22 +203,23 @@ class RedriveRun:
     """One attempt of a run, over a store that is open for writing.
 
     ``planned`` are the dead letters that are left to send; ``stored`` are those that earlier
-    attempts stored without a receipt. Consume ``receipts()`` to run it.
+    attempts stored without a receipt. ``pace`` is called before each send. Consume
+    ``receipts()`` to run it.
     """
 
     def __init__(
         self,
-        broker: "EmbeddedBroker",
+        writer: "StoreWriter",
         task: Task,
         planned: Sequence[Planned],
         stored: dict[Place, Sent],
         *,
-        pace: "Pace",
+        pace: Callable[[], object],
         stop_after_errors: int,
         written: "Receipts",
-        told: Callable[[RedriveReceipt], None],
+        told: Callable[[RedriveReceipt], object],
     ) -> None:
-        self._broker = broker
+        self._writer = writer
         self._task = task
         self._planned = planned
         self._stored = stored
@@ -264,13 +258,13 @@ class RedriveRun:
             return self._of(planned, sent, ALREADY)
         if planned.target is None:
             return self._of(planned, None, planned.row.note)
-        self._pace.portion(1)
-        dead = dead_letter_at(self._broker.view, self._topic, planned.place)
+        self._pace()
+        dead = dead_letter_at(self._writer.view, self._topic, planned.place)
         if dead is None:
             return self._of(planned, None, "not sent: the dead letter can no longer be read")
         try:
             content = self._task.rewriting.content(dead)
-            result = self._broker.redriving.redrive(
+            result = self._writer.redriving.redrive(
                 dead, self._task.group, planned.target, self._task.run, content
             )
         except _REFUSALS as error:
@@ -313,9 +307,9 @@ class RedriveRun:
 
     def _mark(self) -> None:
         if self._unmarked:
-            if self._broker.store is not None:
-                self._broker.store.flush()  # a mark must not outlive its message
-            view = self._broker.view
+            if self._writer.store is not None:
+                self._writer.store.flush()  # a mark must not outlive its message
+            view = self._writer.view
             DlqAcksFile(view.root, view).mark(self._topic, self._to_mark)
             self._to_mark.clear()
             self._unmarked = 0

@@ -2,27 +2,26 @@
 
 from typing import TYPE_CHECKING
 
+from rmqctl.admin.failures import record_with_id
+from rmqctl.admin.queue_scan import QueueScan
+from rmqctl.errors import NotFound
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
 
-from .facts import Retries
-from .failures import record_with_id
-from .queues import QueueScan
+from .retries import Retries
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.api.broker import Broker
     from storage.format.message import MessageExt
+    from storage.readonly import StoreView
 
 
-def retried_message(
-    broker: "EmbeddedBroker", group: str, message_id: str, now_ms: int
-) -> "MessageExt | None":
+def find(view: "StoreView", broker: "Broker", group: str, message_id: str) -> "MessageExt":
     """The newest record of a message in a group: waiting, ready for a retry, or dead.
 
     ``message_id`` is its unique id, the offset id of one of its records, or that of the original.
-    NotFound for an unknown group.
+    NotFound for an unknown group and without such a message.
     """
-    retries = Retries(broker, group, now_ms)
-    view = broker.view
+    retries = Retries(view, broker, group)
     wanted = message_id.upper()
     named = record_with_id(view, message_id, None)
     topics = (retries.topic, dlq_topic(group))
@@ -38,7 +37,9 @@ def retried_message(
         found = [
             message for scan in scans for message in scan if _is_named(message, wanted, unique)
         ]
-    return max(found, key=lambda message: message.commitlog_offset, default=None)
+    if not found:
+        raise NotFound(f"group {group} has no retry and no dead letter {message_id!r}")
+    return max(found, key=lambda message: message.commitlog_offset)
 
 
 def _is_named(message: "MessageExt", wanted: str, unique: str) -> bool:

@@ -3,17 +3,15 @@
 import base64
 import os
 import shlex
-import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.retry.redrive import UNCHANGED, Content
-from broker.retry.redrive_properties import KEPT_RESERVED, LINEAGE_PROPERTIES, own_properties
+from broker.retry.redrive_properties import own_properties
 from broker.validation import BODY_LENGTH_ZERO
-from rmqctl.errors import UsageProblem
+from rmqctl.output.message_variables import message_variables
 from storage.format.errors import BodyError
-from storage.format.message import RESERVED_PROPERTIES
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -26,7 +24,7 @@ class PipeFailedError(Exception):
 
 
 class Rewrite(NamedTuple):
-    """The changes that the options of a call name. All of them may be absent."""
+    """What a message is sent with instead. All of it may be absent."""
 
     properties: Mapping[str, str] = {}
     """Properties to set; an empty value removes the property."""
@@ -105,41 +103,8 @@ def rewriting_from(entry: Mapping[str, Any]) -> Rewrite:
     return Rewrite(entry["properties"], _decoded(entry["body"]), entry["pipe"], edited)
 
 
-def parse_properties(texts: Sequence[str]) -> dict[str, str]:
-    """The properties of ``--set-property N=V``. UsageProblem for one that cannot be set."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise UsageProblem(f"--set-property: {text!r} is not N=V")
-        check_settable(name, "--set-property")
-        if found.setdefault(name, value) != value:
-            raise UsageProblem(f"--set-property: {name} is given twice, with different values")
-    return found
-
-
-def check_settable(name: str, option: str) -> None:
-    """Refuse names that RocketMQ or the redrive itself sets."""
-    if name in RESERVED_PROPERTIES - KEPT_RESERVED or name in LINEAGE_PROPERTIES:
-        raise UsageProblem(f"{option}: {name} is reserved")
-
-
-def check_command(command: str) -> None:
-    """Refuse a --pipe that cannot be run."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageProblem(f"--pipe: {error}") from None
-    if not words:
-        raise UsageProblem("--pipe is empty")
-    if shutil.which(words[0]) is None:
-        raise UsageProblem(f"--pipe: there is no program {words[0]!r}")
-
-
 def piped(command: str, message: "MessageExt") -> bytes:
     """The output of a program for a body. No shell: no content becomes part of a command."""
-    from rmqctl.consume.execution import message_variables
-
     try:
         body = message.body
     except BodyError as error:

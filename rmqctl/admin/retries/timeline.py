@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from analytics.lag.delayed import copies
 from broker.retry.failure_reason import FAILURE_CLIENT
+from rmqctl.admin.failures import reason_text, record_with_id
 from storage.configs.redrive_runs import RedriveRuns
 from storage.format.message import (
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -13,18 +15,15 @@ from storage.format.message import (
     retry_topic,
 )
 
-from .failures import reason_text, record_with_id
 from .rows import AttemptRow
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
-from analytics.lag.delayed import copies
 
-
-def life_of(view: "StoreView", group: str, message: "MessageExt") -> list[AttemptRow]:
-    """All known events, oldest first.
+def life(view: "StoreView", group: str, message: "MessageExt") -> list[AttemptRow]:
+    """All known events of a message in a group, oldest first.
 
     Events without a record are missing: reading, and attempts that an orderly consumer counts
     itself. A message without a unique id has only its origin and itself.

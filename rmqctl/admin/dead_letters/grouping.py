@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rmqctl.admin.failures import reason_text
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.json_texts import parse_json
 from rmqctl.parse.times import EARLIEST, LATEST, near_datetime
-from rmqctl.retry.failures import reason_text
+from storage.clock import now_ms as clock_ms
 from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_RETRY_TOPIC
 
@@ -45,14 +46,17 @@ _AGES: Final = (
 
 
 def grouped(
-    messages: Iterable["MessageExt"], by: str, zone: tzinfo | None, now_ms: int
+    messages: Iterable["MessageExt"],
+    by: str,
+    zone: tzinfo | None = None,
+    now_ms: int | None = None,
 ) -> Iterator[DeadLetterGroupRow]:
     """One row for each group, the largest first; unknown values are None.
 
     A message with several keys is in the group of each key. Hours are in ``zone``, ages relative to
     ``now_ms``. Raises UsageProblem for an unknown property.
     """
-    sorter = _sorter(by, zone, now_ms)
+    sorter = _sorter(by, zone, clock_ms() if now_ms is None else now_ms)
     seen: dict[str | None, _Seen] = {}
     topics: dict[str | None, set[str]] = defaultdict(set)
     total = 0

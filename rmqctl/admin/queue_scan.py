@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from rmqctl.cli.left_out import MOST_NAMED
+from rmqctl.admin.left_out import MOST_NAMED
 from storage.format.errors import BodyError
 from storage.read.by_time import Boundary
 from storage.read.replaced import places_without_message
 
 if TYPE_CHECKING:
-    from rmqctl.cli.filter_options import MessageFilter
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
+
+    from .message_filter import MessageFilter
 
 _BATCH: Final = 32
 

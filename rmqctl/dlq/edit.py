@@ -29,7 +29,7 @@ from rmqctl.output.values import escape_controls
 from rmqctl.parse.json_texts import parse_given, parse_json
 from rmqctl.parse.near_names import did_you_mean
 
-from .rewrite import check_settable
+from .rewrite_options import check_settable
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

@@ -1,14 +1,12 @@
-"""Selecting the dead letters of a redrive, and planning what happens to each."""
+"""What a redrive does with each dead letter."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.retry.redrive_properties import redrive_count
 from broker.validation import BODY_LENGTH_ZERO, check_topic
-from rmqctl.dlq.dead_letters import DeadLetters, with_id
-from rmqctl.dlq.rows import RedriveRow
+from rmqctl.admin.failures import origin_of
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.retry.failures import origin_of
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
     RETRY_GROUP_TOPIC_PREFIX,
@@ -18,9 +16,11 @@ from storage.format.message import (
     retry_topic,
 )
 
+from .dead_letters import DeadLetters, Place, place_of
+from .rows import RedriveRow
+
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.cli.filter_options import MessageFilter
+    from broker.api.broker import Broker
     from storage.format.message import MessageExt
 
     from .rewrite import Rewrite
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 TO_ORIGIN: Final = "origin"
 TO_RETRY: Final = "retry"
 
-Place = tuple[int, int]
-"""Queue id and queue offset of a dead letter."""
 SentBefore = Mapping[tuple[Place, str], Sequence[str]]
 """Runs that sent a dead letter, by its position and id, according to their receipts."""
 
@@ -42,40 +40,6 @@ class Planned(NamedTuple):
     row: RedriveRow
 
 
-class Choice(NamedTuple):
-    """The selected dead letters: ids, or all unhandled ones that a filter selects."""
-
-    ids: Sequence[str]
-    everything: bool
-    wanted: "MessageFilter"
-
-    def check(self) -> None:
-        """UsageProblem if nothing is selected: there is no default to all."""
-        if self.ids and (self.everything or self.is_filtered):
-            raise UsageProblem("select dead letters by id, or with --all and filters")
-        if not (self.ids or self.everything or self.is_filtered):
-            raise UsageProblem("ids exclude filters and --all")
-
-    @property
-    def is_filtered(self) -> bool:
-        """Whether a filter was given."""
-        return any(part is not None for part in self.wanted)
-
-    def take(self, dead_letters: DeadLetters, *, handled: bool = False) -> Iterator["MessageExt"]:
-        """The dead letters; those named by id are selected even if they were handled.
-
-        With ``handled`` so are those that filters select.
-        """
-        if not self.ids:
-            yield from dead_letters.messages(self.wanted, unhandled=not handled)
-            return
-        found = {}
-        for message_id in self.ids:
-            message = with_id(dead_letters, dead_letters.view, message_id)
-            found[message.queue_id, message.queue_offset] = message
-        yield from found.values()
-
-
 class Planner:
     """Plans what happens to dead letters that are redriven to ``target``.
 
@@ -84,7 +48,7 @@ class Planner:
 
     def __init__(
         self,
-        broker: "EmbeddedBroker",
+        broker: "Broker",
         dead_letters: DeadLetters,
         target: str,
         rewriting: "Rewrite",
@@ -115,7 +79,7 @@ class Planner:
         return [self._planned(message) for message in messages]
 
     def _planned(self, message: "MessageExt") -> Planned:
-        place = message.queue_id, message.queue_offset
+        place = place_of(message)
         runs = self._sent_before.get((place, message.msg_id), ())
         redrives = redrive_count(message.properties) + len(runs)
         origin = origin_of(self._letters.view, message).topic
@@ -125,7 +89,7 @@ class Planner:
         if refusal is None and not (message.raw_body or self._takes_empty):
             refusal = f"not sent: {BODY_LENGTH_ZERO}; --allow-empty sends it anyway"
         notes = [refusal] if refusal else list(self._notes)
-        if self._letters.is_handled(message):
+        if self._letters.is_handled(place):
             notes.append("handled before")
         if runs:
             notes.append(f"sent before by {', '.join(runs)}")
@@ -168,7 +132,7 @@ class Planner:
         return None if config.writeable else f"topic {topic} is not writable"
 
 
-def other_readers(broker: "EmbeddedBroker", group: str, topics: Iterable[str]) -> list[str]:
+def other_readers(broker: "Broker", group: str, topics: Iterable[str]) -> list[str]:
     """Other groups than ``group`` with progress in one of these topics: they get copies, too."""
     wanted = set(topics)
     return sorted({name for name, topic in broker.consumer_offsets() if topic in wanted} - {group})

@@ -7,15 +7,16 @@ from rmqctl.errors import NotFound
 from storage.format.message import dlq_topic, retry_topic
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
 
 
-def check_known_group(broker: "EmbeddedBroker", group: str) -> None:
+def check_known_group(view: "StoreView", broker: "Broker", group: str) -> None:
     """NotFound for a group without settings, progress, retries and dead letters."""
     check_group(group)
     if group in broker.groups() or broker.consumer_offsets(group):
         return
     own = {retry_topic(group), dlq_topic(group)}
-    if own & {*broker.topics(), *(topic for topic, _ in broker.view.queues())}:
+    if own & {*broker.topics(), *(topic for topic, _ in view.queues())}:
         return
-    raise NotFound(f"group {group} does not exist in {broker.view.root}")
+    raise NotFound(f"group {group} does not exist in {view.root}")

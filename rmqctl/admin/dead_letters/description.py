@@ -3,13 +3,14 @@
 from typing import TYPE_CHECKING
 
 from broker.retry.redrive_properties import redrive_count
+from rmqctl.admin.failures import origin_of, reason_parts
+from rmqctl.admin.retries.timeline import life
 from rmqctl.output.message_rows import body_texts
 from rmqctl.output.values import plain
-from rmqctl.retry.failures import origin_of, reason_parts
-from rmqctl.retry.timeline import life_of
+from storage.clock import now_ms as clock_ms
 from storage.format.errors import BodyError
 
-from .dead_letters import DeadLetters
+from .dead_letters import DeadLetters, place_of
 from .rows import DeadLetter
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ def body_error(message: "MessageExt") -> str | None:
     return None
 
 
-def described(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> DeadLetter:
-    """All facts about it; the body is None if it cannot be unpacked."""
+def describe(
+    dead_letters: DeadLetters, message: "MessageExt", now_ms: int | None = None
+) -> DeadLetter:
+    """All facts about one of them; the body is None if it cannot be unpacked."""
+    now = clock_ms() if now_ms is None else now_ms
     size: int | None = None
     text = encoded = None
     if body_error(message) is None:
@@ -42,8 +46,8 @@ def described(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> 
         message.tags,
         message.reconsume_times,
         message.store_timestamp,
-        now_ms - message.store_timestamp,
-        dead_letters.is_handled(message),
+        now - message.store_timestamp,
+        dead_letters.is_handled(place_of(message)),
         redrive_count(message.properties),
         origin_of(dead_letters.view, message)._asdict(),
         reason_parts(message),
@@ -54,5 +58,5 @@ def described(dead_letters: DeadLetters, message: "MessageExt", now_ms: int) -> 
         text,
         encoded,
         message.properties,
-        [plain(event) for event in life_of(dead_letters.view, dead_letters.group, message)],
+        [plain(event) for event in life(dead_letters.view, dead_letters.group, message)],
     )

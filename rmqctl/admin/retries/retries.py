@@ -1,46 +1,57 @@
 """Facts about the messages that a group will consume again."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import DelayedMessages, copies, levels, waiting
 from broker.retry.failure_reason import FAILURE_CLIENT
+from rmqctl.admin.changes import Warn, no_warning
+from rmqctl.admin.failures import failed_timestamp, origin_of, reason_text
+from rmqctl.admin.known_groups import check_known_group
+from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
+from rmqctl.admin.queue_scan import QueueScan
+from storage.clock import now_ms as clock_ms
 from storage.format.errors import BodyError
 from storage.format.message import SCHEDULE_TOPIC, dlq_topic, retry_topic
 
-from .failures import failed_timestamp, origin_of, reason_text
-from .known_groups import check_known_group
-from .queues import QueueScan
 from .rows import RetryRow
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.cli.filter_options import MessageFilter
+    from broker.api.broker import Broker
     from storage.format.message import MessageExt
+    from storage.readonly import StoreView
 
 
 class Retries:
-    """The retries of one group at ``now_ms``. NotFound for an unknown group."""
+    """The retries of one group at ``now_ms``."""
 
-    def __init__(self, broker: "EmbeddedBroker", group: str, now_ms: int) -> None:
-        check_known_group(broker, group)
+    def __init__(
+        self, view: "StoreView", broker: "Broker", group: str, now_ms: int | None = None
+    ) -> None:
+        """NotFound for an unknown group."""
+        check_known_group(view, broker, group)
         self.group = group
         self.topic = retry_topic(group)
-        self.view = broker.view
-        self._now_ms = now_ms
+        self.view = view
+        self._now_ms = clock_ms() if now_ms is None else now_ms
         self._committed = broker.consumer_offsets(group).get((group, self.topic), {})
         self.unreadable = 0
         self.bodies: Sequence[str] = ()
 
     def rows(
-        self, wanted: "MessageFilter", tell: Callable[[str], object], *, consumed: bool
+        self,
+        wanted: MessageFilter = EVERY_MESSAGE,
+        left_out: Warn = no_warning,
+        *,
+        consumed: bool = False,
     ) -> Iterator[RetryRow]:
         """Waiting retries by due time, then those in the retry topic.
 
-        With ``consumed``, also those in the retry topic that the group has read past. ``tell``: see
-        takes.
+        With ``consumed``, also those in the retry topic that the group has read past. For
+        ``left_out`` see takes. Afterwards ``unreadable`` is the number in the retry topic that
+        could not be read, and ``bodies`` names some whose bodies cannot be unpacked.
         """
-        held = [one for one in self.waiting() if takes(wanted, one, tell)]
+        held = [one for one in self.waiting() if takes(wanted, one, left_out)]
         held.sort(key=lambda one: one.due_timestamp)
         yield from (self._waiting_row(one) for one in held)
         scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
@@ -52,11 +63,7 @@ class Retries:
 
     def waiting(self) -> Iterator[DelayedMessages]:
         """Retries that wait in the delay topic, by level; including dead letters on their way."""
-        targets = (self.topic, dlq_topic(self.group))
-        for level in levels(self.view):
-            for one in waiting(self.view, level):
-                if one.topic in targets:
-                    yield one
+        return waiting_retries(self.view, self.group)
 
     def ready(self) -> Iterator["MessageExt"]:
         """Retries in the retry topic that the group has not read past."""
@@ -110,11 +117,20 @@ class Retries:
         )
 
 
-def takes(wanted: "MessageFilter", one: DelayedMessages, tell: Callable[[str], object]) -> bool:
+def waiting_retries(view: "StoreView", group: str) -> Iterator[DelayedMessages]:
+    """Retries of a group that wait in the delay topic; see ``Retries.waiting``."""
+    targets = (retry_topic(group), dlq_topic(group))
+    for level in levels(view):
+        for one in waiting(view, level):
+            if one.topic in targets:
+                yield one
+
+
+def takes(wanted: MessageFilter, one: DelayedMessages, left_out: Warn) -> bool:
     """Whether a filter selects a waiting message; its queue is that of the target.
 
-    ``tell`` is called with a sentence if the filter needs a body that cannot be unpacked; the
-    message is then left out.
+    ``left_out`` is called with a sentence if the filter needs a body that cannot be unpacked; the
+    message is then not selected.
     """
     message = one.message
     if wanted.queues is not None and one.queue_id not in wanted.queues:
@@ -126,5 +142,5 @@ def takes(wanted: "MessageFilter", one: DelayedMessages, tell: Callable[[str], o
     try:
         return wanted.predicate is None or wanted.predicate(message)
     except BodyError as error:
-        tell(f"left out {error}")
+        left_out(f"left out {error}")
         return False

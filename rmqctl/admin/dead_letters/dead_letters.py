@@ -1,0 +1,240 @@
+"""Facts about dead letters."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker.retry.redrive_properties import redrive_count
+from rmqctl.admin.failures import origin_of, reason_text, record_with_id
+from rmqctl.admin.known_groups import check_known_group
+from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, MessageSelection
+from rmqctl.admin.queue_scan import QueueScan
+from rmqctl.errors import CliError, NotFound
+from rmqctl.exit_codes import DAMAGED
+from storage.clock import now_ms as clock_ms
+from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile
+from storage.format.errors import BodyError
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
+
+from .rows import DeadLetterRow, DlqRow
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+_PREVIEW: Final = 80
+"""Characters of a body in a preview."""
+_UNITS: Final = 10_000
+
+Place = tuple[int, int]
+"""Queue id and queue offset of a dead letter."""
+
+
+class DeadLetters:
+    """The dead letters of one group, as they are now."""
+
+    def __init__(
+        self, view: "StoreView", broker: "Broker", group: str, *, named: bool = True
+    ) -> None:
+        """NotFound for an unknown group, if the user ``named`` it."""
+        if named:
+            check_known_group(view, broker, group)
+        self.group = group
+        self.topic = dlq_topic(group)
+        self.view = view
+        self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
+        self._handled = DlqAcksFile(self.view.root, self.view).read(self.topic)
+        self.unreadable = 0
+        self.bodies: Sequence[str] = ()
+
+    def handled_in(self, queue_id: int) -> AckedOffsets:
+        """The marks of one queue."""
+        return self._handled.get(queue_id, NOTHING_HANDLED)
+
+    def is_handled(self, place: Place) -> bool:
+        """Whether a dead letter is marked."""
+        queue_id, offset = place
+        return offset in self.handled_in(queue_id)
+
+    def messages(
+        self, wanted: MessageFilter = EVERY_MESSAGE, *, unhandled: bool = False
+    ) -> Iterator["MessageExt"]:
+        """The dead letters that a filter selects, oldest first in each queue.
+
+        Afterwards ``unreadable`` is the number that could not be read, and ``bodies`` names some
+        whose bodies the filter needed and that cannot be unpacked.
+        """
+        begins = {queue_id: marks.cursor for queue_id, marks in self._handled.items()}
+        scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {})
+        for message in scan.messages():
+            if not (unhandled and self.is_handled(place_of(message))):
+                yield message
+        self.unreadable, self.bodies = scan.unreadable, scan.bodies
+
+    def rows(
+        self,
+        wanted: MessageFilter = EVERY_MESSAGE,
+        *,
+        unhandled: bool = False,
+        now_ms: int | None = None,
+    ) -> Iterator[DeadLetterRow]:
+        """The rows of ``messages``; ages are relative to ``now_ms``, by default now."""
+        now = clock_ms() if now_ms is None else now_ms
+        for message in self.messages(wanted, unhandled=unhandled):
+            yield DeadLetterRow(
+                message.queue_offset,
+                message.msg_id,
+                list(message.keys),
+                origin_of(self.view, message).topic,
+                message.reconsume_times,
+                message.store_timestamp,
+                now - message.store_timestamp,
+                reason_text(message),
+                self.is_handled(place_of(message)),
+                message.store_size,
+                message.tags,
+                message.get_property(PROPERTY_ORIGIN_MESSAGE_ID),
+                redrive_count(message.properties),
+                preview(message),
+            )
+
+    def chosen(self, chosen: MessageSelection, *, handled: bool = False) -> Iterator["MessageExt"]:
+        """The dead letters of a selection; those named by id even if they were handled.
+
+        With ``handled`` so are those that a filter selects. NotFound for an unknown id. For what
+        cannot be read see ``messages``.
+        """
+        if not chosen.ids:
+            yield from self.messages(chosen.wanted, unhandled=not handled)
+            return
+        found = {}
+        for message_id in chosen.ids:
+            message = self.find(message_id)
+            found[place_of(message)] = message
+        yield from found.values()
+
+    def find(self, message_id: str) -> "MessageExt":
+        """The dead letter with an id: offset id, unique id, id of the origin, or queue offset.
+
+        The newest of several with one id: a message that failed again keeps its unique id. NotFound
+        if there is none, CliError (4) if it is damaged.
+        """
+        if message_id.isascii() and message_id.isdigit() and len(message_id) < 20:
+            found = self._at_offset(int(message_id))
+        else:
+            found = self._newest(message_id)
+        if found is None:
+            raise NotFound(f"group {self.group} has no dead letter {message_id!r}")
+        return found
+
+    def at(self, place: Place) -> "MessageExt | None":
+        """The dead letter at a place; None if it has expired or is damaged."""
+        return dead_letter_at(self.view, self.topic, place)
+
+    def depth(self) -> int:
+        """The number of dead letters."""
+        return sum(high - low for low, high in self._bounds())
+
+    def marked(self) -> int:
+        """The number of dead letters that are marked as handled."""
+        return sum(
+            self.handled_in(queue_id).within(*self.view.queue_bounds(self.topic, queue_id))
+            for queue_id in self.queue_ids
+        )
+
+    def row(self) -> DlqRow:
+        """The row of ``dlq list``."""
+        times = [
+            stamp
+            for queue_id in self.queue_ids
+            for stamp in self._ends(queue_id)
+            if stamp is not None
+        ]
+        return DlqRow(
+            self.group,
+            self.depth(),
+            self.depth() - self.marked(),
+            min(times, default=None),
+            max(times, default=None),
+            sum(self._bytes(queue_id) for queue_id in self.queue_ids),
+        )
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        for queue_id in self.queue_ids:
+            low, high = self.view.queue_bounds(self.topic, queue_id)
+            yield low, high
+
+    def _ends(self, queue_id: int) -> tuple[int | None, ...]:
+        low, high = self.view.queue_bounds(self.topic, queue_id)
+        if low == high:
+            return ()
+        return tuple(self.view.store_timestamp(self.topic, queue_id, at) for at in (low, high - 1))
+
+    def _bytes(self, queue_id: int) -> int:
+        at, high = self.view.queue_bounds(self.topic, queue_id)
+        total = 0
+        while at < high:
+            units = self.view.units(self.topic, queue_id, at, _UNITS)
+            if not units:
+                break
+            total += sum(size for _, size, _ in units)
+            at += len(units)
+        return total
+
+    def _at_offset(self, offset: int) -> "MessageExt | None":
+        for queue_id in self.queue_ids:
+            if self.view.unit(self.topic, queue_id, offset) is not None:
+                found = self.at((queue_id, offset))
+                if found is None:
+                    raise CliError(
+                        f"dead letter {offset} of group {self.group} cannot be read; "
+                        "'rmqctl store fsck' shows why",
+                        DAMAGED,
+                    )
+                return found
+        return None
+
+    def _newest(self, message_id: str) -> "MessageExt | None":
+        for text in dict.fromkeys((message_id, message_id.upper())):
+            found = record_with_id(self.view, text, None)
+            if found is not None and found.topic == self.topic:
+                return found
+            hits = self.view.find_unique(self.topic, text)
+            if hits:
+                return hits[-1]
+        wanted = message_id.upper()
+        newest = None
+        for message in self.messages():
+            if wanted in (message.msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)):
+                newest = message
+        return newest
+
+
+def place_of(message: "MessageExt") -> Place:
+    """The place of a dead letter."""
+    return message.queue_id, message.queue_offset
+
+
+def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":
+    """The message at a place in a dead letter topic; None if it has expired or is damaged."""
+    queue_id, offset = place
+    unit = view.unit(topic, queue_id, offset)
+    return None if unit is None else view.message_of_unit(topic, queue_id, offset, unit)
+
+
+def list_groups(view: "StoreView", broker: "Broker") -> Iterator[DlqRow]:
+    """All groups that have a dead letter topic, by name."""
+    names = {*broker.topics(), *(topic for topic, _ in view.queues())}
+    for name in sorted(names):
+        if name.startswith(DLQ_GROUP_TOPIC_PREFIX):
+            group = name.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
+            yield DeadLetters(view, broker, group, named=False).row()
+
+
+def preview(message: "MessageExt") -> str | None:
+    """The beginning of the body; None if it is not text, or damaged."""
+    try:
+        text = message.body.decode("utf-8")
+    except (UnicodeDecodeError, BodyError):
+        return None
+    return text if len(text) <= _PREVIEW else text[: _PREVIEW - 3] + "..."

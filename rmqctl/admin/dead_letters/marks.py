@@ -1,0 +1,186 @@
+"""Marking dead letters as handled, and removing marks.
+
+A mark changes nothing in the queue: the log is append-only, and a consumer of the dead letter topic
+still reads every message.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
+from rmqctl.admin.failures import reason_text
+from rmqctl.admin.java_writers import refuse_beside_java
+from rmqctl.admin.journal_entry import UNDO_OF
+from rmqctl.admin.left_out import tell_unreadable
+from rmqctl.admin.message_filter import MessageSelection
+from rmqctl.errors import NotFound
+from storage.clock import now_ms
+from storage.configs.dlq_acks import DlqAcksFile, Marks, Range
+from storage.configs.journal import CHANGE_ID, Journal
+from storage.readonly import StoreView
+
+from .dead_letters import DeadLetters, Place, place_of
+from .rows import AckRow
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.format.message import MessageExt
+
+WHAT: Final = "ack"
+
+
+class MarkChange(Change):
+    """A change that marks dead letters as handled, or removes such marks."""
+
+    def __init__(
+        self,
+        dead_letters: DeadLetters,
+        plan: "Mapping[Place, MessageExt | None]",
+        *,
+        handled: bool,
+        undo_of: int | None = None,
+        java_check: JavaCheck | None = None,
+    ) -> None:
+        """``plan`` has the dead letters by place; None for one that cannot be read any more."""
+        self._root = dead_letters.view.root
+        self._topic = dead_letters.topic
+        self._places = list(plan)
+        self._handled = handled
+        self._java_check = java_check
+        group = dead_letters.group
+        count = f"{len(plan)} dead letter{'' if len(plan) == 1 else 's'} of {group}"
+        super().__init__(
+            AckRow,
+            [_row(place, message, handled=handled) for place, message in plan.items()],
+            question=f"Mark {count} as handled?" if handled else f"Remove the marks of {count}?",
+            entry={
+                **({} if undo_of is None else {UNDO_OF: undo_of}),
+                "group": group,
+                "topic": self._topic,
+                "what": WHAT,
+            },
+        )
+
+    def check(self) -> None:
+        """StoreInUseError beside a Java broker."""
+        (self._java_check or refuse_beside_java(self._root))()
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Write the marks, after the journal entry; on the device when this returns."""
+        self.check()
+
+        def journal(changed: Marks) -> None:
+            marks = {"handled": changed}
+            old, new = (None, marks) if self._handled else (marks, None)
+            Journal(self._root).append({**note, **self.entry, "old": old, "new": new}, now_ms())
+
+        marks: dict[int, list[Range]] = {}
+        for queue_id, offset in self._places:
+            marks.setdefault(queue_id, []).append((offset, offset + 1))
+        with StoreView.open(self._root) as view:
+            file = DlqAcksFile(self._root, view)
+            (file.mark if self._handled else file.unmark)(self._topic, marks, journal)
+        return Outcome([row._replace(applied=True) for row in self.plan])
+
+
+def acknowledge(
+    view: StoreView,
+    broker: "Broker",
+    group: str,
+    chosen: MessageSelection,
+    *,
+    left_out: Warn = no_warning,
+    java_check: JavaCheck | None = None,
+) -> MarkChange:
+    """Mark dead letters as handled that are not marked yet.
+
+    Marks belong to rmqctl; other programs ignore them. NotFound for an unknown group or id.
+    """
+    return _change(DeadLetters(view, broker, group), chosen, left_out, java_check, handled=True)
+
+
+def remove_marks(
+    view: StoreView,
+    broker: "Broker",
+    group: str,
+    chosen: MessageSelection,
+    *,
+    left_out: Warn = no_warning,
+    java_check: JavaCheck | None = None,
+) -> MarkChange:
+    """Remove the marks of dead letters. NotFound for an unknown group or id."""
+    return _change(DeadLetters(view, broker, group), chosen, left_out, java_check, handled=False)
+
+
+def _change(
+    dead_letters: DeadLetters,
+    chosen: MessageSelection,
+    left_out: Warn,
+    java_check: JavaCheck | None,
+    *,
+    handled: bool,
+) -> MarkChange:
+    plan = {
+        place: message
+        for message in dead_letters.chosen(chosen, handled=not handled)
+        if dead_letters.is_handled(place := place_of(message)) is not handled
+    }
+    tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
+    return MarkChange(dead_letters, plan, handled=handled, java_check=java_check)
+
+
+def undo_acknowledge(
+    view: StoreView, broker: "Broker", group: str, *, java_check: JavaCheck | None = None
+) -> MarkChange:
+    """Undo the last marking of a group that was not undone yet. NotFound without one."""
+    dead_letters = DeadLetters(view, broker, group)
+    for entry in _acks(Journal(view.root).entries(), group):
+        places = _still_marked(entry, dead_letters)
+        if places:
+            return MarkChange(
+                dead_letters,
+                {place: dead_letters.at(place) for place in places},
+                handled=False,
+                undo_of=entry[CHANGE_ID],
+                java_check=java_check,
+            )
+    raise NotFound(f"no 'dlq ack' of group {group} is left to undo")
+
+
+def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str, Any]]:
+    """The marks of a group that were not undone, newest first."""
+    acks = {
+        entry[CHANGE_ID]: entry
+        for entry in entries
+        if entry.get("what") == WHAT and entry.get("group") == group
+    }
+    undone = {entry[UNDO_OF] for entry in acks.values() if entry.get(UNDO_OF)}
+    return [
+        entry
+        for change_id, entry in reversed(acks.items())
+        if entry["new"] is not None and change_id not in undone
+    ]
+
+
+def _still_marked(entry: Mapping[str, Any], dead_letters: DeadLetters) -> list[Place]:
+    """The marks of an entry that exist: none if its writer was killed before the write."""
+    return [
+        (int(queue_id), offset)
+        for queue_id, ranges in entry["new"]["handled"].items()
+        for low, high in ranges
+        for offset in range(low, high)
+        if dead_letters.is_handled((int(queue_id), offset))
+    ]
+
+
+def _row(place: Place, message: "MessageExt | None", *, handled: bool) -> AckRow:
+    if message is None:
+        return AckRow(place[1], None, None, None, handled, None)
+    return AckRow(
+        message.queue_offset,
+        message.msg_id,
+        message.store_timestamp,
+        reason_text(message),
+        handled,
+        None,
+    )

@@ -1,0 +1,337 @@
+"""Sending dead letters again: from a selection to a plan, and from the plan to receipts."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
+from rmqctl.admin.java_writers import refuse_beside_java
+from rmqctl.admin.left_out import tell_unreadable
+from rmqctl.admin.message_filter import MessageSelection
+from rmqctl.admin.writing import OpenWriter, StoreWriter, time_of, writer_of
+from rmqctl.errors import CliError, NotFound, Refused
+from rmqctl.exit_codes import CHANGED
+from rmqctl.output.values import escape_controls
+from storage.clock import now_ms as clock_ms
+from storage.configs.journal import Journal
+from storage.configs.redrive_runs import RedriveRuns
+from storage.format.message import dlq_topic
+
+from .dead_letters import DeadLetters, Place, place_of
+from .redrive_plan import TO_ORIGIN, Planned, Planner, other_readers
+from .redrive_run import (
+    ALREADY,
+    Progress,
+    RedriveRun,
+    Sent,
+    Task,
+    new_run_id,
+    progress_of,
+    sent_before,
+    settle,
+    task_from,
+    unsettled,
+)
+from .rewrite import Rewrite
+from .rows import RedriveReceipt, RedriveRow
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from broker.retry.redrive import Content
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+    Edit = Callable[[Sequence[MessageExt]], Content | None]
+
+LAST: Final = "last"
+"""In place of a run's name: the newest run of the group."""
+
+
+class Limits(NamedTuple):
+    """How much a run sends, and what it skips."""
+
+    most: int | None = None
+    """Most messages that are sent."""
+    stop_after_errors: int = 1
+    """It stops after so many messages that could not be sent."""
+    max_redrives: int = 3
+    """A dead letter that was redriven so often is skipped."""
+    allow_empty: bool = False
+    """Empty bodies are sent, too. They block groups of Java consumers."""
+
+
+class Writing(NamedTuple):
+    """How a redrive is carried out, as far as a caller has a say."""
+
+    java_check: JavaCheck | None = None
+    open_writer: OpenWriter | None = None
+    pace: Callable[[], object] = lambda: None
+    """Called before each message; waits as long as the rate demands."""
+    started: Callable[[], object] = lambda: None
+    """Called once the run is in the journal, before the first message."""
+    told: Callable[[RedriveReceipt], object] = lambda _: None
+    """Called with each receipt."""
+    receipts_file: Path | None = None
+    """The receipts are appended to it as JSON lines."""
+
+
+class Redrive(Change):
+    """One attempt of a run.
+
+    Attributes:
+        task: the whole run.
+        other_readers: other groups that read the targets, and get the messages, too.
+        sent_before, handled_since: of a run that goes on: how many dead letters it sent before,
+            and how many were handled by another command since; those are skipped.
+        left: after ``apply``, how many were not tried, after too many errors.
+    """
+
+    def __init__(
+        self,
+        view: "StoreView",
+        broker: "Broker",
+        dead_letters: DeadLetters,
+        task: Task,
+        planned: Sequence[Planned],
+        limits: Limits,
+        writing: Writing,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """``progress`` is that of the run so far; None for a new run."""
+        self.task = task
+        self._progress = progress
+        self._limits = limits
+        self._writing = writing
+        self._root = view.root
+        # A mark that was set since the run began was set by another command: skip the message.
+        self._handled = {place for place in task.places if dead_letters.is_handled(place)}
+        sent = progress.sent if progress else set()
+        since = self._handled - sent if progress else set()
+        self._planned = [one for one in planned if one.place not in since]
+        self.sent_before = len(sent)
+        self.handled_since = len(since)
+        self._run: RedriveRun | None = None
+        targets = sorted({one.target for one in self._planned if one.target is not None})
+        self.other_readers = other_readers(broker, task.group, targets)
+        count = sum(one.target is not None for one in self._planned)
+        where = escape_controls(", ".join(targets)) or "nowhere"
+        what = "dead letter" if count == 1 else "dead letters"
+        super().__init__(
+            RedriveRow,
+            [one.row for one in self._planned],
+            result_type=RedriveReceipt,
+            question=f"Send {count} {what} of {task.group} to {where}?",
+            entry={
+                "group": task.group,
+                "topic": dlq_topic(task.group),
+                "what": "redrive",
+                "old": None,
+                "new": {
+                    "run": task.run,
+                    "target": task.target,
+                    "messages": len(self._planned),
+                },
+            },
+        )
+
+    @property
+    def left(self) -> int:
+        """See the class."""
+        return 0 if self._run is None else self._run.left
+
+    def check(self) -> None:
+        """StoreInUseError beside a Java broker."""
+        (self._writing.java_check or refuse_beside_java(self._root))()
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Send them as the rows are read. Each dead letter is sent at most once, also after a kill.
+
+        Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
+        another command meanwhile, and OSError for the file of receipts; nothing was sent then.
+        """
+        return Outcome(self._receipts({**note, **self.entry}))
+
+    def _receipts(self, entry: dict[str, Any]) -> Iterator[RedriveReceipt]:
+        self.check()
+        runs = RedriveRuns(self._root)
+        open_writer = self._writing.open_writer or writer_of(self._root)
+        with (
+            _appended(self._writing.receipts_file) as append,
+            open_writer() as writer,
+            runs.alone() as alone,
+        ):
+            if not alone:
+                raise Refused("another redrive is running on this store; wait until it has ended")
+            stored = self._begin(writer, runs, entry)
+            self._writing.started()
+
+            def told(receipt: RedriveReceipt) -> None:
+                append(receipt)
+                self._writing.told(receipt)
+
+            with runs.receipts(self.task.run) as written:
+                self._run = RedriveRun(
+                    writer,
+                    self.task,
+                    self._planned,
+                    stored,
+                    pace=self._writing.pace,
+                    stop_after_errors=self._limits.stop_after_errors,
+                    written=written,
+                    told=told,
+                )
+                yield from self._run.receipts()
+
+    def _begin(
+        self, writer: StoreWriter, runs: RedriveRuns, entry: dict[str, Any]
+    ) -> dict[Place, Sent]:
+        """Settle older runs, check, note; gives what this run stored without a receipt."""
+        task, view = self.task, writer.view
+        stored: dict[Place, Sent] = {}
+        if self._progress is not None:
+            stored = read_run(view, task.group, task.run)[1].late
+        settle(view, task.group)
+        dead_letters = DeadLetters(view, writer, task.group)
+        places = {planned.place for planned in self._planned} - self._handled - set(stored)
+        news = {place for place in places if dead_letters.is_handled(place)}
+        if news:
+            raise CliError(
+                f"{len(news)} of these dead letters were handled by another command in the "
+                "meantime; nothing was sent",
+                CHANGED,
+            )
+        Journal(self._root).append(entry, time_of(writer))
+        if self._progress is None:
+            runs.begin(task.run, task.entry())
+        return stored
+
+
+def redrive(
+    view: "StoreView",
+    broker: "Broker",
+    group: str,
+    chosen: MessageSelection,
+    *,
+    target: str = TO_ORIGIN,
+    rewrite: Rewrite = Rewrite(),  # noqa: B008 - a value
+    edit: "Edit | None" = None,
+    limits: Limits = Limits(),  # noqa: B008 - a value
+    writing: Writing = Writing(),  # noqa: B008 - a value
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    left_out: Warn = no_warning,
+) -> Redrive:
+    """Send dead letters again, each with a receipt; those that were sent are marked as handled.
+
+    ``target`` is ``origin``, ``retry`` (this group only, as a retry) or a topic. ``edit`` makes the
+    message to send from the chosen ones, instead of ``rewrite``; None: it will be edited later, so
+    this is for the plan only. NotFound for an unknown group, id or target; UsageProblem for a
+    target that is reserved for the broker. Rows are RedriveRow, then RedriveReceipt.
+    """
+    dead_letters = DeadLetters(view, broker, group)
+    messages = list(dead_letters.chosen(chosen))[: limits.most]
+    edited = None
+    if edit is not None:
+        edited = edit(messages)
+        rewrite = Rewrite(edited=edited) if edited is not None else rewrite
+    task = Task(
+        new_run_id(clock_ms() if now_ms is None else now_ms),
+        group,
+        target,
+        limits.max_redrives,
+        view.log_max_offset(),
+        [place_of(message) for message in messages],
+        rewrite,
+    )
+    planner = Planner(
+        broker,
+        dead_letters,
+        target,
+        rewrite,
+        limits.max_redrives,
+        sent_before=sent_before(view.root, group),
+        to_be_edited=edit is not None and edited is None,
+        allow_empty=limits.allow_empty,
+    )
+    planned = planner.plan(messages)
+    tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
+    for killed, _ in unsettled(view.root, group):
+        warn(f"run {killed.run} was interrupted; continue it with --resume {killed.run}")
+    return Redrive(view, broker, dead_letters, task, planned, limits, writing)
+
+
+def resume(
+    view: "StoreView",
+    broker: "Broker",
+    group: str,
+    run: str = LAST,
+    *,
+    limits: Limits = Limits(),  # noqa: B008 - a value
+    writing: Writing = Writing(),  # noqa: B008 - a value
+) -> Redrive:
+    """Continue a run with what is left. NotFound for an unknown run.
+
+    Target, rewrite and most redrives are those of the run.
+    """
+    dead_letters = DeadLetters(view, broker, group)
+    task, progress = read_run(view, group, run)
+    planner = Planner(
+        broker,
+        dead_letters,
+        task.target,
+        task.rewriting,
+        task.max_redrives,
+        sent_before=sent_before(view.root, group, but=task.run),
+        allow_empty=limits.allow_empty,
+    )
+    left = [place for place in task.places if place not in progress.sent][: limits.most]
+    planned = [
+        *(_late(dead_letters, place) for place in progress.late),
+        *planner.plan(_readable(dead_letters.at(place) for place in left)),
+    ]
+    return Redrive(view, broker, dead_letters, task, planned, limits, writing, progress=progress)
+
+
+def settle_interrupted(view: "StoreView", group: str) -> None:
+    """Mark what killed runs sent, unless a redrive is running: for a run with nothing left."""
+    with RedriveRuns(view.root).alone() as alone:
+        if alone:
+            settle(view, group)
+
+
+def read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
+    """A run of a group, and its progress. NotFound if there is none of that name."""
+    runs = RedriveRuns(view.root)
+    names = runs.names()
+    for name in reversed(names) if run == LAST else [run]:
+        read = runs.read(name)
+        if read is not None and read[0]["group"] == group:
+            task = task_from(read[0])
+            return task, progress_of(view, task, read[1])
+    raise NotFound(f"group {group} has no redrive run {run!r} in {view.root}")
+
+
+def _readable(messages: "Iterable[MessageExt | None]") -> "list[MessageExt]":
+    return [message for message in messages if message is not None]
+
+
+def _late(dead_letters: DeadLetters, place: Place) -> Planned:
+    """A dead letter that was sent, but whose receipt a kill prevented."""
+    dead = dead_letters.at(place)
+    msg_id = "" if dead is None else dead.msg_id
+    return Planned(place, None, RedriveRow(place[1], msg_id, None, None, 0, None, ALREADY))
+
+
+@contextmanager
+def _appended(path: Path | None) -> Iterator[Callable[[RedriveReceipt], None]]:
+    """Write each receipt to the user's file, one JSON object per line; None: no file."""
+    if path is None:
+        yield lambda _: None
+        return
+    with path.open("a", encoding="utf-8", buffering=1) as file:
+        yield lambda receipt: print(
+            json.dumps(receipt._asdict(), ensure_ascii=False, separators=(",", ":")), file=file
+        )

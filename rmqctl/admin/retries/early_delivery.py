@@ -1,0 +1,211 @@
+"""Sending waiting retries before they are due: to the group, or to its dead letters."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analytics.lag.delayed import DelayedMessages
+from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
+from rmqctl.admin.failures import reason_text
+from rmqctl.admin.java_writers import refuse_beside_java
+from rmqctl.admin.message_filter import MessageSelection
+from rmqctl.admin.writing import OpenWriter, time_of, writer_of
+from rmqctl.errors import CliError, NotFound
+from rmqctl.exit_codes import CHANGED
+from storage.configs.journal import Journal
+from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
+from storage.layout import was_created_here
+
+from .retries import Retries, takes, waiting_retries
+from .rows import SentNowRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.api.broker import Broker
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+
+class _Item(NamedTuple):
+    waiting: DelayedMessages | None
+    """None: it does not wait, and is skipped."""
+    row: SentNowRow
+
+
+class EarlyDelivery(Change):
+    """A change that ends the wait of retries of a group."""
+
+    def __init__(
+        self,
+        view: "StoreView",
+        group: str,
+        items: "Sequence[_Item]",
+        *,
+        dead: bool,
+        java_check: JavaCheck | None,
+        open_writer: OpenWriter | None,
+    ) -> None:
+        """``dead``: to the dead letters of the group, else to the group."""
+        self._view = view
+        self._root = view.root
+        self._group = group
+        self._items = items
+        self._dead = dead
+        self._java_check = java_check
+        self._open_writer = open_writer or writer_of(view.root)
+        self._waits = [item.waiting.message for item in items if item.waiting is not None]
+        count = len(self._waits)
+        to = f"to {dlq_topic(group)}" if dead else "to be consumed"
+        super().__init__(
+            SentNowRow,
+            [item.row for item in items],
+            question=f"Send {count} {'retry' if count == 1 else 'retries'} of {group} {to} now?",
+            entry={
+                "group": group,
+                "what": "dead" if dead else "now",
+                "old": None,
+                "new": {"msg_ids": [message.msg_id for message in self._waits]},
+            },
+        )
+
+    def check(self) -> None:
+        """CliError (6) if one was delivered meanwhile, StoreInUseError beside a Java broker."""
+        (self._java_check or refuse_beside_java(self._root))()
+        self._check_still_waiting(self._view)
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Send them as the rows are read, all after one journal entry.
+
+        Raises what ``check`` raises, and what opening a store for writing raises.
+        """
+        return Outcome(self._sent({**note, **self.entry}))
+
+    def _sent(self, entry: dict[str, Any]) -> Iterator[SentNowRow]:
+        (self._java_check or refuse_beside_java(self._root))()
+        with self._open_writer() as writer:
+            self._check_still_waiting(writer.view)
+            Journal(self._root).append(entry, time_of(writer))
+            cutting, waits = writer.cutting_short, self._waits
+            sent = iter(cutting.bury(self._group, waits) if self._dead else cutting.deliver(waits))
+            for item in self._items:
+                if item.waiting is None:
+                    yield item.row._replace(applied=False)
+                else:
+                    yield item.row._replace(applied=True, queue_offset=next(sent).queue_offset)
+
+    def _check_still_waiting(self, view: "StoreView") -> None:
+        still = {one.message.commitlog_offset for one in waiting_retries(view, self._group)}
+        gone = [message for message in self._waits if message.commitlog_offset not in still]
+        if gone:
+            raise CliError(
+                f"{len(gone)} of these were delivered in the meantime; nothing was sent", CHANGED
+            )
+
+
+def send_now(
+    view: "StoreView",
+    broker: "Broker",
+    group: str,
+    chosen: MessageSelection,
+    *,
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    left_out: Warn = no_warning,
+    java_check: JavaCheck | None = None,
+    open_writer: OpenWriter | None = None,
+) -> EarlyDelivery:
+    """Deliver waiting retries to the group before they are due.
+
+    The waiting copy is skipped later by rmqctl; a Java broker would deliver it, too. NotFound for
+    an unknown group, and for an id of no retry. Rows are SentNowRow; a retry that the group can
+    read already is skipped.
+    """
+    retries = Retries(view, broker, group, now_ms)
+    return _early_delivery(retries, chosen, False, warn, left_out, java_check, open_writer)
+
+
+def make_dead(
+    view: "StoreView",
+    broker: "Broker",
+    group: str,
+    chosen: MessageSelection,
+    *,
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    left_out: Warn = no_warning,
+    java_check: JavaCheck | None = None,
+    open_writer: OpenWriter | None = None,
+) -> EarlyDelivery:
+    """Turn waiting retries into dead letters without another attempt; else as ``send_now``."""
+    retries = Retries(view, broker, group, now_ms)
+    return _early_delivery(retries, chosen, True, warn, left_out, java_check, open_writer)
+
+
+def _early_delivery(
+    retries: Retries,
+    chosen: MessageSelection,
+    dead: bool,
+    warn: Warn,
+    left_out: Warn,
+    java_check: JavaCheck | None,
+    open_writer: OpenWriter | None,
+) -> EarlyDelivery:
+    items = list(_chosen(retries, chosen, left_out, dead=dead))
+    if not was_created_here(retries.view.root):
+        warn(
+            "this store was created by a Java broker: one that opens it also delivers "
+            "them when they are due"
+        )
+    return EarlyDelivery(
+        retries.view,
+        retries.group,
+        items,
+        dead=dead,
+        java_check=java_check,
+        open_writer=open_writer,
+    )
+
+
+def _chosen(
+    retries: Retries, chosen: MessageSelection, left_out: Warn, *, dead: bool
+) -> Iterator[_Item]:
+    waiting = list(retries.waiting())
+    if not chosen.ids:
+        wanted = (one for one in waiting if takes(chosen.wanted, one, left_out))
+        yield from (_item(retries, one, dead=dead) for one in wanted)
+        return
+    ready = list(retries.ready())
+    for message_id in dict.fromkeys(chosen.ids):
+        one = next((one for one in waiting if is_named(one.message, message_id)), None)
+        if one is not None:
+            yield _item(retries, one, dead=dead)
+            continue
+        there = next((message for message in ready if is_named(message, message_id)), None)
+        if there is None:
+            raise NotFound(f"group {retries.group} has no waiting retry {message_id!r}")
+        note = "skipped: the group can read it already"
+        yield _Item(None, _row(there, None, there.topic, note))
+
+
+def is_named(message: "MessageExt", message_id: str) -> bool:
+    """Whether an id is the unique or offset id of a message, or the id of the original."""
+    ids = (message.msg_id, message.offset_msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID))
+    return message_id in ids or message_id.upper() in ids
+
+
+def _item(retries: Retries, one: DelayedMessages, *, dead: bool) -> _Item:
+    target = dlq_topic(retries.group) if dead else one.topic
+    return _Item(one, _row(one.message, one.due_timestamp, target, None))
+
+
+def _row(message: "MessageExt", due: int | None, target: str, note: str | None) -> SentNowRow:
+    return SentNowRow(
+        message.msg_id,
+        message.reconsume_times,
+        due,
+        target,
+        reason_text(message),
+        note,
+        None,
+        None,
+    )

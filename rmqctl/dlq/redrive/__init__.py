@@ -1,1 +1,0 @@
-"""``rmqctl dlq redrive`` and ``ack``: sending dead letters again, marking them as handled."""
