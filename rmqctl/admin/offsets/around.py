@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from rmqctl.admin.changes import Warn, no_warning
 from storage.format.errors import BodyError
-
-from .snapshot import Warn, no_warning
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

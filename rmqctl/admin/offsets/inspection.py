@@ -9,12 +9,12 @@ from analytics.lag.queue_position import (
     oldest_unread_timestamp,
     unread_bytes,
 )
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.topics.facts import queues_by_topic
 from rmqctl.errors import NotFound
 
 from .committed import CommittedOffsets, check_known, offsets_in_force
 from .inspection_rows import InspectedOffsetRow, OffsetRow
-from .snapshot import Warn, no_warning
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

@@ -1,6 +1,7 @@
 """A topic whose messages were stored a minute apart, and a group that has read half of it."""
 
 import json
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,13 +68,27 @@ def orders(store):
     return store
 
 
+@contextmanager
+def asking(root):
+    """The files of a store and a broker that answers from them."""
+    with EmbeddedBroker.open(root, read_only=True) as broker:
+        answers = Answers("broker-x", dict(broker.topics()), dict(broker.groups()), root)
+    with StoreView.open(root) as view:
+        yield Asked(view, answers)
+
+
+@pytest.fixture
+def ask():
+    """Opens what admin functions ask of any store, as it is then: ``view, broker = ask(root)``."""
+    with ExitStack() as opened:
+        yield lambda root: opened.enter_context(asking(root))
+
+
 @pytest.fixture
 def asked(orders):
     """The two."""
-    with EmbeddedBroker.open(orders, read_only=True) as broker:
-        answers = Answers("broker-x", dict(broker.topics()), dict(broker.groups()), orders)
-    with StoreView.open(orders) as view:
-        yield Asked(view, answers)
+    with asking(orders) as found:
+        yield found
 
 
 @pytest.fixture

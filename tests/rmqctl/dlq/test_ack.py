@@ -9,7 +9,6 @@ from storage.configs.dlq_acks import DlqAcksFile
 from storage.format.message import Message
 from tests.support.cli import run
 from tests.support.dead_letters import bury
-from tests.support.java_lock import java_lock
 
 
 @pytest.fixture
@@ -60,40 +59,11 @@ def test_filters_and_age_choose(dead):
     assert ack("0", "--all").code == 2
 
 
-def test_an_undo_takes_back_what_the_last_one_marked_and_no_more(dead):
-    ack("1")
-    ack("--all")
-    assert run("dlq", "ack", "g", "--undo", "-y", "-o", "json").json()[0]["handled"] is False
-    assert handled() == [1]
-    ack("--undo")
-    assert handled() == []
-    assert ack("--undo").code == 3
-    ack("0", "1", "2")
-    ack("1", "--undo")
-    assert handled() == [0, 2]
-
-
-def test_an_undo_passes_over_what_was_noted_and_never_done(dead, store):
-    ack("1")
-    before = DlqAcksFile(store).path.read_bytes()
-    ack("2", "3")
-    DlqAcksFile(store).path.write_bytes(before)  # killed between the journal and the marks
-    assert handled() == [1]
-    assert ack("--undo").code == 0
-    assert handled() == []
-
-
 def test_nothing_is_marked_unasked_or_in_a_dry_run(dead, store):
     assert run("dlq", "ack", "g", "0").code == 7
     assert run("dlq", "ack", "g", "0", "--dry-run").code == 0
     assert handled() == []
     assert not (store / "rmqctl" / "handled.json").exists()
-
-
-def test_beside_a_java_broker_nothing_is_marked(dead, store):
-    with java_lock(store):
-        assert ack("0").code == 5
-    assert handled() == []
 
 
 def test_what_dies_later_is_unhandled(dead, store):

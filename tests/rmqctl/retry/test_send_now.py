@@ -5,7 +5,6 @@ import pytest
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs.early_deliveries import EarlyDeliveries
-from storage.configs.journal import Journal
 from storage.format.message import Message
 from storage.readonly import StoreView
 from tests.support.cli import run
@@ -110,15 +109,6 @@ def test_after_a_kill_before_the_note_the_same_command_sends_nothing_again(
     assert sorted(bodies(target)) == ["0", "1", "2"]
 
 
-def test_what_is_ready_is_left_alone(waiting, store):
-    time_passes(store)
-    for verb in ("now", "dead"):
-        done = run("retry", verb, "g", waiting[0].msg_id, "-y", "-o", "json")
-        assert (done.code, done.json()[0]["applied"]) == (8, False)
-        assert "can read it already" in done.json()[0]["note"]
-    assert bodies("%RETRY%g") == ["0", "1", "2"]
-
-
 def test_nothing_is_sent_unasked(waiting, store):
     assert run("retry", "now", "g").code == 2, "nothing defaults to all"
     assert run("retry", "now", "g", "--all").code == 7
@@ -128,13 +118,6 @@ def test_nothing_is_sent_unasked(waiting, store):
         assert run("retry", "dead", "g", "--all", "-y").code == 5
     assert browse() == ["k0", "k1", "k2"]
     assert not EarlyDeliveries(store).path.exists()
-
-
-def test_the_journal_tells_of_it(waiting, store):
-    run("retry", "dead", "g", waiting[2].msg_id, "-y", "--reason", "poison")
-    (entry,) = Journal(store).entries()
-    assert (entry["command"], entry["what"], entry["reason"]) == ("retry dead", "dead", "poison")
-    assert entry["new"] == {"msg_ids": [waiting[2].msg_id]}
 
 
 @pytest.mark.slow

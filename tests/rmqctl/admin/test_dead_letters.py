@@ -1,0 +1,237 @@
+"""Dead letters through the library: found, described, marked, sent again; no command line."""
+
+import json
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin import dead_letters as admin
+from rmqctl.admin.changes import Change, journal_note
+from rmqctl.admin.message_filter import MessageFilter, MessageSelection
+from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
+from rmqctl.exit_codes import CHANGED
+from storage.configs.dlq_acks import DlqAcksFile
+from storage.configs.journal import Journal
+from storage.configs.redrive_runs import RedriveRuns
+from storage.errors import StoreInUseError
+from storage.format.message import Message
+from storage.readonly import StoreView
+from tests.support.dead_letters import bury
+from tests.support.java_lock import java_lock
+
+NOTE = journal_note("test", reason="to see")
+ALL = MessageSelection()
+TAG_3 = MessageSelection(wanted=MessageFilter(predicate=lambda message: message.tags == "T3"))
+
+
+@pytest.fixture
+def dead(store):
+    """Five dead letters of group g, from topic t."""
+    return bury(store, "g", [Message("t", b"body %d" % n, tags=f"T{n}") for n in range(5)])
+
+
+@pytest.fixture
+def of_g(store, dead, ask):
+    """Calls an admin function for group g, with the store as it is then."""
+    return lambda function, *args, **options: function(*ask(store), "g", *args, **options)
+
+
+@pytest.fixture
+def handled(of_g):
+    """The queue offsets of the dead letters that are marked."""
+    return lambda: [row.queue_offset for row in of_g(admin.DeadLetters).rows() if row.handled]
+
+
+@pytest.fixture
+def bodies(store):
+    """The bodies of the messages of a topic, without the first five of t."""
+
+    def read(topic="t"):
+        with StoreView.open(store) as view:
+            queues = [queue_id for name, queue_id in view.queues() if name == topic]
+            found = [m for q in queues for m in view.get_message(topic, q, 0, 32).messages]
+        found.sort(key=lambda message: message.commitlog_offset)
+        return [message.body for message in found][5 if topic == "t" else 0 :]
+
+    return read
+
+
+def test_groups_have_rows_and_dead_letters_are_found_by_any_id(store, dead, ask, of_g):
+    view, broker = ask(store)
+    (row,) = admin.list_groups(view, broker)
+    assert (row.group, row.depth, row.unhandled) == ("g", 5, 5)
+    letters = of_g(admin.DeadLetters)
+    for name in (dead[2].msg_id, dead[2].offset_msg_id.lower(), "2"):
+        assert letters.find(name).queue_offset == 2
+    with pytest.raises(NotFound, match="no dead letter '9'"):
+        letters.find("9")
+    with pytest.raises(NotFound, match="group other does not exist"):
+        admin.DeadLetters(view, broker, "other")
+
+
+def test_one_is_described_and_many_are_counted(dead, of_g):
+    letters = of_g(admin.DeadLetters)
+    found = admin.describe(letters, dead[1], now_ms=dead[1].store_timestamp + 7)
+    assert (found.body, found.age_ms, found.handled) == ("body 1", 7, False)
+    assert found.origin["topic"] == "t"
+    assert [event["what"] for event in found.life or ()] == ["STORED", "DEAD"]
+    (row,) = admin.grouped(letters.messages(), "reason")
+    assert (row.value, row.count) == ("RuntimeError: no reason at all", 5)
+    with pytest.raises(UsageProblem):
+        list(admin.grouped(letters.messages(), "colour"))
+
+
+def test_a_mark_is_a_value_and_is_noted(store, of_g, handled):
+    change = of_g(admin.acknowledge, TAG_3)
+    assert isinstance(change, Change)
+    assert change.question == "Mark 1 dead letter of g as handled?"
+    assert handled() == []
+    change.check()
+    assert [(row.queue_offset, row.applied) for row in change.apply(NOTE).rows] == [(3, True)]
+    assert handled() == [3]
+    (entry,) = Journal(store).entries()
+    assert {name: entry[name] for name in NOTE} == NOTE
+    assert (entry["group"], entry["what"], entry["old"]) == ("g", "ack", None)
+    assert of_g(admin.acknowledge, TAG_3).plan == [], "it is marked"
+
+
+def test_marks_are_removed_one_by_one_or_as_they_were_made(store, of_g, handled):
+    of_g(admin.acknowledge, MessageSelection(["1"])).apply(NOTE)
+    of_g(admin.acknowledge, ALL).apply(NOTE)
+    undo = of_g(admin.undo_acknowledge)
+    assert undo.entry["undo_of"] == 2
+    undo.apply(NOTE)
+    assert handled() == [1]
+    of_g(admin.undo_acknowledge).apply(NOTE)
+    assert handled() == []
+    with pytest.raises(NotFound, match="left to undo"):
+        of_g(admin.undo_acknowledge)
+    of_g(admin.acknowledge, MessageSelection(["0", "1", "2"])).apply(NOTE)
+    of_g(admin.remove_marks, MessageSelection(["1"])).apply(NOTE)
+    assert handled() == [0, 2]
+
+
+def test_an_undo_passes_over_what_was_noted_and_never_done(store, of_g, handled):
+    of_g(admin.acknowledge, MessageSelection(["1"])).apply(NOTE)
+    before = DlqAcksFile(store).path.read_bytes()
+    of_g(admin.acknowledge, MessageSelection(["2", "3"])).apply(NOTE)
+    DlqAcksFile(store).path.write_bytes(before)  # killed between the journal and the marks
+    assert handled() == [1]
+    of_g(admin.undo_acknowledge).apply(NOTE)
+    assert handled() == []
+
+
+def test_nothing_is_changed_beside_a_java_broker(store, of_g, handled, bodies):
+    changes = [of_g(admin.acknowledge, ALL), of_g(admin.redrive, ALL)]
+    with java_lock(store):
+        for change in changes:
+            with pytest.raises(StoreInUseError):
+                change.check()
+            with pytest.raises(StoreInUseError):
+                list(change.apply(NOTE).rows)
+    assert (handled(), bodies()) == ([], [])
+
+
+def test_dead_letters_are_sent_again_with_receipts(store, dead, of_g, handled, bodies, tmp_path):
+    told: list[str] = []
+    file = tmp_path / "receipts"
+    writing = admin.Writing(
+        pace=lambda: told.append("pace"),
+        started=lambda: told.append("started"),
+        told=lambda receipt: told.append(receipt.msg_id),
+        receipts_file=file,
+    )
+    change = of_g(admin.redrive, MessageSelection(["0", "4"]), writing=writing)
+    assert [(row.queue_offset, row.target) for row in change.plan] == [(0, "t"), (4, "t")]
+    assert change.question == "Send 2 dead letters of g to t?"
+    assert (bodies(), told, change.other_readers) == ([], [], [])
+    receipts = list(change.apply(NOTE).rows)
+    assert bodies() == [b"body 0", b"body 4"]
+    assert [(row.target, row.applied) for row in receipts] == [("t", True), ("t", True)]
+    assert told == ["started", "pace", dead[0].msg_id, "pace", dead[4].msg_id]
+    assert [json.loads(line)["msg_id"] for line in file.read_text().splitlines()] == [
+        d.msg_id for d in (dead[0], dead[4])
+    ]
+    assert handled() == [0, 4]
+    (entry,) = Journal(store).entries()
+    assert entry["new"] == {"run": change.task.run, "target": "origin", "messages": 2}
+
+
+def test_what_is_sent_can_be_another_message_to_another_place(of_g, bodies):
+    rewrite = admin.Rewrite({"color": "red"}, b"new")
+    change = of_g(admin.redrive, MessageSelection(["1"]), target="retry", rewrite=rewrite)
+    assert change.plan[0].note == "color is red; new body"
+    list(change.apply(NOTE).rows)
+    assert (bodies("%RETRY%g"), bodies()) == ([b"new"], [])
+    later = of_g(admin.redrive, MessageSelection(["2"]), edit=lambda _: None)
+    assert later.plan[0].note == "to be edited"
+    with pytest.raises(NotFound, match="topic none does not exist"):
+        of_g(admin.redrive, ALL, target="none")
+
+
+def test_limits_leave_messages_out(of_g, bodies):
+    assert len(of_g(admin.redrive, ALL, limits=admin.Limits(most=2)).plan) == 2
+    list(of_g(admin.redrive, MessageSelection(["1"])).apply(NOTE).rows)
+    again = of_g(admin.redrive, MessageSelection(["1"]), limits=admin.Limits(max_redrives=1))
+    assert (again.plan[0].target, again.plan[0].redrives) == (None, 1)
+    assert [row.applied for row in again.apply(NOTE).rows] == [False]
+    assert bodies() == [b"body 1"]
+
+
+def test_a_run_that_stopped_goes_on(store, of_g, bodies):
+    def stop():
+        if len(bodies()) == 2:
+            raise KeyboardInterrupt
+
+    change = of_g(admin.redrive, ALL, writing=admin.Writing(pace=stop))
+    with pytest.raises(KeyboardInterrupt):
+        list(change.apply(NOTE).rows)
+    rest = of_g(admin.resume)
+    assert (rest.task.run, rest.sent_before, len(rest.plan)) == (change.task.run, 2, 3)
+    list(rest.apply(NOTE).rows)
+    assert bodies() == [b"body %d" % n for n in range(5)]
+    with pytest.raises(NotFound, match="no redrive run 'R1'"):
+        of_g(admin.resume, "R1")
+
+
+def test_what_a_killed_run_sent_is_marked(store, of_g, handled, bodies, ask):
+    def stop():
+        if len(bodies()) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(of_g(admin.redrive, ALL, writing=admin.Writing(pace=stop)).apply(NOTE).rows)
+    DlqAcksFile(store).path.unlink()
+    assert handled() == []
+    admin.settle_interrupted(ask(store).view, "g")
+    assert handled() == [0, 1]
+
+
+def test_what_was_handled_since_the_plan_is_not_sent(store, of_g, bodies):
+    change = of_g(admin.redrive, ALL)
+    of_g(admin.acknowledge, MessageSelection(["3"])).apply(NOTE)
+    with pytest.raises(CliError, match="1 of these dead letters were handled") as raised:
+        list(change.apply(NOTE).rows)
+    assert (raised.value.exit_code, bodies()) == (CHANGED, [])
+
+
+def test_one_redrive_runs_at_a_time(store, of_g, bodies):
+    change = of_g(admin.redrive, ALL)
+    with RedriveRuns(store).alone() as alone:
+        assert alone
+        with pytest.raises(Refused, match="another redrive is running"):
+            list(change.apply(NOTE).rows)
+    assert bodies() == []
+
+
+def test_the_caller_opens_the_writer(store, of_g, bodies):
+    opened = []
+
+    def open_writer():
+        opened.append(EmbeddedBroker.open(store))
+        return opened[0]
+
+    change = of_g(admin.redrive, ALL, writing=admin.Writing(open_writer=open_writer))
+    assert opened == []
+    list(change.apply(NOTE).rows)
+    assert (len(opened), len(bodies())) == (1, 5)
