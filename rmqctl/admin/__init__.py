@@ -35,15 +35,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import (
+        broker as broker,
         dead_letters as dead_letters,
         groups as groups,
         lag as lag,
         offsets as offsets,
         retries as retries,
+        store as store,
         topics as topics,
     )
 
-__all__ = ["dead_letters", "groups", "lag", "offsets", "retries", "topics"]
+__all__ = ["broker", "dead_letters", "groups", "lag", "offsets", "retries", "store", "topics"]
 
 
 def __getattr__(name: str) -> Any:

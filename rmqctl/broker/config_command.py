@@ -4,12 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqctl.admin.journal_entry import change_note
+from rmqctl.admin.broker.rows import BrokerSettingRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
-
-from .rows import BrokerSettingRow
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -57,12 +55,12 @@ def config(
 
 
 def _get(cli: Cli, names: list[str], *, unset: bool, broker_conf: bool) -> None:
-    from .settings import BrokerSettings
+    from rmqctl.admin.broker import BrokerSettings
 
     if unset:
         raise UsageProblem("--unset is for set")
     with open_for_reading(cli) as broker:
-        settings = BrokerSettings(broker.view.root, broker.view.config)
+        settings = BrokerSettings(broker.view)
         if broker_conf:
             cli.out.write("".join(f"{line}\n" for line in settings.java_lines()))
         else:
@@ -80,32 +78,23 @@ def _tell_stranded(cli: Cli, view: "StoreView", levels: str) -> None:
 
 
 def _set(cli: Cli, word: str, value: str | None) -> None:
+    from rmqctl.admin.broker import set_setting
     from rmqctl.admin.unreachable_messages import setting_sentences
-    from rmqctl.cli.guarded_change import change_settings
+    from rmqctl.cli.change_steps import begin_java_check, run_change
     from storage.coordination.lock_owners import find_holders
-
-    from .settings import BrokerSettings
 
     with open_for_reading(cli) as broker:
         root = broker.view.root
-        settings = BrokerSettings(root, broker.view.config)
+        java_check = begin_java_check(cli, root, execute_by_default=True)
         writers = find_holders(root).writers
-        name = settings.name_of(word)
-        plan = settings.plan(name, value)
-        if name == "message_delay_level" and plan:
-            _tell_stranded(cli, broker.view, plan[0].value or "")
-        elif plan:
+        change = set_setting(broker.view, word, value, java_check=java_check)
+        if change.name == "message_delay_level" and change.plan:
+            _tell_stranded(cli, broker.view, change.plan[0].value or "")
+        elif change.plan:
             for sentence in setting_sentences(
-                broker, name, *settings.change_of(name, value), cli.now_ms
+                broker, change.name, change.old, change.new, cli.now_ms
             ):
                 cli.warn(sentence)
     if writers:
         cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
-    change_settings(
-        cli,
-        root,
-        BrokerSettingRow,
-        plan,
-        lambda: settings.change(name, value, change_note(cli, what=name), cli.now_ms),
-        question=f"Change {name}?",
-    )
+    run_change(cli, change, execute_by_default=True)

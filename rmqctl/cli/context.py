@@ -231,6 +231,8 @@ class Cli:
         if named is not None:
             value = named.value[-1] if isinstance(named.value, list) else named.value
             return StoreChoice(Path(value).expanduser().absolute(), True, named.origin)
+        from rmqctl.admin.store_folder import looks_like_a_store
+
         here = Path("store").absolute()
         if looks_like_a_store(here):
             return StoreChoice(here, True, "the folder ./store")
@@ -414,22 +416,6 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{text!r} is not a number from 0 on")
     return int(text)
-
-
-def looks_like_a_store(path: Path) -> bool:
-    """Whether the folder holds a store of any kind."""
-    if not path.is_dir():
-        return False
-    from storage.detect import check_is_store
-    from storage.errors import StoreError, StoreNotFoundError
-
-    try:
-        check_is_store(path)
-    except StoreNotFoundError:
-        return False
-    except StoreError:
-        pass
-    return True
 
 
 def context_of(ctx: Any) -> Cli:

@@ -75,7 +75,7 @@ def system(name: str, release: str) -> CheckRow:
 
 def program() -> CheckRow:
     """Whether ``rmqctl`` runs this program; RocketMQ Studio has one of the same name."""
-    from rmqctl.cli.meanings import ROOT
+    from rmqctl.parse.meanings import ROOT
 
     found = shutil.which("rmqctl")
     if found is None:

@@ -62,8 +62,8 @@ def page_of(words: list[str]) -> Page:
 
 
 def _program() -> Page:
-    from rmqctl.cli.meanings import meanings
     from rmqctl.cli.settings import KEYS
+    from rmqctl.parse.meanings import meanings
     from rmqctl.parse.time_forms import RULES, TITLE, form_lines
 
     commands = [

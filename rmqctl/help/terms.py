@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from rmqctl.cli.meanings import ROOT, meanings, modules_named, printed_rows
 from rmqctl.cli.tree import TREE, CommandRef
+from rmqctl.parse.meanings import ROOT, meanings, modules_named, printed_rows
 
 
 class Term(NamedTuple):

@@ -56,7 +56,7 @@ def init(
 
 def _check_free(root: Path) -> None:
     """Refuse a folder that is not empty. A folder without write permission fails later."""
-    from rmqctl.cli.context import looks_like_a_store
+    from rmqctl.admin.store_folder import looks_like_a_store
 
     if root.exists() and not root.is_dir():
         raise CliError(f"{root} is a file, not a folder", NOT_WRITABLE)

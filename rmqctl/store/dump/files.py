@@ -100,7 +100,7 @@ def map_file(path: Path) -> ReadMap | None:
 
 
 def _root_of(path: Path) -> Path | None:
-    from rmqctl.cli.context import looks_like_a_store
+    from rmqctl.admin.store_folder import looks_like_a_store
 
     for folder in list(path.parents)[:_LEVELS]:
         if looks_like_a_store(folder):

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.rows import RecoveredSettingDone
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import view_of
 
-from .rows import RecoveredOffsetDone, RecoveredSettingDone
+from .rows import RecoveredOffsetDone
 
 
 @prints(RecoveredOffsetDone)
@@ -63,7 +64,9 @@ def recover_config(ctx: typer.Context) -> None:
     Recover:   rmqctl store recover-config -S /data/store --execute
     """
     cli = context_of(ctx)
-    from .config import carry_out_config_recovery
+    from rmqctl.admin import store
+    from rmqctl.cli.change_steps import begin_java_check, run_change
 
     with view_of(cli) as view:
-        carry_out_config_recovery(cli, view)
+        java_check = begin_java_check(cli, view.root)
+        run_change(cli, store.recover_config(view, now_ms=cli.now_ms, java_check=java_check))

@@ -1,10 +1,9 @@
-"""The rows of ``store recover-offsets`` and ``recover-config``."""
+"""The rows of ``store recover-offsets``."""
 
 from typing import Annotated, Any, NamedTuple
 
 from broker.offset_recovery.evidence import Bound, Source
 from rmqctl.output.fields import Wide
-from storage.tools.config_recovery.configs import Evidence
 
 _APPLIED = Annotated[bool | None, "whether it was written, as read back; null: not changed"]
 _new_row_type: Any = NamedTuple
@@ -36,19 +35,3 @@ RecoveredOffsetDone: Any = _new_row_type(
     "RecoveredOffsetDone", [*RecoveredOffset.__annotations__.items(), ("applied", _APPLIED)]
 )
 """A recovered offset and whether it was written."""
-
-
-class RecoveredSettingRow(NamedTuple):
-    """A recovered row of a damaged settings file."""
-
-    file: Annotated[str, "topics.json, subscriptionGroup.json or delayOffset.json"]
-    name: Annotated[str, "the topic, the group or the delay level"]
-    new_value: Annotated[Any, "its settings as in the file's JSON; for a level the next offset"]
-    source: Annotated[Evidence, "kind of evidence: file, bak, queues, offsets, retry, delivered"]
-    evidence: Annotated[str, "the file, queue or message"]
-
-
-RecoveredSettingDone: Any = _new_row_type(
-    "RecoveredSettingDone", [*RecoveredSettingRow.__annotations__.items(), ("applied", _APPLIED)]
-)
-"""A recovered row and whether it was written."""

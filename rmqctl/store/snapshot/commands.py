@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.rows import RestoreRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.errors import UsageProblem
 
-from .rows import RestoreRow, SnapshotRow
+from .rows import SnapshotRow
 
 
 @prints(SnapshotRow)
@@ -75,6 +76,29 @@ def restore(
     Restore:                   rmqctl store restore /backup/monday -S ./store --execute
     Replace a store:           rmqctl store restore SNAPSHOT -S ./store --execute --confirm store
     """
-    from .restore import restore as restore_to
+    from rmqctl.admin import store
+    from rmqctl.cli.change_steps import run_change, will_execute
 
-    restore_to(context_of(ctx), Path(snapshot).expanduser().absolute(), confirm)
+    from .take import phases
+
+    cli = context_of(ctx)
+    if not cli.store.named:
+        raise UsageProblem("name the store to create with -S")
+    with phases(cli) as phase:
+        change = store.restore(
+            Path(snapshot).expanduser().absolute(),
+            cli.store.path,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            phase=phase,
+        )
+        if will_execute(cli):
+            change.check()
+        else:
+            with phases(cli) as verifying:
+                change.verify(verifying)
+        summary = []
+        if change.occupied and confirm is None:
+            target, name = cli.store.path.resolve(), change.confirm_name
+            summary.append(f"{target} is not empty: --execute also needs --confirm {name}")
+        run_change(cli, change, summary=summary, confirmed=confirm)

@@ -1,4 +1,4 @@
-"""The rows of ``store snapshot``, ``store restore`` and ``store diff``."""
+"""The rows of ``store snapshot`` and ``store diff``."""
 
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -25,17 +25,6 @@ class SnapshotRow(NamedTuple):
     whole: Annotated[
         bool, "whether the log is readable up to its end; false: the store was damaged"
     ]
-
-
-class RestoreRow(NamedTuple):
-    """A step of a restore."""
-
-    part: Annotated[str, "part of the snapshot: commitlog, consumequeue ...; or the old store"]
-    action: Annotated[str, "write, or move aside"]
-    path: Annotated[str, "the target path"]
-    files: Annotated[int | None, "number of files"]
-    bytes: Annotated[int | None, "their total length, including holes"]
-    applied: Annotated[bool | None, OmitNull("whether it was done; null in a plan")]
 
 
 class StoreDiffRow(NamedTuple):

@@ -4,18 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rmqctl.admin.store.restoring import verified
 from rmqctl.cli.context import Cli
 from rmqctl.cli.progress import Progress
 from rmqctl.errors import CliError, NotFound, Refused
-from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
+from rmqctl.exit_codes import NOT_WRITABLE
 from storage.files.checksum import Tick
 from storage.tools.snapshot.file_copy import CopyMethod
 from storage.tools.snapshot.snapshot import Phase, take_snapshot
-from storage.tools.snapshot.snapshot_source import SnapshotSource, open_snapshot, verify
+from storage.tools.snapshot.snapshot_source import open_snapshot
 
 from .rows import SnapshotRow, snapshot_row
-
-_NAMED = 5
 
 
 @contextmanager
@@ -63,18 +62,9 @@ def check_free(target: Path) -> None:
         raise CliError(f"{target.parent} is not a folder; create it first", NOT_WRITABLE)
 
 
-def verified(cli: Cli, source: SnapshotSource) -> None:
-    """Verify all checksums of a snapshot; CliError (4) if it is damaged."""
-    with phases(cli) as phase:
-        damage = verify(source, phase("verifying", source.manifest.size_bytes))
-    if damage:
-        named = "; ".join(f"{error.path}: {error.reason}" for error in damage[:_NAMED])
-        more = f" and {len(damage) - _NAMED} more" if len(damage) > _NAMED else ""
-        raise CliError(f"the snapshot {source.path} is damaged: {named}{more}", DAMAGED)
-
-
 def verify_snapshot(cli: Cli, path: Path) -> SnapshotRow:
     """Verify all checksums of a snapshot. CliError (4) if it is damaged, NotFound if none."""
     source = open_snapshot(path)
-    verified(cli, source)
+    with phases(cli) as phase:
+        verified(source, phase)
     return snapshot_row(str(path), source.manifest, None)

@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.rows import CleanedFileDone
 from rmqctl.cli.context import context_of, prints
-from rmqctl.cli.opening import open_for_progress
+from rmqctl.cli.opening import open_for_progress, open_for_writing
 from rmqctl.errors import UsageProblem
 
-from .rows import CleanedFileDone, DiskUseRow
+from .rows import DiskUseRow
 
 _BY = ("topic", "group", "day")
 
@@ -63,8 +64,14 @@ def clean(ctx: typer.Context) -> None:
     """
     cli = context_of(ctx)
     with open_for_progress(cli) as broker:
-        from rmqctl.admin.offsets.committed import offsets_in_force
+        from rmqctl.admin import store
+        from rmqctl.cli.change_steps import run_change
 
-        from .clean import carry_out_clean
-
-        carry_out_clean(cli, broker, offsets_in_force(broker.view, broker, cli.warn).table)
+        change = store.clean(
+            broker.view,
+            broker,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            open_writer=lambda: open_for_writing(cli),
+        )
+        run_change(cli, change)

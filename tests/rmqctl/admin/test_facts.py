@@ -1,6 +1,7 @@
 """What topics and groups are, through the library: no command line, no EmbeddedBroker."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from broker.api.members import (
 from broker.api.offsets import ConsumeFromWhere
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl import admin
-from rmqctl.admin import groups, lag, topics
+from rmqctl.admin import broker, dead_letters, groups, lag, retries, store, topics
 from rmqctl.errors import NotFound
 from tests.support.cli import ROOT
 
@@ -93,13 +94,14 @@ def test_members_are_read_from_the_store_and_asked(asked, orders):
         assert (row.queues, row.running_info) == (None, None)
 
 
-@pytest.mark.parametrize("package", [topics, groups, lag])
+@pytest.mark.parametrize("package", [topics, groups, lag, dead_letters, retries, store, broker])
 def test_every_function_has_a_test_and_says_what_it_does(package):
     noun = package.__name__.rpartition(".")[2]
     text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     for name in package.__all__:
         if inspect.isfunction(getattr(package, name)):
-            assert f"{noun}.{name}" in text or f"admin.{name}(" in text, name
+            pattern = rf"{noun}\.{name}\b|admin\.{name}\(|\(admin\.{name}[,)]"
+            assert re.search(pattern, text), name
             assert getattr(package, name).__doc__, name
             assert name in package.__doc__, name
     assert getattr(admin, noun) is package

@@ -6,7 +6,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.broker.settings import java_name
+from rmqctl.admin.broker.settings import java_name
 from storage.config import StoreConfig
 from storage.configs.store_settings import read_store_settings
 from storage.store import MessageStore

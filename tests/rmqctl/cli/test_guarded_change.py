@@ -4,9 +4,7 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin import groups, topics
-from rmqctl.broker.settings import BrokerSettings
 from rmqctl.errors import CliError
-from storage.configs.store_settings import read_store_settings
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
 from tests.support.cli import run
@@ -99,10 +97,3 @@ def test_a_group_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made,
         refused(lambda change=change: change.apply(NOTE))
     assert broker.groups()["g"] == SubscriptionGroupConfig("g", retry_max_times=2)
     assert run("offset", "list", "-o", "json", "--where", "topic = t").json()
-
-
-def test_settings_that_were_changed_meanwhile_are_not_changed(made, broker):
-    settings = BrokerSettings(made, broker.view.config)
-    run("broker", "config", "set", "deleteWhen", "05", "--yes")
-    refused(lambda: list(settings.change("file_reserved_time_hours", "24", NOTE, 0)))
-    assert read_store_settings(made).store == {"delete_when": "05"}

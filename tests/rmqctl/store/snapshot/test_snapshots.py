@@ -214,25 +214,6 @@ def test_without_execute_it_only_shows(store, place):
         assert not (place / "new").exists()
 
 
-def test_a_target_in_use_is_refused(store, place):
-    snapshot(store, place / "snap")
-    with MessageStore.open(store):
-        assert restored(place / "snap", store, "--confirm", "store").code == 5
-    with java_lock(store):
-        assert restored(place / "snap", store, "--confirm", "store").code == 5
-    assert sorted(path.name for path in place.iterdir()) == ["snap", "store"]
-
-
-def test_a_folder_with_other_things_is_never_a_target(store, place):
-    snapshot(store, place / "snap")
-    (place / "home").mkdir()
-    (place / "home" / "letter").write_text("dear")
-    assert restored(place / "snap", place / "home", "--confirm", "home").code == 7
-    assert restored(place / "snap", place / "snap", "--confirm", "snap").code == 7
-    assert restored(place / "snap", place / "home" / "letter").code == 5
-    assert restored(place / "snap", place / "no" / "store").code == 5
-
-
 def test_a_snapshot_replaces_nothing(store, place):
     (place / "empty").mkdir()
     snapshot(store, place / "empty")

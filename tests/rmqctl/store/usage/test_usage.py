@@ -92,13 +92,6 @@ def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
     assert run("audit", "list", "-S", root, "-o", "json").json()[-1]["command"] == "store clean"
 
 
-def test_more_files_than_one_run_deletes_go_too(aged):
-    root, logs = aged
-    assert len(rows_of(root, "clean")) > 10
-    rows_of(root, "clean", *DO)
-    assert sorted(path.name for path in (root / "commitlog").iterdir()) == logs[-3:]
-
-
 def test_a_young_file_keeps_all_behind_it(aged):
     root, logs = aged
     os.utime(root / "commitlog" / logs[2])

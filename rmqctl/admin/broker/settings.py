@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.config import BrokerConfig
 from broker.java_store import config_of
-from rmqctl.cli.meanings import meanings
+from rmqctl.admin.changes import Change, JavaCheck, Outcome
+from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
+from rmqctl.parse.meanings import meanings
+from storage.clock import now_ms as clock_ms
 from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, parse_hours
 from storage.configs.journal import Journal
 from storage.configs.store_settings import (
@@ -30,7 +33,7 @@ from storage.format.names import OURS
 from .rows import BrokerSettingRow
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from storage.readonly import StoreView
 
 _MODULES: Final = {"StoreConfig": "storage.config", "BrokerConfig": "broker.config"}
 _OTHER_JAVA_NAMES: Final = {
@@ -53,14 +56,14 @@ _FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 
 class BrokerSettings:
-    """All settings of a store, as of construction."""
+    """All settings of a store and its broker, as of construction."""
 
-    def __init__(self, root: Path, store: StoreConfig) -> None:
-        """``store`` is the configuration of the open store; raises what reading settings raises."""
-        self._root = root
-        self._record = read_store_settings(root)
-        broker = config_of(root)
-        self._values = {**_values(store), **_values(broker)}
+    def __init__(self, view: StoreView) -> None:
+        """Raises what reading settings raises."""
+        self.root = view.root
+        self.record = read_store_settings(view.root)
+        broker = config_of(view.root)
+        self._values = {**_values(view.config), **_values(broker)}
         self._defaults = {**_values(StoreConfig()), **_values(BrokerConfig())}
         self._fields: dict[str, Field[Any]] = {
             field.name: field for kind in (StoreConfig, BrokerConfig) for field in fields(kind)
@@ -106,7 +109,7 @@ class BrokerSettings:
                 f"{name} is fixed for the life of a store; create a new store to use other sizes"
             )
         value = self._defaults[name] if text is None else self._parsed(name, text)
-        recorded = name in self._record.store or name in self._record.broker
+        recorded = name in self.record.store or name in self.record.broker
         if value == self._values[name] and (text is not None or not recorded):
             return []
         row = self._row(name, value, self._values[name])
@@ -118,35 +121,21 @@ class BrokerSettings:
             name, text
         )
 
-    def change(
-        self, name: str, text: str | None, note: Mapping[str, Any], now_ms: int
-    ) -> Iterator[BrokerSettingRow]:
-        """Write it and read it back. CliError (6) if settings were changed since the plan."""
-        (row,) = self.plan(name, text)
-        with config_lock(self._root):
-            if read_store_settings(self._root) != self._record:
-                raise CliError(
-                    "settings were changed since the plan was made; nothing was written",
-                    CHANGED,
-                )
-            store, broker = dict(self._record.store), dict(self._record.broker)
-            part = store if name in {field.name for field in fields(StoreConfig)} else broker
-            if text is None:
-                part.pop(name, None)
-            else:
-                part[name] = self._parsed(name, text)
-            values = {"old": self._values[name], "new": part.get(name)}
-            Journal(self._root).append({**note, **values}, now_ms)
-            write_store_settings(self._root, StoreSettings(store, broker))
-        now = read_store_settings(self._root)
-        applied = {**now.store, **now.broker}.get(name) == part.get(name)
-        yield row._replace(applied=applied)
+    def with_value(self, name: str, text: str | None) -> tuple[StoreSettings, Any]:
+        """The file's content with a value, and the value in it; None for the default."""
+        store, broker = dict(self.record.store), dict(self.record.broker)
+        part = store if name in {field.name for field in fields(StoreConfig)} else broker
+        if text is None:
+            part.pop(name, None)
+        else:
+            part[name] = self._parsed(name, text)
+        return StoreSettings(store, broker), part.get(name)
 
     def _row(self, name: str, value: Any, old: Any) -> BrokerSettingRow:
         java = java_name(name)
         if name in FIXED_FIELDS:
             origin = "the store's files"
-        elif name in self._record.store or name in self._record.broker:
+        elif name in self.record.store or name in self.record.broker:
             origin = _RECORD
         else:
             origin = "built-in"
@@ -180,6 +169,61 @@ class BrokerSettings:
         except (ValueError, IndexError) as error:
             raise UsageProblem(f"{name}: {error}") from None
         return value
+
+
+class SettingChange(Change):
+    """A change of one setting."""
+
+    def __init__(
+        self, settings: BrokerSettings, name: str, text: str | None, java_check: JavaCheck | None
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._text = text
+        self._java_check = java_check
+        plan = settings.plan(name, text)
+        self.old, self.new = settings.change_of(name, text)
+        super().__init__(BrokerSettingRow, plan, question=f"Change {name}?", entry={"what": name})
+
+    def check(self) -> None:
+        """CliError (6) if settings were changed since, StoreInUseError beside a Java broker."""
+        (self._java_check or refuse_beside_java(self._settings.root))()
+        self._check()
+
+    def _check(self) -> None:
+        if read_store_settings(self._settings.root) != self._settings.record:
+            raise CliError(
+                "settings were changed since the plan was made; nothing was written", CHANGED
+            )
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Write it and read it back. Raises what ``check`` raises; nothing has changed then."""
+        settings, name = self._settings, self.name
+        if not self.plan:
+            return Outcome([])
+        (self._java_check or refuse_beside_java(settings.root))()
+        content, value = settings.with_value(name, self._text)
+        with config_lock(settings.root):
+            self._check()
+            entry = {**note, **self.entry, "old": self.old, "new": value}
+            Journal(settings.root).append(entry, clock_ms())
+            write_store_settings(settings.root, content)
+        now = read_store_settings(settings.root)
+        applied = {**now.store, **now.broker}.get(name) == value
+        return Outcome([row._replace(applied=applied) for row in self.plan])
+
+
+def set_setting(
+    view: StoreView, name: str, text: str | None, *, java_check: JavaCheck | None = None
+) -> SettingChange:
+    """Set a setting of a store's broker; None restores the default.
+
+    ``name`` is ours or RocketMQ's. It applies to each process that opens the store afterwards.
+    UsageProblem for an unknown name or an invalid value, Refused for a setting that is fixed for
+    the life of a store. No row if it is set already.
+    """
+    settings = BrokerSettings(view)
+    return SettingChange(settings, settings.name_of(name), text, java_check)
 
 
 def java_name(name: str) -> str | None:

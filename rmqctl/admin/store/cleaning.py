@@ -1,0 +1,116 @@
+"""Deletion of expired files, as RocketMQ's cleaning services do it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rmqctl.admin.changes import Change, Outcome, Warn, no_warning
+from rmqctl.admin.next_deletions import Progress, expired, unread_by, within
+from rmqctl.admin.offsets.committed import offsets_in_force
+from rmqctl.admin.writing import OpenWriter, writer_of
+from storage.clock import now_ms as clock_ms
+from storage.configs.journal import Journal
+from storage.format.names import COMMITLOG, file_name
+
+from .rows import CleanedFile, CleanedFileDone, FileKind
+
+if TYPE_CHECKING:
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
+
+
+class Cleaning(Change):
+    """A change that deletes expired files."""
+
+    def __init__(
+        self,
+        view: "StoreView",
+        plan: Sequence[CleanedFile],
+        now_ms: int,
+        open_writer: OpenWriter | None,
+    ) -> None:
+        self._root = view.root
+        self._now_ms = now_ms
+        self._open_writer = open_writer or writer_of(view.root)
+        unread = sorted({group for row in plan for group in row.unread_by})
+        summary = [f"not read by {', '.join(unread)}, which will lose messages"] if unread else []
+        if plan:
+            summary.append("queue and index files that refer only to these are deleted, too")
+        super().__init__(
+            CleanedFile,
+            plan,
+            result_type=CleanedFileDone,
+            summary=summary,
+            question=f"Delete {len(plan)} file{'s' if len(plan) != 1 else ''} of the log?",
+            entry={"what": "clean", "old": sorted(row.file for row in plan), "new": None},
+        )
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Delete as the rows are read. Raises what opening a store for writing raises."""
+        return Outcome(self._deleted({**note, **self.entry}))
+
+    def _deleted(self, entry: dict[str, Any]) -> Iterator[Any]:
+        left = {row.file: row for row in self.plan}
+        with self._open_writer() as writer:
+            store = writer.store
+            assert store is not None
+            Journal(self._root).append(entry, self._now_ms)
+            while True:
+                cleaned = store.clean(manual=True)
+                for name in cleaned.log_files:
+                    row = left.pop(name, None)
+                    yield CleanedFileDone(*(row or _unplanned(name, FileKind.LOG)), True)
+                for name in cleaned.queue_files:
+                    yield CleanedFileDone(*_unplanned(name, FileKind.QUEUE), True)
+                for name in cleaned.index_files:
+                    yield CleanedFileDone(*_unplanned(name, FileKind.INDEX), True)
+                if not cleaned.log_files:
+                    break
+        for row in left.values():
+            yield CleanedFileDone(*row, not (self._root / row.file).exists())
+
+
+def clean(
+    view: "StoreView",
+    broker: "Broker",
+    *,
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    open_writer: OpenWriter | None = None,
+) -> Cleaning:
+    """Delete expired log files, and the queue and index files that belong to them.
+
+    Expired is what was not written for fileReservedTime, whether read or not; never the newest
+    file. Rows are CleanedFile, then CleanedFileDone.
+    """
+    now = clock_ms() if now_ms is None else now_ms
+    plan = _plan(view, offsets_in_force(view, broker, warn).table, now)
+    return Cleaning(view, plan, now, open_writer)
+
+
+def _plan(view: "StoreView", progress: Progress, now_ms: int) -> list[CleanedFile]:
+    size = view.config.mapped_file_size_commit_log
+    rows = []
+    for file in expired(view, now_ms):
+        path = view.root / COMMITLOG / file_name(file.first)
+        status = path.stat()
+        ends: dict[str, dict[int, int]] = {}
+        messages = 0
+        for topic, queue_id, begin, end in within(view, file.first, file.first + size):
+            messages += end - begin
+            ends.setdefault(topic, {})[queue_id] = end
+        groups = {group for topic, of in ends.items() for group in unread_by(progress, topic, of)}
+        rows.append(
+            CleanedFile(
+                f"{COMMITLOG}/{path.name}",
+                FileKind.LOG,
+                status.st_blocks * 512,
+                status.st_mtime_ns // 1_000_000,
+                messages,
+                sorted(groups),
+            )
+        )
+    return rows
+
+
+def _unplanned(name: str, kind: FileKind) -> CleanedFile:
+    return CleanedFile(name, kind, None, None, None, [])

@@ -1,0 +1,188 @@
+"""Care of a store through the library: files deleted, restored and recovered; settings changed."""
+
+import os
+from typing import Any
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin import broker as broker_admin, store as admin
+from rmqctl.admin.changes import Change, journal_note
+from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
+from rmqctl.exit_codes import CHANGED, DAMAGED
+from storage.config import SMALL_STORE
+from storage.configs.journal import Journal
+from storage.configs.store_settings import read_store_settings
+from storage.configs.topics import TopicConfig
+from storage.errors import StoreInUseError
+from storage.format.message import Message
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from storage.tools.snapshot.snapshot import take_snapshot
+from tests.support.java_lock import java_lock
+
+NOTE = journal_note("test", reason="to see")
+NOW = 1_767_225_600_000
+
+
+def noted(root) -> Any:
+    """The last entry of the journal."""
+    *_, entry = Journal(root).entries()
+    assert {name: entry[name] for name in NOTE} == NOTE
+    return entry
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A log of many files that were last written long ago."""
+    root = tmp_path / "s"
+    MessageStore.create(root, SMALL_STORE.with_(mapped_file_size_commit_log=16384))
+    with EmbeddedBroker.open(root) as broker:
+        broker.update_topic(TopicConfig("t", 1, 1))
+        for _ in range(60):
+            broker.send(Message("t", bytes(4000)))
+    for path in (root / "commitlog").iterdir():
+        os.utime(path, (1, 1))
+    return root
+
+
+def names(root):
+    return sorted(path.name for path in (root / "commitlog").iterdir())
+
+
+def test_expired_files_are_deleted_but_for_the_newest(full, ask):
+    logs = names(full)
+    change = admin.clean(*ask(full), now_ms=NOW)
+    assert isinstance(change, Change)
+    assert [row.file for row in change.plan] == [f"commitlog/{name}" for name in logs[:-1]]
+    assert len(logs) > 11, "more than one run of the cleaning service deletes"
+    assert change.question == f"Delete {len(logs) - 1} files of the log?"
+    assert names(full) == logs
+    rows = list(change.apply(NOTE).rows)
+    assert all(row.applied for row in rows)
+    assert {row.file for row in rows} >= {row.file for row in change.plan}
+    assert names(full) == logs[-1:]
+    assert noted(full)["old"] == [row.file for row in change.plan]
+    assert admin.clean(*ask(full), now_ms=NOW).plan == []
+
+
+@pytest.fixture
+def snapshot(orders, tmp_path):
+    """A snapshot of the store of orders."""
+    target = tmp_path / "snap"
+    take_snapshot(orders, target, now_ms=NOW)
+    return target
+
+
+def messages(root):
+    with StoreView.open(root) as view:
+        return [message.body for message in view.get_message("orders", 0, 0, 32).messages]
+
+
+def test_a_store_is_created_from_a_snapshot(snapshot, orders, tmp_path):
+    target = tmp_path / "new"
+    change = admin.restore(snapshot, target, now_ms=NOW)
+    assert (change.occupied, change.confirm_name) == (False, None)
+    assert {row.action for row in change.plan} == {"write"}
+    change.verify()
+    assert not target.exists()
+    assert {row.applied for row in change.apply(NOTE).rows} == {True}
+    assert messages(target) == messages(orders)
+    assert noted(target)["new"]["snapshot"] == str(snapshot)
+
+
+def test_an_old_store_is_moved_aside_if_it_is_confirmed_and_not_in_use(snapshot, orders):
+    change = admin.restore(snapshot, orders, now_ms=NOW)
+    assert (change.occupied, change.confirm_name) == (True, orders.name)
+    with MessageStore.open(orders), pytest.raises(StoreInUseError):
+        change.check()
+    with java_lock(orders), pytest.raises(StoreInUseError):
+        change.apply(NOTE)
+    (aside, *_) = change.apply(NOTE).rows
+    assert (aside.part, aside.applied) == ("old store", True)
+    assert messages(aside.path) == messages(orders)
+
+
+def test_what_is_no_place_for_a_store_is_refused(snapshot, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter").write_text("dear")
+    for target, error in {
+        "home": Refused,
+        "snap": Refused,
+        "home/letter": CliError,
+        "no/store": CliError,
+    }.items():
+        with pytest.raises(error):
+            admin.restore(snapshot, tmp_path / target)
+    with pytest.raises(NotFound):
+        admin.restore(tmp_path / "none", tmp_path / "new")
+
+
+def test_a_damaged_snapshot_is_found(snapshot, tmp_path):
+    path = next(path for path in (snapshot / "commitlog").iterdir())
+    path.chmod(0o600)
+    with path.open("r+b") as file:
+        file.seek(60)
+        file.write(b"XXXX")
+    with pytest.raises(CliError, match="is damaged: commitlog/") as raised:
+        admin.restore(snapshot, tmp_path / "new").verify()
+    assert raised.value.exit_code == DAMAGED
+
+
+def test_damaged_settings_come_back(orders, ask):
+    path = orders / "config" / "topics.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    path.with_name("topics.json.bak").unlink(missing_ok=True)
+    change = admin.recover_config(ask(orders).view, now_ms=NOW)
+    assert "orders" in {row.name for row in change.plan}
+    assert change.question == "Replace topics.json?"
+    assert change.summary[0].startswith("config/topics.json is ")
+    with java_lock(orders), pytest.raises(StoreInUseError):
+        list(change.apply(NOTE).rows)
+    assert all(row.applied for row in change.apply(NOTE).rows)
+    with StoreView.open(orders) as view:
+        assert view.topics()["orders"].read_queue_nums == 2
+    assert noted(orders)["what"] == "topics.json"
+    assert admin.recover_config(ask(orders).view, now_ms=NOW).plan == []
+
+
+def test_a_setting_is_changed_and_comes_back(orders, ask):
+    change = broker_admin.set_setting(ask(orders).view, "fileReservedTime", "24")
+    (row,) = change.plan
+    assert (row.setting, row.old, row.value) == ("file_reserved_time_hours", "72", "24")
+    assert (change.name, change.old, change.new) == ("file_reserved_time_hours", 72, 24)
+    assert read_store_settings(orders).store == {}
+    assert [row.applied for row in change.apply(NOTE).rows] == [True]
+    entry = noted(orders)
+    assert (entry["what"], entry["old"], entry["new"]) == (change.name, 72, 24)
+    settings = broker_admin.BrokerSettings(ask(orders).view)
+    assert "fileReservedTime=24" in settings.java_lines()
+    assert [row.value for row in settings.rows([change.name])] == ["24"]
+    assert broker_admin.set_setting(ask(orders).view, "fileReservedTime", "24").plan == []
+    broker_admin.set_setting(ask(orders).view, "fileReservedTime", None).apply(NOTE)
+    assert read_store_settings(orders).store == {}
+
+
+def test_a_setting_is_not_changed_over_another_change_or_beside_java(orders, ask):
+    change = broker_admin.set_setting(ask(orders).view, "deleteWhen", "05")
+    with java_lock(orders), pytest.raises(StoreInUseError):
+        change.apply(NOTE)
+    broker_admin.set_setting(ask(orders).view, "fileReservedTime", "24").apply(NOTE)
+    for step in (change.check, lambda: change.apply(NOTE)):
+        with pytest.raises(CliError, match="changed since the plan") as raised:
+            step()
+        assert raised.value.exit_code == CHANGED
+    assert read_store_settings(orders).store == {"file_reserved_time_hours": 24}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("fileReservedTme", "3", UsageProblem),
+        ("fileReservedTime", "long", UsageProblem),
+        ("maxIndexNum", "3", Refused),
+    ],
+)
+def test_a_setting_that_cannot_be_is_an_error(asked, name, text, error):
+    with pytest.raises(error):
+        broker_admin.set_setting(asked.view, name, text)
