@@ -135,7 +135,7 @@ def restore(
 
     ``target`` is a path that is free, or a store, which is moved to a folder beside it; its name
     has to be confirmed. CliError (5) where no folder can be, Refused for a folder that is no store,
-    NotFound without the snapshot. ``phase`` shows the progress of long work.
+    NoSnapshotError without the snapshot. ``phase`` shows the progress of long work.
     """
     target = target.resolve()
     if target.exists() and not target.is_dir():
