@@ -99,7 +99,7 @@ def _count(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query") -> Non
 
 def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
     if damaged:
-        from rmqctl.cli.left_out import tell_left_out
+        from rmqctl.admin.left_out import tell_left_out
 
         tell_left_out(view, damaged, cli.left_out)
         count = len(damaged)
