@@ -1,10 +1,12 @@
 """Deleting a topic: what goes and what stays (deleteTopic of RocketMQ 4.9)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rmqctl.admin.changes import Outcome
+from rmqctl.admin.members import members_by_group
 from rmqctl.admin.settings import GuardedChange, now_ms
 from rmqctl.errors import Refused
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
@@ -18,6 +20,9 @@ from storage.readonly import StoreView
 
 from .rows import DeletedTopicRow
 from .settings import TopicTable
+
+if TYPE_CHECKING:
+    from broker.members.group_table import Member
 
 
 def delete(view: StoreView, topic: str, *, remove_offsets: bool = False) -> "TopicDeletion":
@@ -54,24 +59,31 @@ class TopicDeletion(GuardedChange):
         )
 
     def check(self) -> None:
-        """Refused beside a process that has the store open for writing; StoreInUseError beside a
-        Java broker."""
+        """Refused while members read the topic, or while a process that has the store open for
+        writing keeps its queue files mapped; StoreInUseError beside a Java broker."""
+        readers = readers_of_topic(self.view.root, self._topic)
+        if readers:
+            raise Refused(_held_by_readers(self._topic, readers))
         self.check_writers()
         super().check()
 
     def check_writers(self) -> None:
-        """Refused beside a process that has the store open for writing."""
+        """Refused beside a process that has the store open for writing, unless the topic has no
+        queue files: those can be removed only while no other process has them mapped."""
         root = self.view.root
-        writers = find_holders(root).writers
+        writers = find_holders(root).writers if self._messages else ()
         if writers:
-            pids = ", ".join(map(str, writers))
+            names = _processes(root, writers)
             raise Refused(
-                f"process {pids} has {root} open for writing and may still write to the topic; "
-                "end it first (rmqctl broker status shows who it is)"
+                f"{names} {'has' if len(writers) == 1 else 'have'} {root} open for writing, and "
+                f"the queue files of {self._topic} can be removed only while no other process has; "
+                f"end {'it' if len(writers) == 1 else 'them'}, repeat the command, then start "
+                f"{'it' if len(writers) == 1 else 'them'} again"
             )
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Do it and read it back. StoreInUseError if another process has opened the store."""
+        """Do it and read it back. StoreInUseError if another process has opened the store and the
+        topic has queue files."""
         self.check()
         return Outcome(self.delete({**note, **self.entry}))
 
@@ -79,9 +91,9 @@ class TopicDeletion(GuardedChange):
         """Do it without ``check``; ``note`` is the whole journal entry."""
         view, topic, queues = self.view, self._topic, self._messages
         root = view.root
-        with alone(root):
-            # The write lock is held already, so the topics need no lock of their own.
-            topics = self._table.open(nullcontext)
+        with alone(root) if queues else nullcontext():
+            # In ``alone`` the write lock is held already: the topics need no lock of their own.
+            topics = self._table.open(nullcontext) if queues else self._table.manager
             if not topics.delete(topic, note, self._table.check_unchanged(self._config)):
                 Journal(root).append({**note, "old": None, "new": None}, now_ms())
             if queues:
@@ -130,7 +142,7 @@ class TopicDeletion(GuardedChange):
             for group in self._groups
             for queue_id in offsets[topic_at_group(self._topic, group)]
         }
-        move_offsets_of_store(self.view.root, targets, note, now_ms, alone=True)
+        move_offsets_of_store(self.view.root, targets, note, now_ms, alone=bool(self._messages))
 
 
 def messages_of_topic(view: StoreView, topic: str) -> dict[int, int]:
@@ -151,3 +163,45 @@ def _groups_of_topic(view: StoreView, topic: str) -> dict[str, int]:
         if parts is not None and parts[0] == topic and queues:
             found[parts[1]] = len(queues)
     return dict(sorted(found.items()))
+
+
+def readers_of_topic(root: Path, topic: str) -> "list[tuple[str, Member]]":
+    """The live members that subscribe to a topic, each with its group.
+
+    A member whose subscriptions cannot be read here counts: it may read the topic.
+    """
+    return [
+        (group, member)
+        for group, members in members_by_group(root).items()
+        for member in members
+        if member.client.consumer is None
+        or any(item.topic == topic for item in member.consumer.subscriptions)
+    ]
+
+
+def _held_by_readers(topic: str, readers: "Sequence[tuple[str, Member]]") -> str:
+    group, member = readers[0]
+    client = member.client
+    how = f"reads topic {topic}"
+    if client.consumer is None:
+        how = f"may read topic {topic} (its subscriptions cannot be read here)"
+    more = f" (and {len(readers) - 1} more)" if len(readers) > 1 else ""
+    return (
+        f"process {client.pid} has a consumer of group {group} that {how}{more}; end "
+        f"{'them' if more else 'it'} first ('rmqctl group clients {group}' shows members), then "
+        "repeat the command"
+    )
+
+
+def _processes(root: Path, pids: Iterable[int]) -> str:
+    """Processes by their pids, with the groups of their consumers."""
+    groups: dict[int, list[str]] = {}
+    for group, members in members_by_group(root).items():
+        for member in members:
+            groups.setdefault(member.client.pid, []).append(group)
+    return ", ".join(
+        f"process {pid} (group {', '.join(sorted(set(groups[pid])))})"
+        if pid in groups
+        else f"process {pid}"
+        for pid in pids
+    )

@@ -277,14 +277,37 @@ def test_a_dry_run_deletes_nothing(orders):
 
 
 @pytest.mark.slow
-def test_beside_a_process_that_writes_nothing_is_deleted(orders):
+def test_beside_a_member_that_reads_the_topic_nothing_is_deleted(orders):
     with start("consume", "orders", "-g", "live") as process:
         try:
             process.stdout.readline()
             result = run("topic", "delete", "orders", "--confirm", "orders", "-o", "json")
             assert (result.code, result.raw) == (7, b"")
-            assert f"process {process.pid} has" in result.err
+            assert f"process {process.pid} has a consumer of group live" in result.err
+            assert "reads topic orders; end it first ('rmqctl group clients live'" in result.err
             assert run("topic", "delete", "orders", "-n").code == 0
+        finally:
+            process.terminate()
+            process.wait(30)
+    assert run("consume", "orders", "-e").lines == ["a", "b", "c"]
+
+
+@pytest.mark.slow
+def test_a_member_of_another_topic_holds_back_queue_files_only(orders):
+    run("topic", "create", "empty")
+    run("topic", "create", "other")
+    run("produce", "other", "-q", stdin=b"x\n")
+    with start("consume", "other", "-g", "live", "--from-where", "first") as process:
+        try:
+            process.stdout.readline()
+            result = run("topic", "delete", "empty", "--confirm", "empty", "-o", "json")
+            assert result.code == 0, result.err
+            assert all(row["applied"] for row in result.json())
+            assert run("topic", "describe", "empty").code == 3
+            result = run("topic", "delete", "orders", "--confirm", "orders")
+            assert (result.code, result.raw) == (7, b"")
+            assert f"process {process.pid} (group live) has" in result.err
+            assert "repeat the command, then start it again" in result.err
         finally:
             process.terminate()
             process.wait(30)
