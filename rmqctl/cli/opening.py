@@ -1,5 +1,6 @@
 """Opening the store of a call, for reading or for writing."""
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +45,19 @@ def open_for_writing(
 ) -> "EmbeddedBroker":
     """The broker over the call's store, with its settings but for ``changes`` of StoreConfig's.
 
-    With ``create`` the user's default store is created if it is missing. A store that the user
-    named must exist, else NotFound (3).
+    With ``create`` the user's default store is created if it is missing and standard error is a
+    terminal: cron and other services would fill a store that is not found later. A store that the
+    user named must exist, else NotFound (3).
     """
     from broker.embedded.broker import EmbeddedBroker
 
     if create and not cli.store.named and not cli.store.path.exists():
+        if not sys.stderr.isatty():
+            raise NotFound(
+                f"there is no store here and none in {cli.store.path}, which is created from a "
+                "terminal only; create one with 'rmqctl store init DIR', and name it with "
+                "--store DIR or RMQCTL_STORE=DIR"
+            )
         from broker.new_store import create_store
 
         create_store(cli.store.path)

@@ -20,7 +20,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
                 "echo hello | rmqctl produce greetings --tag new -k a -k b -H color=red"
             ),
             "a file, one message per line": "rmqctl produce access /var/log/access.log",
-            "a file as one message": "rmqctl produce pictures -D '' cat.png",
+            "each file as one message": "rmqctl produce pictures -D '' cat.png dog.png",
             "lines with key and body": "rmqctl produce greetings -K , < pairs.csv",
             "CSV with named columns": "rmqctl produce orders --input csv < orders.csv",
             "delivery after ten seconds": "echo later | rmqctl produce greetings --delay 10s",

@@ -14,6 +14,7 @@ from .sources import Input, Portion, Source
 if TYPE_CHECKING:
     from broker.api.broker import Broker
 
+    from .rate_limit import Pace
     from .sender import Defaults
 
 _BATCH = 4096
@@ -26,7 +27,7 @@ def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The target topic")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE...|-]", help="Files to send (default: standard input)"),
+        typer.Argument(metavar="[FILE...|-]", help="Files of records (default: standard input)"),
     ] = None,
     queue: Annotated[
         int | None, typer.Option("--queue", "-Q", metavar="N", help="Send to this queue")
@@ -49,7 +50,7 @@ def produce(
     delimiter: Annotated[
         str,
         typer.Option(
-            "--delimiter", "-D", metavar="D", help=r"End of a record; '' sends whole files"
+            "--delimiter", "-D", metavar="D", help=r"End of a record; '' sends a message per file"
         ),
     ] = r"\n",
     key_delimiter: Annotated[
@@ -74,7 +75,10 @@ def produce(
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Generate bodies: %i counter, %T ms, %d time, %m id"),
+        typer.Option(
+            metavar="TEXT",
+            help="Generate -c N bodies (default: 1): %i counter, %T ms, %d time, %m id",
+        ),
     ] = None,
     batch: Annotated[
         int, typer.Option(metavar="N", min=1, help="At most N messages per batch")
@@ -112,13 +116,16 @@ def produce(
     payload and headers of other tools are accepted, other names are refused. Other columns of CSV
     become properties.
 
-    The default store is created on first use. Lines of a pipe are stored as they arrive. After one
-    message its offset is printed, after several a summary on stderr; -o jsonl prints one object
-    per message.
+    Without a named store and ./store, the default store is used. It is created on first use if
+    standard error is a terminal; a script names its store. Lines of a pipe are stored as they
+    arrive. After one message its offset is printed, after several a summary on stderr; -o jsonl
+    prints one object per message. Ctrl-C, SIGTERM and --timeout print how many messages are stored,
+    failed and unknown (sent, not acknowledged).
 
     Send one message:             echo hello | rmqctl produce greetings
     With a tag and two keys:      echo hello | rmqctl produce greetings --tag new -k a -k b
     One message per line:         rmqctl produce greetings access.log
+    One message per file:         rmqctl produce pictures -D '' cat.png dog.png
     Lines with key and body:      rmqctl produce greetings -K , < pairs.csv
     Copy a topic:                 rmqctl consume a -e -o jsonl | rmqctl produce b --input jsonl
     Generated, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
@@ -133,7 +140,7 @@ def produce(
     from rmqctl.parse.lists import parse_delimiter
 
     from .rate_limit import Pace
-    from .run import Limits, ProduceRun
+    from .run import ENDED_EARLY, Limits, ProduceRun
 
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
     pace = Pace(cli.parsed("--rate", parse_rate, rate) if rate else None)
@@ -152,17 +159,21 @@ def produce(
         ignore_unknown,
         allow_empty,
     )
-    source = _source(cli, topic, reading, count)
-    with open_for_writing(cli, _flush_change(sync), create=True) as broker:
-        _check_queue(broker, defaults)
-        run = ProduceRun(cli, pace, limits)
-        if source.total_bytes is not None:
-            run.run(broker, source, defaults)
-            return
-        from rmqctl.cli.services import services_by_the_way
+    source = _source(cli, topic, reading, count, min(batch, _BATCH), pace)
+    run = ProduceRun(cli, Pace(None) if template is not None else pace, limits)
+    try:
+        with open_for_writing(cli, _flush_change(sync), create=True) as broker:
+            _check_queue(broker, defaults)
+            if source.total_bytes is not None:
+                run.run(broker, source, defaults)
+                return
+            from rmqctl.cli.services import services_by_the_way
 
-        with services_by_the_way(cli, broker):  # the duration is unknown
-            run.run(broker, source, defaults)
+            with services_by_the_way(cli, broker):  # the duration is unknown
+                run.run(broker, source, defaults)
+    except ENDED_EARLY:
+        run.account(topic)
+        raise
 
 
 class _Reading(NamedTuple):
@@ -310,8 +321,10 @@ def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
         raise NotFound(f"topic {defaults.topic} has no queue {queue_id}: it {gets} {how_many}")
 
 
-def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Source:
-    """The messages to send."""
+def _source(
+    cli: Cli, topic: str, reading: _Reading, count: int | None, batch: int, pace: "Pace"
+) -> Source:
+    """The messages to send; ``pace`` is that of generated ones, which are filled when due."""
     reading.check()
     if reading.template is not None:
         from .generator import generated_portions
@@ -319,9 +332,11 @@ def _source(cli: Cli, topic: str, reading: _Reading, count: int | None) -> Sourc
         amount = 1 if count is None else count
         portions = cli.parsed(
             "--template",
-            lambda text: generated_portions(text, topic, amount, _BATCH, cli.zone),
+            lambda text: generated_portions(text, topic, amount, batch, cli.zone, pace.portion),
             reading.template,
         )
+        if count is None:
+            cli.say("--template sends one message; --count N sends N")
         return Source(portions, None)
     given = Input(
         reading.files,

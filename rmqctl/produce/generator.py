@@ -20,21 +20,33 @@ Writer = Callable[[int, int], bytes]
 
 
 def generated_portions(
-    template: str, topic: str, count: int, portion: int, zone: tzinfo | None
+    template: str,
+    topic: str,
+    count: int,
+    portion: int,
+    zone: tzinfo | None,
+    wait: Callable[[int], int] = lambda wanted: wanted,
 ) -> Iterator[Portion]:
     """``count`` bodies of ``template``, at most ``portion`` at a time.
+
+    ``wait`` returns how many of the wanted bodies are due, and may sleep until then: bodies are
+    filled afterwards, so a time in them is the time of the send.
 
     ValueError names a field that cannot be generated.
     """
     pieces = parse_template(template)
     writers = [p if isinstance(p, bytes) else _writer(p, topic, zone) for p in pieces]
-    return _generate(writers, count, portion)
+    return _generate(writers, count, portion, wait)
 
 
-def _generate(writers: list[bytes | Writer], count: int, portion: int) -> Iterator[Portion]:
-    for first in range(1, count + 1, portion):
+def _generate(
+    writers: list[bytes | Writer], count: int, portion: int, wait: Callable[[int], int]
+) -> Iterator[Portion]:
+    end = 1
+    while end <= count:
+        lines = range(end, end + wait(min(portion, count + 1 - end)))
+        end = lines.stop
         now_ms = time.time_ns() // 1_000_000
-        lines = range(first, min(first + portion, count + 1))
         bodies = [
             b"".join([w if isinstance(w, bytes) else w(number, now_ms) for w in writers])
             for number in lines

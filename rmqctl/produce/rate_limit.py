@@ -1,17 +1,22 @@
-"""Rate limit: at most a number of messages per second, in small even portions."""
+"""Rate limit: at most a number of messages per second, spread evenly to the millisecond."""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
-_PORTIONS_A_SECOND: Final = 20
+_TICK_S: Final = 0.001
+"""Messages that are due within a tick go out together: a wait for each one would cost more than
+its send."""
+_MOST_LATE_S: Final = 0.05
+"""Delays up to this are made up: a process may lose the processor for some milliseconds."""
 
 
 class Pace:
     """Returns how many messages may be sent now, and waits in between; None is no limit.
 
-    A burst is at most a twentieth of a second's messages, and at least one; lost time is not made
-    up by a burst.
+    Message ``n`` is due at ``start + n / rate``, so the errors of single waits do not add up. At
+    most a twentieth of a second's messages are sent at once: longer delays, such as those of a slow
+    input, are not made up by a burst.
     """
 
     def __init__(
@@ -24,15 +29,22 @@ class Pace:
         self._clock = clock
         self._sleep = sleep
         self._due = clock()
+        """When the next message is due."""
+        self._tick = self._due
+        """The earliest time of the next portion."""
 
     def portion(self, wanted: int) -> int:
         """Number of the ``wanted`` messages that may be sent in one step; waits until then."""
         if self._rate is None or wanted == 0:
             return wanted
         now = self._clock()
-        if self._due > now:
-            self._sleep(self._due - now)
-            now = self._clock()
-        allowed = min(wanted, max(1, int(self._rate / _PORTIONS_A_SECOND)))
-        self._due = max(self._due, now - 1 / _PORTIONS_A_SECOND) + allowed / self._rate
+        begin = max(self._due, self._tick)
+        if begin > now:
+            self._sleep(begin - now)
+            now = max(self._clock(), begin)
+        due = max(self._due, now - _MOST_LATE_S)
+        allowed = min(wanted, 1 + int((now - due) * self._rate))
+        self._due = due + allowed / self._rate
+        # With messages left that are due, the caller's batches are smaller than a tick's messages.
+        self._tick = now + _TICK_S if self._due > now else now
         return allowed

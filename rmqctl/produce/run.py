@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rmqctl import exit_codes
 from rmqctl.cli.context import Cli
 from rmqctl.cli.gc_tuning import keep_freed_memory
+from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.errors import PartlyDone
+from rmqctl.output.last_line import LAST_LINE
 from rmqctl.parse.durations import format_duration, format_size
 from storage.errors import RocketMQError
 
@@ -27,6 +29,9 @@ _MANY: Final = 1000
 """If so many records arrive together, many more are likely to follow."""
 
 _BREAKS_OFF: Final = (RocketMQError, OSError)
+
+ENDED_EARLY: Final = (KeyboardInterrupt, Terminated, TimeLimit)
+"""Ctrl-C, SIGTERM and --timeout."""
 
 
 class Limits(NamedTuple):
@@ -55,15 +60,43 @@ class ProduceRun:
         self._first: ColumnSendResult | None = None
         self._invalid: list[InvalidRecordError] = []
         self._keeps_memory = False
+        self._sender: Sender | None = None
+        self._accounted = False
         self._timings = Timings() if cli.flag("verbose") or cli.flag("debug") else None
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
         """Send all messages and print a summary; PartlyDone (8 or 2) if some could not be sent.
 
         An error that stops it, such as a full disk, includes the number of stored messages:
-        repeating the whole call would store them twice.
+        repeating the whole call would store them twice. Ctrl-C, SIGTERM and a time limit print how
+        many messages are stored, failed and unknown.
         """
         sender = Sender(broker, defaults, self._acknowledge, allow_empty=self._limits.allow_empty)
+        self._sender = sender
+        try:
+            self._run(broker, source, sender, self._to or defaults.topic)
+        except ENDED_EARLY:
+            self.account(self._to or defaults.topic)
+            raise
+
+    def account(self, topic: str) -> None:
+        """Print what became of the messages of a run that was ended early, once.
+
+        It is part of the report of the interruption, so ``--quiet`` does not silence it.
+        """
+        if self._accounted:
+            return
+        self._accounted = True
+        stored = unknown = 0
+        if self._sender is not None:
+            stored, unknown = self._sender.count, self._sender.unknown
+        doubt = " (sent, not acknowledged: stored or not)" if unknown else ""
+        LAST_LINE.print(
+            f"ended early: {stored:,} messages stored in {topic}, {len(self._invalid):,} failed, "
+            f"{unknown:,} unknown{doubt}"
+        )
+
+    def _run(self, broker: "EmbeddedBroker", source: Source, sender: Sender, topic: str) -> None:
         with self._cli.progress("produce", "messages", source.total_bytes) as progress:
             try:
                 for portion in source.portions:
@@ -78,7 +111,8 @@ class ProduceRun:
             except _BREAKS_OFF as error:
                 raise self._after_some(error, sender) from error
             elapsed_ms = progress.elapsed_ms()
-        self._print(sender, elapsed_ms, self._to or defaults.topic)
+        self._print(sender, elapsed_ms, topic)
+        self._accounted = True
         self._judge(sender)
 
     def _left(self, sender: Sender) -> int | None:

@@ -55,12 +55,20 @@ class Sender:
         self._broker = broker
         self._defaults = defaults
         self._acknowledged = acknowledged
+        self.attempted = 0
+        """Messages handed to the broker; those that it refused are not counted."""
         self.count = 0
-        """Number of stored messages."""
+        """Number of stored messages: the broker has acknowledged them."""
         self.bytes = 0
         """Bytes of their bodies."""
         self.not_flushed = 0
         """Stored messages whose flush was not confirmed (any status but SEND_OK)."""
+
+    @property
+    def unknown(self) -> int:
+        """Messages handed to the broker and not acknowledged: after an interrupted send, they may
+        be stored or not."""
+        return self.attempted - self.count
 
     def send_bodies(self, bodies: Sequence[bytes], first_line: int) -> None:
         """Send bodies of messages that are otherwise equal. Raises InvalidRecordError.
@@ -159,9 +167,10 @@ class Sender:
         try:
             self._send_column(topic, bodies, queues, shared, keys, flag)
         except MessageIllegalError as error:
+            self.attempted = self.count  # no message of the column is stored
             if len(bodies) == 1:
                 raise InvalidRecordError(lines[0], str(error)) from error
-            # No message of the column is stored: send one by one, up to the refused record.
+            # Send one by one, up to the refused record.
             for i, body in enumerate(bodies):
                 queue = queues[i : i + 1] if isinstance(queues, list) else queues
                 key = keys[i : i + 1] if keys else None
@@ -184,6 +193,7 @@ class Sender:
             return
         if not self._allow_empty and not all(bodies):
             raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
+        self.attempted += len(bodies)
         result = self._broker.send_column(
             topic, bodies, queues, properties=shared, keys=keys, flag=flag
         )

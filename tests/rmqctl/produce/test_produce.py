@@ -1,5 +1,6 @@
 import json
 import os
+import pty
 import select
 import subprocess
 import sys
@@ -312,13 +313,64 @@ def test_bad_input_is_one_sentence_and_changes_nothing(store, args, code, reason
         assert after == before
 
 
-def test_the_default_store_is_made_on_first_use(own_home):
-    result = run("produce", "t", stdin=b"x\n")
-    assert result.code == 0
+def test_the_default_store_is_made_on_first_use_on_a_terminal(own_home):
+    terminal, inside = pty.openpty()
+    with start("produce", "t", stderr=inside) as process:
+        process.communicate(b"x\n", timeout=60)
+    os.close(inside)
+    shown = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    assert process.returncode == 0
     assert (own_home / "rmqctl/store/commitlog").is_dir()
-    assert "created the store" in result.err
-    assert "made" not in run("produce", "t", stdin=b"y\n").err
+    assert "created the store" in shown
+    assert run("produce", "t", stdin=b"y\n").err == ""
     assert bodies() == ["x", "y"]
+
+
+@pytest.mark.parametrize("command", ["produce t", "message import - -t t"])
+def test_a_script_makes_no_store_that_it_did_not_name(own_home, command):
+    result = run(*command.split(), stdin=b'{"body": "x"}\n')
+    assert (result.code, result.raw) == (3, b"")
+    assert result.err == (
+        f"rmqctl: there is no store here and none in {own_home}/rmqctl/store, which is created "
+        "from a terminal only; create one with 'rmqctl store init DIR', and name it with "
+        "--store DIR or RMQCTL_STORE=DIR\n"
+    )
+    assert list(own_home.iterdir()) == []
+
+
+def test_cron_without_a_home_makes_no_store(tmp_path):
+    """As the test above, with a HOME that is missing."""
+    with start(
+        *("produce", "t"),
+        env={"HOME": str(tmp_path / "nonexistent"), "XDG_DATA_HOME": ""},
+        cwd=tmp_path,
+    ) as process:
+        _, err = process.communicate(b"x\n", timeout=60)
+    assert process.returncode == 3
+    assert b"/nonexistent/.local/share/rmqctl/store" in err
+    assert not (tmp_path / "nonexistent").exists()
+
+
+def test_each_file_is_a_message_without_a_delimiter(store, tmp_path):
+    for name, data in (("f0", b"a\nb\n"), ("f1", b"c"), ("f2", b"d\n")):
+        (tmp_path / name).write_bytes(data)
+    result = run("produce", "t", "-D", "", *sorted(tmp_path.glob("f?")))
+    assert result.code == 0
+    assert bodies() == ["a\nb\n", "c", "d\n"]
+
+
+def test_a_template_without_a_count_says_that_it_sends_one(store):
+    result = run("produce", "t", "--template", "%i")
+    assert (result.code, bodies()) == (0, ["1"])
+    assert result.err == "--template sends one message; --count N sends N\n"
+    assert run("produce", "t", "--template", "%i", "-c", 1).err == ""
+
+
+def test_a_template_is_filled_when_its_message_is_due(store):
+    run("produce", "t", "--template", "%T", "-c", 40, "--rate", "100/s")
+    behind = [row["store_timestamp"] - int(row["body"]) for row in rows()]
+    assert sum(ms < 50 for ms in behind) >= 30, behind
 
 
 def test_an_illegal_name_makes_no_store(own_home):
