@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.journal_entry import change_note
@@ -31,7 +31,7 @@ def run_change(
     :func:`carry_out`. A change that leaves everything as it is only shows its rows.
     """
     if not change.has_effect:
-        executes = will_execute(cli, execute_by_default=execute_by_default)
+        executes = will_execute(cli)
         row_type = change.result_type if executes else change.row_type
         cli.rows(row_type, change.unchanged_rows() if executes else change.plan)
         _say_below(cli, change, summary)
@@ -42,7 +42,6 @@ def run_change(
         change,
         lambda: change.apply(change_note(cli)),
         summary=summary,
-        execute_by_default=execute_by_default,
         confirmed=confirmed,
     )
 
@@ -64,17 +63,23 @@ def carry_out(
 ) -> bool:
     """Print the plan, ask, do it, print what was done; gives whether anything was.
 
-    It stays with the plan with ``--dry-run``, and without ``--execute`` unless
-    ``execute_by_default``. ``--yes`` skips the question. With ``confirm_name`` a yes is not enough:
-    that name must be ``confirmed`` (what the command's ``--confirm`` gave) or typed. An empty plan
-    is nothing to do.
+    The rule of consent, the same for every command that changes something:
+
+    * ``--dry-run`` shows the plan and ends.
+    * ``--yes`` applies it without a question.
+    * On a terminal the plan is shown there, and a person is asked.
+    * Elsewhere nothing is changed: the plan is shown, and the call is Refused (7).
+    * With ``confirm_name`` a yes is not enough: that name must be ``confirmed`` (what the command's
+      ``--confirm`` gave) or typed.
+
+    Standard output gets one table: the result, or the plan if nothing was done. ``--execute`` is
+    accepted and means nothing. An empty plan is nothing to do.
 
     ``plan_summary`` are sentences about the plan, printed below it; ``refusal`` is raised there.
     ``refused_rows`` says why executing the plan would do nothing, in place of how to do it.
 
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
-    they come. A row whose field ``applied`` is False makes this PartlyDone (8). Programs (json,
-    csv ...) get the plan or the result, never both; a terminal shows the plan in any case.
+    they come. A row whose field ``applied`` is False makes this PartlyDone (8).
     """
     change = _ByFunction(
         row_type,
@@ -91,7 +96,6 @@ def carry_out(
         change,
         lambda: change.apply({}),
         refused_rows=refused_rows,
-        execute_by_default=execute_by_default,
         confirmed=confirmed,
     )
 
@@ -113,40 +117,71 @@ def _run(
     *,
     summary: Iterable[str] = (),
     refused_rows: str = "",
-    execute_by_default: bool,
     confirmed: str | None,
 ) -> bool:
-    row_type, result_type, plan = change.row_type, change.result_type, change.plan
-    dry = not will_execute(cli, execute_by_default=execute_by_default)
-    if not dry:
+    plan, result_type = change.plan, change.result_type
+    executes = will_execute(cli)
+    if executes:
         cli.check_view(result_type)  # a wrong view must not show after the change
-    for_programs = cli.view.format.for_programs
-    if dry or not for_programs or not plan:
-        _print_plan(cli, row_type, result_type, plan)
+    hopeless = bool(change.refusals or refused_rows)
+    if not executes or not plan or hopeless:
+        _print_plan(cli, change.row_type, result_type, plan)
         cli.out.flush()
-    if dry and plan:
-        _say_store(cli)
-    _say_below(cli, change, summary)
-    if dry or not plan:
-        cli.say(refused_rows or _why_not(cli, bool(plan)))
+        if plan:
+            _say_store(cli)
+        _say_below(cli, change, summary)
+        if not plan:
+            cli.say(refused_rows or "there is nothing to change")
+        elif cli.flag("dry_run"):
+            cli.say(refused_rows or "dry run: nothing was changed")
+        elif refused_rows:
+            cli.say(refused_rows)
+        else:
+            _refuse_without_consent(change.confirm_name, confirmed)
         return False
-    if for_programs and _asks(cli):
-        _show_on_terminal(cli, row_type, plan)
-    if change.confirm_name is None:
-        cli.confirm(change.question)
-    else:
-        _confirm_name(cli, change.question, change.confirm_name, confirmed)
+    _ask(cli, change, summary, confirmed)
     _say_store(cli)
     outcome = apply()
     if outcome.change_id is not None:
         cli.say(
             f"this is change {outcome.change_id}; "
-            f"'rmqctl offset undo {outcome.change_id} --execute' takes it back"
+            f"'rmqctl offset undo {outcome.change_id}' takes it back"
         )
     total, refused = _print_result(cli, result_type, outcome.rows)
     if refused:
         raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
     return True
+
+
+def _ask(cli: Cli, change: Change, summary: Iterable[str], confirmed: str | None) -> None:
+    """Get consent by options, or show the plan on the terminal and ask there. Raises Refused."""
+    name = change.confirm_name
+    if name is not None and confirmed not in {None, name}:
+        raise Refused(f"{confirmed!r} is not {name!r}; nothing was changed")
+    if cli.given.get("yes") and (name is None or confirmed is not None):
+        _say_below(cli, change, summary)
+        return
+    if not can_ask(cli):  # with --yes, but without the name
+        _print_plan(cli, change.row_type, change.result_type, change.plan)
+        cli.out.flush()
+        _say_below(cli, change, summary)
+        _refuse_without_consent(name, confirmed)
+    _show_on_terminal(cli, change.row_type, change.plan)
+    _say_below(cli, change, summary)
+    try:
+        if name is None or confirmed is not None:
+            cli.confirm(change.question)
+        else:
+            _confirm_name(cli, change.question, name)
+    except Refused:
+        if not sys.stdout.isatty():
+            _print_plan(cli, change.row_type, change.result_type, change.plan)
+        raise
+
+
+def _refuse_without_consent(name: str | None, confirmed: str | None) -> NoReturn:
+    options = "--yes" if name is None or confirmed is not None else f"--confirm {name} --yes"
+    raise Refused(f"nothing was changed: no terminal to ask on; add {options} to proceed")
 
 
 def _say_below(cli: Cli, change: Change, summary: Iterable[str]) -> None:
@@ -169,8 +204,13 @@ def run_creation(cli: Cli, change: Change) -> None:
 
 
 def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
-    """Whether this call is to apply the change, and not only to show the plan."""
-    return not cli.flag("dry_run") and (execute_by_default or cli.flag("execute"))
+    """Whether this call may apply the change: with ``--yes``, or where a person can be asked."""
+    return not cli.flag("dry_run") and (bool(cli.given.get("yes")) or can_ask(cli))
+
+
+def can_ask(cli: Cli) -> bool:
+    """Whether there is a terminal to ask on."""
+    return not cli.flag("no_input") and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def begin_java_check(cli: Cli, root: Path, *, execute_by_default: bool = False) -> JavaCheck:
@@ -185,14 +225,6 @@ def begin_java_check(cli: Cli, root: Path, *, execute_by_default: bool = False) 
 def _say_store(cli: Cli) -> None:
     """Print the store of a plan, and where its name came from."""
     cli.say(f"store {cli.store.path} ({cli.store.origin})")
-
-
-def _why_not(cli: Cli, planned: bool) -> str:
-    if not planned:
-        return "there is nothing to change"
-    if cli.flag("dry_run"):
-        return "dry run: nothing was changed"
-    return "nothing was changed; add --execute to do it"
 
 
 def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]) -> None:
@@ -217,10 +249,6 @@ def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
         cli.warn(f"{total - shown} of {total} rows of the {what} are not shown, but belong to it")
 
 
-def _asks(cli: Cli) -> bool:
-    return not cli.given.get("yes") and not cli.flag("no_input") and sys.stderr.isatty()
-
-
 def _show_on_terminal(cli: Cli, row_type: type, plan: Sequence[Any]) -> None:
     from rmqctl.output.render import render_rows
 
@@ -228,12 +256,9 @@ def _show_on_terminal(cli: Cli, row_type: type, plan: Sequence[Any]) -> None:
     render_rows(row_type, plan, view, sys.stderr)
 
 
-def _confirm_name(cli: Cli, question: str, name: str, given: str | None) -> None:
-    if given is None:
-        if cli.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise Refused(f"this needs the name: add --confirm {name}, or --dry-run to look first")
-        LAST_LINE.ask(f"{cli.target_of(question)} Type {name} to go on: ")
-        given = sys.stdin.readline().strip()
+def _confirm_name(cli: Cli, question: str, name: str) -> None:
+    LAST_LINE.ask(f"{cli.target_of(question)} Type {name} to go on: ")
+    given = sys.stdin.readline().strip()
     if given != name:
         raise Refused(f"{given!r} is not {name!r}; nothing was changed")
 
@@ -252,6 +277,5 @@ def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, i
             stream.finish()  # what was done so far
         raise
     stream.finish()
-    if cli.view.format.for_programs:  # other formats had the plan, which says it
-        _tell_hidden(cli, "result", stream.count, total)
+    _tell_hidden(cli, "result", stream.count, total)
     return total, refused

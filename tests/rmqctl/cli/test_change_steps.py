@@ -78,61 +78,69 @@ def streams():
 RESULTS = (Done("a", True), Done("b", True))
 
 
-def test_without_execute_only_the_plan_is_shown_and_how_to_go_on(streams):
-    assert not streams.carry_out(given={"output": "plain"})
+def test_without_a_terminal_it_stays_with_the_plan_and_is_refused(streams):
+    with pytest.raises(Refused, match="no terminal to ask on; add --yes to proceed"):
+        streams.carry_out(given={"output": "plain"})
     assert not streams.done
     assert streams.out == "name\na\nb\n"
-    assert "--execute" in streams.err.getvalue()
 
 
-@pytest.mark.parametrize("by_default", [False, True])
-def test_a_dry_run_changes_nothing_whatever_else_is_given(streams, by_default):
-    given = {"output": "csv", "dry_run": True, "execute": True, "yes": True}
-    assert not streams.carry_out(given=given, execute_by_default=by_default)
+@pytest.mark.parametrize("no_input", [False, True])
+def test_execute_is_accepted_and_is_no_consent(streams, no_input):
+    given = {"output": "csv", "execute": True, **({"no_input": True} if no_input else {})}
+    with pytest.raises(Refused, match="--yes"):
+        (Streams("y\n") if no_input else streams).carry_out(given=given)
+    assert not streams.done
+
+
+def test_a_dry_run_changes_nothing_whatever_else_is_given(streams):
+    given = {"output": "csv", "dry_run": True, "yes": True}
+    assert not streams.carry_out(given=given)
     assert not streams.done
     assert streams.out == "name\r\na\r\nb\r\n"
 
 
-def test_people_get_the_plan_and_the_result(streams):
-    given = {"output": "plain", "execute": True, "yes": True}
+FORMATS = ["table", "wide", "plain", "md", "json", "jsonl", "yaml", "csv", "tsv"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("answer", [None, "y\n"])
+def test_standard_output_gets_the_result_alone(form, answer):
+    streams = Streams(answer)
+    given = {"output": form} if answer else {"output": form, "yes": True}
     assert streams.carry_out(given=given, results=RESULTS)
     assert streams.done
-    assert streams.out == "name\na\nb\nname\tapplied\na\ttrue\nb\ttrue\n"
-
-
-def test_columns_of_the_result_are_no_error_of_the_plan(streams):
-    given = {"output": "plain", "columns": "applied,name", "sort": "-applied", "yes": True}
-    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
-    assert streams.out == "name\na\nb\napplied\tname\ntrue\ta\ntrue\tb\n"
-    with pytest.raises(UsageProblem):
-        streams.carry_out(given={**given, "columns": "done"})
-
-
-@pytest.mark.parametrize("form", ["json", "jsonl", "yaml", "csv", "tsv"])
-def test_programs_get_the_result_alone(streams, form):
-    given = {"output": form, "yes": True}
-    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
-    assert streams.out.count("applied") in {1, 2}
+    assert streams.out.lower().count("applied") == (2 if form in {"json", "jsonl", "yaml"} else 1)
     if form == "json":
         assert json.loads(streams.out) == [row._asdict() for row in RESULTS]
 
 
-def test_without_a_terminal_and_yes_it_is_refused(streams):
-    with pytest.raises(Refused, match="--yes"):
-        streams.carry_out(given={"output": "plain", "execute": True})
+@pytest.mark.parametrize("form", FORMATS)
+def test_standard_output_gets_the_plan_alone_where_it_is_forbidden(streams, form):
+    with pytest.raises(Refused, match="not today"):
+        streams.carry_out(given={"output": form, "yes": True}, refusal=Refused("not today"))
     assert not streams.done
-    assert streams.out.startswith("name\n"), "the plan is shown all the same"
+    assert streams.out and "applied" not in streams.out.lower()
+
+
+def test_columns_of_the_result_are_no_error_of_the_plan(streams):
+    given = {"output": "plain", "columns": "applied,name", "sort": "-applied"}
+    streams.carry_out(given={**given, "dry_run": True})
+    assert streams.out == "name\na\nb\n"
+    with pytest.raises(UsageProblem):
+        streams.carry_out(given={**given, "columns": "done", "yes": True})
 
 
 @pytest.mark.parametrize(("answer", "done"), [("y\n", True), ("n\n", False), ("\n", False)])
 def test_on_a_terminal_it_asks_after_the_plan(answer, done):
     streams = Streams(answer)
-    given = {"output": "json", "execute": True}
+    given = {"output": "json"}
     if done:
         streams.carry_out(given=given, results=RESULTS)
     else:
-        with pytest.raises(Refused):
+        with pytest.raises(Refused, match="not confirmed; nothing was changed"):
             streams.carry_out(given=given)
+        assert json.loads(streams.out) == [row._asdict() for row in PLAN]
     assert streams.done == done
     shown, question = streams.err.getvalue().split("Do it?")
     assert "NAME" in shown, "the plan, as stdout has only the result"
@@ -141,27 +149,38 @@ def test_on_a_terminal_it_asks_after_the_plan(answer, done):
 
 
 @pytest.mark.parametrize(("answer", "done"), [("orders\n", True), ("y\n", False)])
-def test_what_can_not_be_brought_back_needs_its_name(answer, done):
+@pytest.mark.parametrize("yes", [{}, {"yes": True}])
+def test_what_can_not_be_brought_back_needs_its_name(answer, done, yes):
     streams = Streams(answer)
     if done:
-        given = {"output": "plain", "execute": True, "yes": True}
-        streams.carry_out(given=given, confirm_name="orders")
+        streams.carry_out(given={"output": "plain", **yes}, confirm_name="orders")
     else:
-        with pytest.raises(Refused):
-            streams.carry_out(given={"output": "plain", "execute": True}, confirm_name="orders")
+        with pytest.raises(Refused, match="'y' is not 'orders'"):
+            streams.carry_out(given={"output": "plain", **yes}, confirm_name="orders")
     assert streams.done == done
 
 
-def test_yes_does_not_stand_for_the_name_but_confirm_does(streams):
-    given = {"output": "plain", "execute": True, "yes": True}
-    with pytest.raises(Refused, match="--confirm orders"):
-        streams.carry_out(given=given, confirm_name="orders")
+def test_elsewhere_it_needs_the_name_and_yes(streams):
+    yes = {"output": "plain", "yes": True}
+    with pytest.raises(Refused, match="add --confirm orders --yes"):
+        streams.carry_out(given=yes, confirm_name="orders")
+    with pytest.raises(Refused, match="add --yes"):
+        streams.carry_out(given={"output": "plain"}, confirm_name="orders", confirmed="orders")
+    with pytest.raises(Refused, match="'order' is not 'orders'"):
+        streams.carry_out(given=yes, confirm_name="orders", confirmed="order")
     assert not streams.done
+    assert streams.carry_out(given=yes, confirm_name="orders", confirmed="orders")
+
+
+def test_a_given_name_leaves_the_question():
+    streams = Streams("y\n")
+    given = {"output": "plain"}
     assert streams.carry_out(given=given, confirm_name="orders", confirmed="orders")
+    assert "Do it?" in streams.err.getvalue()
 
 
 def test_a_row_that_was_not_done_makes_it_partly_done(streams):
-    given = {"output": "csv", "execute": True, "yes": True}
+    given = {"output": "csv", "yes": True}
     with pytest.raises(PartlyDone, match="1 of 2"):
         streams.carry_out(given=given, results=(Done("a", True), Done("b", False)))
     assert streams.out == "name,applied\r\na,true\r\nb,false\r\n"
@@ -172,25 +191,25 @@ def test_what_was_done_before_a_failure_is_shown(streams):
         yield Done("a", True)
         raise Refused("no more")
 
-    given = {"output": "csv", "execute": True, "yes": True}
+    given = {"output": "csv", "yes": True}
     with pytest.raises(Refused, match="no more"):
         streams.carry_out(given=given, results=results())
     assert streams.out == "name,applied\r\na,true\r\n"
 
 
 def test_the_foot_stands_below_the_plan(streams):
-    streams.carry_out(given={"output": "plain"}, plan_summary=["2 of them"])
+    streams.carry_out(given={"output": "plain", "dry_run": True}, plan_summary=["2 of them"])
     assert streams.err.getvalue().splitlines()[:2] == [store_sentence(), "2 of them"]
 
 
 def test_an_empty_plan_is_nothing_to_ask_about(streams):
-    assert not streams.carry_out(plan=(), given={"output": "csv", "execute": True})
+    assert not streams.carry_out(plan=(), given={"output": "csv", "yes": True})
     assert not streams.done
     assert "nothing to change" in streams.err.getvalue()
 
 
 def test_rows_that_are_filtered_away_are_spoken_of(streams):
-    streams.carry_out(given={"output": "plain", "limit": "1"})
+    streams.carry_out(given={"output": "plain", "limit": "1", "dry_run": True})
     assert "1 of 2 rows of the plan are not shown" in streams.err.getvalue()
 
 
@@ -201,21 +220,20 @@ class Told(NamedTuple):
 def test_a_column_that_the_result_lacks_is_refused_before_it_is_done(streams):
     given = {"output": "json", "columns": "name", "yes": True}
     with pytest.raises(UsageProblem, match="'name' is not a field"):
-        streams.carry_out(given=given, result_type=Told, execute_by_default=True)
+        streams.carry_out(given=given, result_type=Told)
     assert not streams.done
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "csv", "plain"])
 def test_what_was_done_and_is_filtered_away_is_spoken_of_once(streams, form):
     given = {"output": form, "where": "name = b", "sort": "name", "yes": True}
-    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
-    part = "plan" if form == "plain" else "result"
-    warning = f"rmqctl: warning: 1 of 2 rows of the {part} are not shown, but belong to it\n"
+    assert streams.carry_out(given=given, results=RESULTS)
+    warning = "rmqctl: warning: 1 of 2 rows of the result are not shown, but belong to it\n"
     said = sorted(streams.err.getvalue().splitlines(keepends=True))
     assert said == [warning, f"{store_sentence()}\n"]
 
 
 def test_nothing_is_said_where_all_rows_are_shown(streams):
     given = {"output": "json", "limit": "2", "yes": True}
-    assert streams.carry_out(given=given, results=RESULTS, execute_by_default=True)
+    assert streams.carry_out(given=given, results=RESULTS)
     assert streams.err.getvalue() == f"{store_sentence()}\n"
