@@ -137,7 +137,7 @@ def _run(
         elif refused_rows:
             cli.say(refused_rows)
         else:
-            _refuse_without_consent(change.confirm_name, confirmed)
+            refuse_without_consent(change.confirm_name, confirmed)
         return False
     _ask(cli, change, summary, confirmed)
     _say_store(cli)
@@ -160,12 +160,13 @@ def _ask(cli: Cli, change: Change, summary: Iterable[str], confirmed: str | None
         raise Refused(f"{confirmed!r} is not {name!r}; nothing was changed")
     if cli.given.get("yes") and (name is None or confirmed is not None):
         _say_below(cli, change, summary)
+        cli.confirm(change.question)
         return
     if not can_ask(cli):  # with --yes, but without the name
         _print_plan(cli, change.row_type, change.result_type, change.plan)
         cli.out.flush()
         _say_below(cli, change, summary)
-        _refuse_without_consent(name, confirmed)
+        refuse_without_consent(name, confirmed)
     _show_on_terminal(cli, change.row_type, change.plan)
     _say_below(cli, change, summary)
     try:
@@ -179,7 +180,8 @@ def _ask(cli: Cli, change: Change, summary: Iterable[str], confirmed: str | None
         raise
 
 
-def _refuse_without_consent(name: str | None, confirmed: str | None) -> NoReturn:
+def refuse_without_consent(name: str | None = None, confirmed: str | None = None) -> NoReturn:
+    """Refuse (7) a change for which a person would have to be asked."""
     options = "--yes" if name is None or confirmed is not None else f"--confirm {name} --yes"
     raise Refused(f"nothing was changed: no terminal to ask on; add {options} to proceed")
 

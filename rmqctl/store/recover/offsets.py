@@ -11,7 +11,7 @@ from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.admin.offsets.change import running_sentences
 from rmqctl.admin.offsets.move import members_of
-from rmqctl.cli.change_steps import carry_out, will_execute
+from rmqctl.cli.change_steps import carry_out, refuse_without_consent, will_execute
 from rmqctl.errors import Refused
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile
@@ -122,8 +122,7 @@ def _write(
         root, targets, note, _now_ms, before=before, check=check, damaged=True
     )
     cli.say(
-        f"this is change {moved.change_id}; "
-        f"'rmqctl offset undo {moved.change_id} --execute' takes it back"
+        f"this is change {moved.change_id}; 'rmqctl offset undo {moved.change_id}' takes it back"
     )
     table = ProgressFile(root).read()
     return {
@@ -154,7 +153,12 @@ def _nothing_to_move(
         cli.say(f"nothing tells of what {_OFFSETS} held: without it groups begin as new ones")
     if not will_execute(cli):
         cli.rows(RecoveredOffset, plan)
-        cli.say(_LATER if stale or refused_rows else _NOTHING)
+        if not (stale or refused_rows):
+            cli.say(_NOTHING)
+        elif cli.flag("dry_run"):
+            cli.say("dry run: nothing was changed")
+        else:
+            refuse_without_consent()
         return
     if refused_rows:
         cli.confirm(f"Put {_OFFSETS} into the quarantine and go on without it?")
@@ -183,7 +187,6 @@ def _nothing_to_move(
 
 _NOTHING = "there is nothing to change"
 _OFFSETS = f"{OURS}/{OFFSETS_FILE}"
-_LATER = "nothing was changed; add --execute to do it"
 
 
 def _of_files(lost: LostProgress, root: "Path") -> list[str]:

@@ -120,7 +120,8 @@ def test_standard_output_gets_the_plan_alone_where_it_is_forbidden(streams, form
     with pytest.raises(Refused, match="not today"):
         streams.carry_out(given={"output": form, "yes": True}, refusal=Refused("not today"))
     assert not streams.done
-    assert streams.out and "applied" not in streams.out.lower()
+    assert streams.out
+    assert "applied" not in streams.out.lower()
 
 
 def test_columns_of_the_result_are_no_error_of_the_plan(streams):

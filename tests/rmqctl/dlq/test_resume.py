@@ -129,7 +129,7 @@ def test_a_run_that_was_killed_before_its_marks_gets_them(dead):
     (path,) = RedriveRuns(dead).path.glob("*.jsonl")
     path.write_bytes(b"\n".join(path.read_bytes().split(b"\n")[: COUNT + 2]) + b"\n")
     (dead / "rmqctl" / "handled.json").unlink()
-    assert run("dlq", "redrive", "g", "--resume", "last").code == 0
+    assert run("dlq", "redrive", "g", "--resume", "last", "-n").code == 0
     assert unhandled() == COUNT, "a dry run writes nothing"
     assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
     assert (unhandled(), len(copies())) == (0, COUNT)
@@ -288,7 +288,7 @@ def test_two_at_once_are_refused(dead):
     with RedriveRuns(dead).alone() as alone:
         assert alone
         refused = run("dlq", "redrive", "g", "--all", *DO)
-        assert (refused.code, refused.out.count("\n")) == (7, COUNT + 1)
+        assert (refused.code, refused.out) == (7, "")
     assert copies() == {}
 
 

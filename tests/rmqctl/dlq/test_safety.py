@@ -48,7 +48,7 @@ LOOKS = (
     ("dlq", "groups", "g", "--by", "key"),
     ("dlq", "groups", "g", "--by", "shape"),
     ("dlq", "export", "g"),
-    ("dlq", "redrive", "g", "0"),
+    ("dlq", "redrive", "g", "0", "--dry-run"),
     ("dlq", "ack", "g", "0", "--dry-run"),
     ("retry", "browse", "g"),
     ("retry", "agenda"),

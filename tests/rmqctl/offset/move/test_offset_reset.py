@@ -57,8 +57,9 @@ TIME = str(START + 3 * MINUTE + 20_000)
     ],
 )
 def test_every_queue_goes_where_it_was_told(orders, offsets, options, expected):
-    assert reset(*options).code == 0
-    assert offsets() == {0: 5, 1: None}, "without --execute it only shows"
+    assert reset(*options, "-n").code == 0
+    assert reset(*options).code == 7, "nothing without a terminal and --yes"
+    assert offsets() == {0: 5, 1: None}
     result = reset(*options, "--execute", "--yes", "-o", "json")
     assert result.code == 0, result.err
     assert offsets() == expected
@@ -100,7 +101,7 @@ def test_to_a_message_and_what_was_stored_from_then_on(orders, offsets):
 @pytest.mark.feature(71, 72, 73)
 def test_the_plan_tells_what_it_would_mean(orders):
     result = reset("--to-datetime", TIME, "-o", "json")
-    assert result.code == 0
+    assert result.code == 7
     row, other = result.json()
     with EmbeddedBroker.open(orders, read_only=True) as broker:
         found = broker.view.get_message("orders", 0, 4, 1).messages[0]
@@ -139,7 +140,7 @@ def test_the_plan_tells_what_it_would_mean(orders):
     assert days, first
     assert days[1] == days[2]
     assert "read again, by tag: a 1" in result.err
-    assert "add --execute to do it" in result.err
+    assert "nothing was changed: no terminal to ask on; add --yes to proceed" in result.err
 
 
 def test_a_short_preview_looks_at_no_messages(orders):

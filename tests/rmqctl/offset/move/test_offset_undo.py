@@ -30,10 +30,10 @@ def last_change(root):
 @pytest.mark.feature(78)
 def test_progress_is_put_back_exactly(orders, offsets, moved):
     assert offsets() == {0: 10, 1: 5}
-    plan = run("offset", "undo", moved, "-o", "json")
+    plan = run("offset", "undo", moved, "-n", "-o", "json")
     assert plan.code == 0
     assert [(row["old_offset"], row["new_offset"]) for row in plan.json()] == [(10, 5), (5, None)]
-    assert offsets() == {0: 10, 1: 5}, "it needs --execute"
+    assert offsets() == {0: 10, 1: 5}, "a dry run"
     result = run("offset", "undo", moved, *DO)
     assert result.code == 0, result.err
     assert offsets() == {0: 5, 1: None}
@@ -141,9 +141,11 @@ def test_delete_narrows_to_topics_and_queues(orders, offsets):
 def test_a_plan_is_saved_looked_at_and_carried_out(orders, offsets, tmp_path):
     for name in ("plan.csv", "plan.json"):
         plan = tmp_path / name
-        saved = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--export", plan)
+        saved = run(
+            "offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--export", plan, "-n"
+        )
         assert saved.code == 0, saved.err
-        assert f"--from-file {plan} --expect {plan} --execute" in saved.err
+        assert f"--from-file {plan} --expect {plan}'" in saved.err
         assert offsets() == {0: 5, 1: None}
         given = ("offset", "reset", "--from-file", plan, "--expect", plan, *DO)
         assert run(*given).code == 0

@@ -118,7 +118,7 @@ def written(root):
 @pytest.mark.feature(77)
 def test_of_two_operators_with_one_plan_one_wins(orders, offsets, tmp_path):
     plan = tmp_path / "plan.csv"
-    saved = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--export", plan)
+    saved = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--export", plan, "-n")
     assert saved.code == 0, saved.err
     given = ("offset", "reset", "--from-file", plan, "--expect", plan, "--execute", "--yes")
     for _ in range(4):
@@ -142,7 +142,7 @@ def test_a_plan_that_is_old_when_it_is_confirmed_is_refused(orders, offsets, mon
         ProgressFile(orders).move({("orders@g", 0): 2})
 
     monkeypatch.setattr(Cli, "confirm", while_asked)
-    result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute")
+    result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--yes")
     assert result.code == 6
     assert "queue 0 of orders in group g was at 5 and is at 2 now" in result.err
     assert offsets() == {0: 2, 1: None}
@@ -157,7 +157,7 @@ def test_a_commit_that_comes_while_it_asks_is_noticed(orders, offsets, monkeypat
             broker.update_consumer_offsets("g", [OffsetCommit("orders", queue_id, 6)])
 
     monkeypatch.setattr(Cli, "confirm", while_asked)
-    result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute")
+    result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--yes")
     assert result.code == 6
     was = OLD[queue_id] or "no offset"
     assert f"queue {queue_id} of orders in group g was at {was} and is at 6 now" in result.err
@@ -171,7 +171,7 @@ def test_a_java_broker_that_comes_while_it_asks_is_noticed(orders, offsets, monk
             stack.enter_context(java_lock(orders))
 
         monkeypatch.setattr(Cli, "confirm", while_asked)
-        result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute")
+        result = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--yes")
     assert result.code == 5
     assert "in use by a Java broker" in result.err
     assert offsets() == OLD
@@ -189,7 +189,7 @@ def test_a_log_that_grows_while_it_asks_is_noticed(tmp_path, monkeypatch):
         made.write(tmp_path)
 
     monkeypatch.setattr(Cli, "confirm", while_asked)
-    result = run("-S", root, "offset", "reset", "-g", "g", "-t", "A", "--to-latest", "--execute")
+    result = run("-S", root, "offset", "reset", "-g", "g", "-t", "A", "--to-latest", "--yes")
     assert result.code == 5
     assert "another program" in result.err
     assert not (root / "rmqctl/offsets.json").exists()

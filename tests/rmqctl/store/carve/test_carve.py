@@ -185,7 +185,7 @@ def test_a_time_range_keeps_queue_offsets_and_brings_progress_within(orders, tmp
 
 def test_a_filter_that_leaves_gaps_numbers_anew_and_maps_progress(orders, tmp_path):
     out = tmp_path / "out"
-    result = run("store", "carve", out, "-S", orders, "-t", "orders", "--tag", "even")
+    result = run("store", "carve", out, "-S", orders, "-t", "orders", "--tag", "even", "-n")
     assert (result.code, out.exists()) == (0, False)
     assert "the filters leave gaps, so queue offsets will count from 0" in result.err
     carve(orders, out, "-t", "orders", "--regex", "[05]$")
@@ -229,8 +229,8 @@ def test_the_plan_is_not_the_deed_and_the_rows_tell_of_both(orders, tmp_path):
         for q in (0, 1)
     ]
     assert not out.parent.exists()
-    assert "nothing was changed; add --execute to do it" in plan.err
-    assert run("store", "carve", out, "-S", orders, "-t", "orders", "--execute").code == 7
+    assert "nothing was changed: no terminal to ask on; add --yes to proceed" in plan.err
+    assert plan.code == 7
     done = run("store", "carve", out, "-S", orders, "-t", "orders", *DONE, "-o", "json")
     assert [(r["messages"], r["new_end_offset"], r["applied"]) for r in done.json()] == [
         (50, 50, True),

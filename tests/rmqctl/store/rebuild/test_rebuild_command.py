@@ -36,7 +36,7 @@ def test_a_dry_run_shows_what_is_wrong_and_changes_nothing(root: Path) -> None:
     assert (row["units_before"], row["units_after"], row["changed"]) == (280, 280, 40)
     assert row["log_from"] < row["log_to"]
     assert "8 queues match the log" in result.err
-    assert "add --execute" in result.err
+    assert "add --yes" in result.err
     assert files(root, ".") == before
 
 
@@ -123,7 +123,7 @@ def test_beside_a_writer_a_lost_index_is_shown_and_only_the_newest_file_left_out
     assert f"{len(names) - 1} index files match the log" in beside.err
     assert f"index file {names[-1]} is being written and is skipped" in beside.err
     assert [row["units_before"] for row in lost.json()] == [None]
-    assert "add --execute" in lost.err
+    assert "add --yes" in lost.err
     assert "left out" not in lost.err
 
 

@@ -37,7 +37,9 @@ START = 1_700_000_000_000
 
 
 def recovered(root, *options):
-    result = run(*RECOVER, "-S", root, "-o", "json", *options)
+    result = run(
+        *RECOVER, "-S", root, "-o", "json", *options, *([] if "--yes" in options else ["-n"])
+    )
     assert result.code == 0, result.err
     return {(row["file"], row["name"]): row for row in result.json()}
 

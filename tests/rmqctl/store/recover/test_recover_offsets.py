@@ -33,7 +33,9 @@ OURS = "rmqctl/offsets.json"
 
 
 def recovered(root, *options):
-    result = run(*RECOVER, "-S", root, "-o", "json", *options)
+    result = run(
+        *RECOVER, "-S", root, "-o", "json", *options, *([] if "--yes" in options else ["-n"])
+    )
     assert result.code == 0, result.err
     return {(row["group"], row["topic"], row["queue_id"]): row for row in result.json()}
 
@@ -254,11 +256,11 @@ def test_it_is_refused_beside_a_java_broker(orders):
     assert (orders / JAVA).read_bytes() == before
 
 
-def test_nothing_is_changed_without_execute(orders):
+def test_nothing_is_changed_without_consent(orders):
     for path in (orders / JAVA, orders / OURS):
         path.write_bytes(b"")
     before = {path: path.stat().st_mtime_ns for path in orders.rglob("*")}
-    assert run(*RECOVER, "-S", orders).code == 0
+    assert run(*RECOVER, "-S", orders).code == 7
     assert {path: path.stat().st_mtime_ns for path in orders.rglob("*")} == before
 
 
@@ -309,7 +311,7 @@ def test_where_nothing_tells_anything_groups_begin_as_new_ones(orders):
         path.unlink(missing_ok=True)
     shutil.rmtree(store / "rmqctl/journal", ignore_errors=True)
     told = run(*RECOVER, "-S", store)
-    assert told.code == 0
+    assert told.code == 7
     assert "nothing tells of what rmqctl/offsets.json held" in told.err
     assert (store / OURS).exists()
     done = run(*RECOVER, "-S", store, "--execute", "--yes")

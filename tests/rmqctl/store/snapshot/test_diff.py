@@ -48,7 +48,7 @@ def test_settings_queues_and_progress_that_differ_are_told(two):
     a, b = two
     run("topic", "alter", "t", "--perm", 4, "--yes", "-S", b)
     run("topic", "create", "new", "-S", b)
-    run("group", "delete", "g", "--confirm", "g", "-S", a)
+    run("group", "delete", "g", "--confirm", "g", "--yes", "-S", a)
     run("broker", "config", "set", "fileReservedTime", 24, "--yes", "-S", b)
     run("consume", "t", "-g", "g", "-c", 1, "-S", b)
     found = rows(a, b)

@@ -203,13 +203,13 @@ def test_nothing_is_replaced_without_its_name(store, place):
     assert (entry["command"], entry["old"]) == ("store restore", {"moved_aside": str(aside)})
 
 
-def test_without_execute_it_only_shows(store, place):
+def test_without_consent_it_only_shows(store, place):
     snapshot(store, place / "snap")
-    for options in ([], ["--dry-run"], ["--execute", "--dry-run"]):
+    for options in ([], ["--dry-run"], ["--yes", "--dry-run"]):
         result = run(
             "store", "restore", place / "snap", "-S", place / "new", "-o", "json", *options
         )
-        assert result.code == 0
+        assert result.code == (0 if options else 7)
         assert {row["part"] for row in result.json()} >= {"commitlog", "config", "rmqctl"}
         assert not (place / "new").exists()
 

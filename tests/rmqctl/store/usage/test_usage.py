@@ -73,11 +73,11 @@ def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
     assert "2 stay because they were written within the last 72 h" in told
     assert "the newest log file always stays" in told
     assert "% full" in told
-    plan = rows_of(root, "clean")
+    plan = rows_of(root, "clean", "-n")
     assert [row["file"] for row in plan] == [f"commitlog/{name}" for name in logs[:-3]]
     assert plan[0]["unread_by"] == ["late"]
     assert sorted(path.name for path in (root / "commitlog").iterdir()) == logs
-    done = rows_of(root, "clean", *DO)
+    done = rows_of(root, "clean", "-y")
     assert all(row["applied"] for row in done)
     gone = [row for row in done if row["kind"] == "log"]
     assert [row["file"] for row in gone] == [row["file"] for row in plan]
@@ -87,7 +87,7 @@ def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
         assert before[topic]["bytes"] - after[topic]["bytes"] == before[topic]["freed_next"] > 0
     of_plan = sum(row["messages"] for row in plan)
     assert sum(before[t]["messages"] - after[t]["messages"] for t in ("big", "small")) == of_plan
-    assert rows_of(root, "clean") == []
+    assert rows_of(root, "clean", "-n") == []
     assert run("store", "fsck", "-S", root, "--fail-on", "warning").code == 0
     assert run("audit", "list", "-S", root, "-o", "json").json()[-1]["command"] == "store clean"
 
@@ -95,7 +95,7 @@ def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
 def test_a_young_file_keeps_all_behind_it(aged):
     root, logs = aged
     os.utime(root / "commitlog" / logs[2])
-    assert [row["file"] for row in rows_of(root, "clean")] == [
+    assert [row["file"] for row in rows_of(root, "clean", "-n")] == [
         f"commitlog/{name}" for name in logs[:2]
     ]
 
@@ -104,7 +104,7 @@ def test_a_store_of_one_log_file_keeps_it_for_ever(store):
     run("produce", "t", stdin=b"x\n")
     for path in (store / "commitlog").iterdir():
         os.utime(path, (1, 1))
-    assert rows_of(store, "clean") == []
+    assert rows_of(store, "clean", "-n") == []
     assert "nothing will be deleted" in run("store", "du").err
 
 
@@ -151,5 +151,5 @@ def test_stores_of_brokers_are_counted_and_left_alone(name):
     usage = {row["topic"]: row for row in run("topic", "usage", "-S", root, "-o", "json").json()}
     for row in rows_of(root, "du"):
         assert row["bytes"] == usage[row["topic"]]["bytes"]
-    assert run("store", "clean", "-S", root).code == 0
+    assert run("store", "clean", "-S", root, "-n").code == 0
     assert sorted(path for path in root.rglob("*")) == before
