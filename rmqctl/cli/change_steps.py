@@ -156,8 +156,7 @@ def _run(
 def _ask(cli: Cli, change: Change, summary: Iterable[str], confirmed: str | None) -> None:
     """Get consent by options, or show the plan on the terminal and ask there. Raises Refused."""
     name = change.confirm_name
-    if name is not None and confirmed not in {None, name}:
-        raise Refused(f"{confirmed!r} is not {name!r}; nothing was changed")
+    _check_name(name, confirmed)
     if cli.given.get("yes") and (name is None or confirmed is not None):
         _say_below(cli, change, summary)
         cli.confirm(change.question)
@@ -182,8 +181,14 @@ def _ask(cli: Cli, change: Change, summary: Iterable[str], confirmed: str | None
 
 def refuse_without_consent(name: str | None = None, confirmed: str | None = None) -> NoReturn:
     """Refuse (7) a change for which a person would have to be asked."""
+    _check_name(name, confirmed)
     options = "--yes" if name is None or confirmed is not None else f"--confirm {name} --yes"
     raise Refused(f"nothing was changed: no terminal to ask on; add {options} to proceed")
+
+
+def _check_name(name: str | None, confirmed: str | None) -> None:
+    if name is not None and confirmed not in {None, name}:
+        raise Refused(f"{confirmed!r} is not {name!r}; nothing was changed")
 
 
 def _say_below(cli: Cli, change: Change, summary: Iterable[str]) -> None:

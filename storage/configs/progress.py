@@ -54,7 +54,7 @@ NEXT: Final = "next"
 NEXT_JAVA: Final = "next_java"
 _SHAPE: Final = members({}, {NEXT: table(anything), NEXT_JAVA: text})
 _REMEDY: Final = (
-    "'rmqctl store recover-offsets --execute' puts it together again; or remove it to go on from "
+    "'rmqctl store recover-offsets' puts it together again; or remove it to go on from "
     "Java's config/consumerOffset.json"
 )
 

@@ -111,7 +111,7 @@ def _check_config(path: Path, emit: Emit) -> None:
 
 def _recover(name: str) -> str:
     of_groups = name.lower().endswith("consumeroffset.json")
-    return f"rmqctl store {'recover-offsets --execute' if of_groups else 'recover-config'}"
+    return f"rmqctl store {'recover-offsets' if of_groups else 'recover-config'}"
 
 
 def _holds_anything(bak: Path, source: ConfigSource) -> bool:
@@ -174,7 +174,7 @@ def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Fin
         if isinstance(error, StoreVersionError)
         else error.reason,
         effect,
-        "a newer rmqctl" if is_newer else "rmqctl store recover-offsets --execute",
+        "a newer rmqctl" if is_newer else "rmqctl store recover-offsets",
     )
 
 

@@ -13,10 +13,10 @@ from tests.support.java_lock import java_lock
 CHANGES = {
     "topic create": ("new",),
     "topic alter": ("t", "--perm", 4),
-    "topic delete": ("t", "--confirm", "t"),
+    "topic delete": ("t", "--confirm", "t", "-y"),
     "group create": ("new",),
     "group alter": ("g", "--no-broadcast"),
-    "group delete": ("g", "--confirm", "g", "--remove-offsets"),
+    "group delete": ("g", "--confirm", "g", "-y", "--remove-offsets"),
     "broker config": ("set", "fileReservedTime", 24),
 }
 

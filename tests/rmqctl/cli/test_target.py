@@ -153,7 +153,7 @@ def test_an_old_name_works_on_the_store_that_it_prints(stores, monkeypatch, name
 
 def test_delete_topic_of_mqadmin_deletes_where_it_says(stores, monkeypatch):
     monkeypatch.setenv("RMQCTL_STORE", f"{stores}/prod")
-    result = run("mqadmin", "deleteTopic", "-t", "t", "-S", stores / "test", "--confirm", "t")
+    result = run("mqadmin", "deleteTopic", "-t", "t", "-S", stores / "test", "--confirm", "t", "-y")
     assert result.code == 0, result.err
     assert f"store {stores}/test (option --store)" in result.err
     assert "t" not in [

@@ -155,8 +155,8 @@ def test_the_number_of_attempts_decides_when_a_message_is_dead(store):
         (["alter", "nope", "--broadcast"], 3, "group nope has no settings"),
         (["delete", "nope"], 3, "group nope does not exist"),
         (["delete", "CID_ONSAPI_PULL"], 7, "belongs to the system"),
-        (["delete", "g"], 7, "add --confirm g"),
-        (["delete", "g", "--confirm", "h"], 7, "'h' is not 'g'; nothing was changed"),
+        (["delete", "g"], 7, "add --confirm g --yes"),
+        (["delete", "g", "--confirm", "h", "-y"], 7, "'h' is not 'g'; nothing was changed"),
     ],
 )
 def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
@@ -190,7 +190,7 @@ def parts(result):
 def test_settings_go_and_progress_stays(used):
     before = version(used)
     progress = run("offset", "list", "-o", "json").json()
-    result = run("group", "delete", "g", "--confirm", "g", "-o", "json")
+    result = run("group", "delete", "g", "--confirm", "g", "-y", "-o", "json")
     assert result.code == 0, result.err
     assert ("settings", None, 1, "removed") in parts(result)
     assert ("dead letters", "%DLQ%g", 1, "kept") in parts(result)
@@ -202,7 +202,7 @@ def test_settings_go_and_progress_stays(used):
 
 def test_everything_goes_if_that_is_wanted(used):
     result = run(
-        *("group", "delete", "g", "--remove-offsets", "--remove-topics", "--confirm", "g"),
+        *("group", "delete", "g", "--remove-offsets", "--remove-topics", "--confirm", "g", "-y"),
         *("-o", "json"),
     )
     assert result.code == 0, result.err
@@ -215,7 +215,7 @@ def test_everything_goes_if_that_is_wanted(used):
 
 
 def test_a_group_that_comes_back_begins_anew(used):
-    run("group", "delete", "g", "--remove-offsets", "--confirm", "g")
+    run("group", "delete", "g", "--remove-offsets", "--confirm", "g", "-y")
     assert run("consume", "t", "-g", "g", "-e").lines == ["x", "y"]
 
 
@@ -226,14 +226,14 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
     notes.write(("t@g", 0), QueueProgress(0, 2))
     notes.close()
     assert [row["committed_offset"] for row in before if row["queue_id"] == 0] == [1]
-    assert run("group", "delete", "g", "--remove-offsets", "--confirm", "g").code == 0
+    assert run("group", "delete", "g", "--remove-offsets", "--confirm", "g", "-y").code == 0
     old = {(move["topic"], move["queue_id"]): move["old"] for move in journal(used)[-1]["moves"]}
     assert old["t", 0] == 2
 
 
 def test_offsets_are_not_forgotten_beside_a_java_broker_that_starts_meanwhile(used):
     before = (used / "config/consumerOffset.json").read_bytes()
-    run("group", "delete", "g", "--confirm", "g")
+    run("group", "delete", "g", "--confirm", "g", "-y")
     with EmbeddedBroker.open(used, read_only=True) as broker:
         deletion = admin_groups.delete(broker.view, broker, "g", remove_offsets=True)
         deletion.check()
@@ -264,12 +264,12 @@ def member(group):
 @pytest.mark.slow
 def test_a_group_that_lives_is_not_deleted(used):
     with member("live") as process:
-        result = run("group", "delete", "live", "--confirm", "live", "-o", "json")
+        result = run("group", "delete", "live", "--confirm", "live", "-y", "-o", "json")
         assert (result.code, result.raw) == (7, b"")
         assert f"@{process.pid}#" in result.err
         assert settings(used, "live") is not None
-        assert run("group", "delete", "g", "--confirm", "g").code == 0
-        refused = run("group", "delete", "g", "--remove-topics", "--confirm", "g")
+        assert run("group", "delete", "g", "--confirm", "g", "-y").code == 0
+        refused = run("group", "delete", "g", "--remove-topics", "--confirm", "g", "-y")
         assert refused.code == 7
         assert f"process {process.pid} has" in refused.err
 
@@ -284,7 +284,7 @@ def test_a_foreign_store_loses_the_one_group_and_nothing_else(tmp_path):
         if row["kind"] == "normal"
     } & set(known)
     name = sorted(own)[0]
-    assert run("group", "delete", name, "--confirm", name, "-S", root).code == 0
+    assert run("group", "delete", name, "--confirm", name, "-y", "-S", root).code == 0
     after = json.loads((root / "config/subscriptionGroup.json").read_text())
     assert set(known) - set(after["subscriptionGroupTable"]) == {name}
     assert after["dataVersion"]["counter"] == before["dataVersion"]["counter"] + 1

@@ -104,7 +104,7 @@ def test_members_of_the_file_that_are_not_known_here_stay(tmp_path):
         (["delete", "nope"], 3, "topic nope does not exist"),
         (["delete", "TBW102"], 7, "belongs to the system"),
         (["delete", "a b"], 2, "has characters other than"),
-        (["delete", "t", "--confirm", "T"], 7, "'T' is not 't'; nothing was changed"),
+        (["delete", "t", "--confirm", "T", "-y"], 7, "'T' is not 't'; nothing was changed"),
         (["delete", "t", "--yes"], 7, "add --confirm t"),
         (["stats", "--by", "day"], 2, "'day' is not one of topic, queue, hour"),
         (["stats", "nope"], 3, "topic nope does not exist"),
@@ -223,7 +223,7 @@ def offsets():
 def test_a_topic_goes_as_with_rocketmq_and_offsets_stay(orders):
     msg_id = run("consume", "orders", "-e", "--count", 1, "-o", "json").json()[0]["offset_msg_id"]
     before = version(orders)
-    result = run("topic", "delete", "orders", "--confirm", "orders", "-o", "json")
+    result = run("topic", "delete", "orders", "--confirm", "orders", "-y", "-o", "json")
     assert result.code == 0, result.err
     rows = [(row["part"], row["group"], row["amount"], row["fate"]) for row in result.json()]
     assert rows == [
@@ -243,7 +243,7 @@ def test_a_topic_goes_as_with_rocketmq_and_offsets_stay(orders):
 
 
 def test_the_progress_of_groups_goes_too_if_that_is_wanted(orders):
-    result = run("topic", "delete", "orders", "--confirm", "orders", "--remove-offsets")
+    result = run("topic", "delete", "orders", "--confirm", "orders", "-y", "--remove-offsets")
     assert result.code == 0, result.err
     assert offsets() == set()
     assert '"orders@' not in (orders / "config/consumerOffset.json").read_text()
@@ -256,14 +256,14 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(orders)
     notes = PendingCommits(orders / "rmqctl/members/dead.notes")
     notes.write(("orders@one", 0), QueueProgress(0, 50))
     notes.close()
-    result = run("topic", "delete", "orders", "--confirm", "orders", "--remove-offsets")
+    result = run("topic", "delete", "orders", "--confirm", "orders", "-y", "--remove-offsets")
     assert result.code == 0, result.err
     moves = journal(orders)[-1]["moves"]
     assert [m["old"] for m in moves if (m["group"], m["queue_id"]) == ("one", 0)] == [50]
 
 
 def test_a_topic_that_is_made_again_begins_at_0(orders):
-    run("topic", "delete", "orders", "--confirm", "orders", "--remove-offsets")
+    run("topic", "delete", "orders", "--confirm", "orders", "-y", "--remove-offsets")
     run("produce", "orders", "-q", stdin=b"new\n")
     assert run("consume", "orders", "-e").out == "new\n"
     assert run("consume", "orders", "-e", "-g", "one").out == "new\n"
@@ -281,7 +281,7 @@ def test_beside_a_member_that_reads_the_topic_nothing_is_deleted(orders):
     with start("consume", "orders", "-g", "live") as process:
         try:
             process.stdout.readline()
-            result = run("topic", "delete", "orders", "--confirm", "orders", "-o", "json")
+            result = run("topic", "delete", "orders", "--confirm", "orders", "-y", "-o", "json")
             assert (result.code, result.raw) == (7, b"")
             assert f"process {process.pid} has a consumer of group live" in result.err
             assert "reads topic orders; end it first ('rmqctl group clients live'" in result.err
@@ -318,7 +318,7 @@ def test_new_dead_letters_are_not_taken_for_handled_ones(store):
     run("produce", "t", "-q", stdin=b"a\n")
     run("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
     DlqAcksFile(store).mark("%DLQ%g", {0: [(0, 1)]})
-    assert run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g").code == 0
+    assert run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y").code == 0
     assert DlqAcksFile(store).read("%DLQ%g")[0].ranges() == []
 
 
@@ -328,7 +328,7 @@ def test_new_dead_letters_are_not_taken_for_handled_ones(store):
 @pytest.mark.feature(103, 117)
 def test_bytes_of_topics_add_up_to_the_log(orders):
     run("produce", "large", "-q", stdin=b"x" * 5000 + b"\n")
-    run("topic", "delete", "orders", "--confirm", "orders")
+    run("topic", "delete", "orders", "--confirm", "orders", "-y")
     rows = run("topic", "usage", "-o", "json").json()
     info = run("store", "info", "-o", "json").json()
     log = info["commitlog"]["max_offset"] - info["commitlog"]["min_offset"]

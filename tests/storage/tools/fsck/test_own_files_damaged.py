@@ -42,7 +42,7 @@ def made(tmp_path_factory):
         "produce gone -c 40 --template %i",
         "broker config set fileReservedTime 24 --yes",
         "broker config set brokerName broker-b --yes",
-        "topic delete gone --confirm gone --execute",
+        "topic delete gone --confirm gone -y --execute",
         "produce gone -c 3 --template new",
         f"consume kept -g {group} -e -q",
         f"produce {dlq} -c 5 --template dead -Q 0",
