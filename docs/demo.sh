@@ -49,7 +49,7 @@ say 'A message is given back: it waits for its next attempt. The dead letter is 
 run 'echo "order 8" | rmqctl produce orders --quiet'
 run 'rmqctl consume orders -g billing -c 1 --exec false || echo "exit code $?"'
 run 'rmqctl retry browse billing -o table --columns msg_id,reconsume_times,due_timestamp,reason'
-run 'rmqctl dlq redrive billing --all --set-property mended=yes --execute --yes -o table'
+run 'rmqctl dlq redrive billing --all --set-property mended=yes --yes -o table'
 
 say 'How late are we? Spark counts (it is needed for many stores; --engine local does without).'
 run 'rmqctl lag report -o table --columns group,topic,lag,lag_bytes,oldest_unread_age_ms,status,retry,dlq'

@@ -72,7 +72,7 @@ def carry_out(
     * With ``confirm_name`` a yes is not enough: that name must be ``confirmed`` (what the command's
       ``--confirm`` gave) or typed.
 
-    Standard output gets one table: the result, or the plan if nothing was done. ``--execute`` is
+    Standard output gets one table: the result, or the plan if nothing was done. consent is
     accepted and means nothing. An empty plan is nothing to do.
 
     ``plan_summary`` are sentences about the plan, printed below it; ``refusal`` is raised there.

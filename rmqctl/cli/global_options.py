@@ -45,7 +45,7 @@ SPECS: Final = (
     Spec(("--no-input",), "", "Never prompt; fail where confirmation is needed"),
     Spec(("-y", "--yes"), "", "Make changes without confirmation"),
     Spec(("-n", "--dry-run"), "", "Show what would be done; change nothing"),
-    Spec(("--execute",), "", "Make the change, where a dry run is the default"),
+    Spec(("--execute",), "", "Has no effect; older scripts give it"),
     Spec(("--reason",), "TEXT", "Reason to record in the journal with the change"),
     Spec(("--timeout",), "DUR", "Stop after this time, such as 30s"),
     Spec(("--version",), "", "Show the version and exit"),

@@ -99,20 +99,20 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "preview a move to a time": (
                 "rmqctl offset reset -g billing -t orders --to-datetime '2026-01-31 14:00'"
             ),
-            "an hour back": "rmqctl offset reset -g billing -t orders --by-duration 1h --execute",
-            "skip the backlog": "rmqctl offset reset -g billing -t orders --to-latest --execute",
-            "one queue": "rmqctl offset reset -g billing -t orders:3 --to-offset 100 --execute",
+            "an hour back": "rmqctl offset reset -g billing -t orders --by-duration 1h",
+            "skip the backlog": "rmqctl offset reset -g billing -t orders --to-latest",
+            "one queue": "rmqctl offset reset -g billing -t orders:3 --to-offset 100",
             "copy the progress of another group": (
-                "rmqctl offset reset -g billing -t orders --to-group audit --execute"
+                "rmqctl offset reset -g billing -t orders --to-group audit"
             ),
             "save a plan": (
                 "rmqctl offset reset -g billing --all-topics --to-latest --export plan.csv"
             ),
             "carry out a plan if nothing has moved": (
-                "rmqctl offset reset --from-file plan.csv --expect plan.csv --execute"
+                "rmqctl offset reset --from-file plan.csv --expect plan.csv"
             ),
             "moves of a group": "rmqctl offset history billing",
-            "undo the last change": "rmqctl offset undo --last --execute",
+            "undo the last change": "rmqctl offset undo --last",
         },
     ),
     "dlq": Sheet(
@@ -122,8 +122,8 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "dead letters of a group": "rmqctl dlq browse billing",
             "count by reason": "rmqctl dlq groups billing --by reason",
             "preview sending all again": "rmqctl dlq redrive billing --all",
-            "send all, fifty a second": "rmqctl dlq redrive billing --all --rate 50/s --execute",
-            "continue an interrupted run": "rmqctl dlq redrive billing --resume last --execute",
+            "send all, fifty a second": "rmqctl dlq redrive billing --all --rate 50/s",
+            "continue an interrupted run": "rmqctl dlq redrive billing --resume last",
             "mark those older than a month as handled": "rmqctl dlq ack billing --older-than 30d",
             "export as JSON": "rmqctl dlq export billing -o jsonl > dead.jsonl",
             "messages that wait for a retry": "rmqctl retry browse billing",
@@ -168,9 +168,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "the disk of a dead broker": "rmqctl -S /mnt/disk/store topic queues",
             "check a store": "rmqctl store fsck",
             "meaning of a finding": "rmqctl explain UNIT_MISSING",
-            "rebuild queues and index": (
-                "rmqctl store rebuild queue --execute; rmqctl store rebuild index --execute"
-            ),
+            "rebuild queues and index": ("rmqctl store rebuild queue; rmqctl store rebuild index"),
             "follow the log": "rmqctl store tail",
             "one record, decoded": "rmqctl store dump 0 -o yaml",
             "one record, byte by byte": "rmqctl store dump 0 --as hex",
@@ -193,7 +191,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             ),
             "a day of a topic as a store, masked": (
                 "rmqctl store carve ../day -t orders --from 2026-01-31 --to 2026-02-01 "
-                "--mask 'json.mail=hash,keys=hash' --execute"
+                "--mask 'json.mail=hash,keys=hash'"
             ),
             "export a topic to a file": "rmqctl message export -t orders --save orders.jsonl",
             "export a topic as CSV": "rmqctl consume orders -e -o csv > orders.csv",

@@ -129,7 +129,7 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
 
     # They come again at once, fail again, and are dead.
     for number in ids:
-        type_(f"rmqctl retry now shop {number} --execute", ("[y/N] ", "y"))
+        type_(f"rmqctl retry now shop {number}", ("[y/N] ", "y"))
         assert terminal.code() == 0
     type_(
         "rmqctl consume orders -g shop --exec ./handler --max-reconsume-times 1 -c 2 --timeout 50s"
@@ -142,12 +142,10 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     # A plan, a no, and a yes: mended in an editor, sent again.
     letter = cells(type_("rmqctl dlq browse shop --body 'order 7'")[1])[1]
     shown = type_(f"rmqctl dlq redrive shop {letter} --set-property mended=yes")
-    assert "nothing was changed; add --execute to do it" in shown
-    shown = type_(
-        f"EDITOR=./mend rmqctl dlq redrive shop {letter} --edit --execute", ("[y/N] ", "n")
-    )
+    assert "nothing was changed; add to do it" in shown
+    shown = type_(f"EDITOR=./mend rmqctl dlq redrive shop {letter} --edit", ("[y/N] ", "n"))
     assert terminal.code() == 7
-    type_(f"EDITOR=./mend rmqctl dlq redrive shop {letter} --edit --execute", ("[y/N] ", "y"))
+    type_(f"EDITOR=./mend rmqctl dlq redrive shop {letter} --edit", ("[y/N] ", "y"))
     assert terminal.code() == 0
     assert type_("rmqctl consume orders -e --last 1 --body text | grep seven") == ["order seven"]
     assert cells(type_("rmqctl dlq list")[1])[:3] == ["shop", "2", "1"]
@@ -168,7 +166,7 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     assert moved[1:] == [f"{number},0" for number in range(4)]
     lag = type_("rmqctl lag show shop")
     assert cells(lag[1])[:4] == ["shop", "orders", "4", "21"]
-    type_("rmqctl offset undo --last --execute", ("[y/N] ", "y"))
+    type_("rmqctl offset undo --last", ("[y/N] ", "y"))
     undone = type_(
         "rmqctl offset list -g shop -t orders -o csv --columns queue_id,committed_offset"
     )

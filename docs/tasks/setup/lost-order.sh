@@ -16,5 +16,5 @@ SHIP
 chmod +x ship
 rmqctl consume orders -g shipping --from-where first -c 6 --exec ./ship --delay-level -1 \
     --quiet > /dev/null 2>&1 || [ $? -eq 8 ]  # some failed, as they shall
-rmqctl dlq redrive shipping --all --execute --yes --quiet > /dev/null 2>&1
+rmqctl dlq redrive shipping --all --yes --quiet > /dev/null 2>&1
 export TZ=UTC

@@ -22,7 +22,7 @@ def _metadata(given: MqadminOptions) -> Lines:
 
 
 def _clean(_: MqadminOptions) -> Lines:
-    return line("store clean", ["--execute"])
+    return line("store clean", [])
 
 
 BROKERS: Final[Mapping[str, Old]] = {

@@ -58,11 +58,11 @@ def _reset_by_time(given: MqadminOptions) -> Lines:
 def _skip_accumulated(given: MqadminOptions) -> Lines:
     options = ["-g", given["g"], "-t", given["t"], "--to-latest"]
     back_only = [] if given.true("f", default=True) else ["--no-forward"]
-    return [["offset", "reset", *options, *back_only, "--execute"]]
+    return [["offset", "reset", *options, *back_only]]
 
 
 def _clone(given: MqadminOptions) -> Lines:
-    options = ["-g", given["d"], "-t", given["t"], "--to-group", given["s"], "--execute"]
+    options = ["-g", given["d"], "-t", given["t"], "--to-group", given["s"]]
     return [["offset", "reset", *options]]
 
 
