@@ -85,7 +85,7 @@ def _set(cli: Cli, word: str, value: str | None) -> None:
 
     with open_for_reading(cli) as broker:
         root = broker.view.root
-        java_check = begin_java_check(cli, root, execute_by_default=True)
+        java_check = begin_java_check(cli, root)
         writers = find_holders(root).writers
         change = set_setting(broker.view, word, value, java_check=java_check)
         if change.name == "message_delay_level" and change.plan:
@@ -97,4 +97,4 @@ def _set(cli: Cli, word: str, value: str | None) -> None:
                 cli.warn(sentence)
     if writers:
         cli.say(f"process {', '.join(map(str, writers))} keeps the old value until it ends")
-    run_change(cli, change, execute_by_default=True)
+    run_change(cli, change)

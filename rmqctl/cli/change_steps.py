@@ -22,7 +22,6 @@ def run_change(
     change: Change,
     *,
     summary: Iterable[str] = (),
-    execute_by_default: bool = False,
     confirmed: str | None = None,
 ) -> bool:
     """Print a change's plan, ask, apply it, print the result; gives whether it was applied.
@@ -57,7 +56,6 @@ def carry_out(
     refusal: CliError | None = None,
     result_type: type | None = None,
     refused_rows: str = "",
-    execute_by_default: bool = False,
     confirm_name: str | None = None,
     confirmed: str | None = None,
 ) -> bool:
@@ -210,7 +208,7 @@ def run_creation(cli: Cli, change: Change) -> None:
         cli.say("dry run: nothing was created")
 
 
-def will_execute(cli: Cli, *, execute_by_default: bool = False) -> bool:
+def will_execute(cli: Cli) -> bool:
     """Whether this call may apply the change: with ``--yes``, or where a person can be asked."""
     return not cli.flag("dry_run") and (bool(cli.given.get("yes")) or can_ask(cli))
 
@@ -220,9 +218,9 @@ def can_ask(cli: Cli) -> bool:
     return not cli.flag("no_input") and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def begin_java_check(cli: Cli, root: Path, *, execute_by_default: bool = False) -> JavaCheck:
+def begin_java_check(cli: Cli, root: Path) -> JavaCheck:
     """The check for a Java broker, begun now if the call writes; a dry run needs none."""
-    if will_execute(cli, execute_by_default=execute_by_default):
+    if will_execute(cli):
         from rmqctl.admin.java_writers import refuse_beside_java
 
         return refuse_beside_java(root)

@@ -43,7 +43,7 @@ SPECS: Final = (
     Spec(("--debug",), "", "Show a traceback on errors"),
     Spec(("--progress",), "STYLE", "Progress on stderr: auto, plain or none"),
     Spec(("--no-input",), "", "Never prompt; fail where confirmation is needed"),
-    Spec(("-y", "--yes"), "", "Make changes without confirmation"),
+    Spec(("-y", "--yes"), "", "Make changes without a question"),
     Spec(("-n", "--dry-run"), "", "Show what would be done; change nothing"),
     Spec(("--execute",), "", "Has no effect; older scripts give it"),
     Spec(("--reason",), "TEXT", "Reason to record in the journal with the change"),

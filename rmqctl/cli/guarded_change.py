@@ -7,7 +7,7 @@ from .context import Cli
 
 
 def run_guarded(cli: Cli, change: Change, *, confirmed: str | None = None) -> None:
-    """Check, plan, ask and apply; needs no --execute. A dry run is not checked."""
+    """Check, plan, ask and apply. A dry run is not checked."""
     if not cli.flag("dry_run"):
         change.check()
-    run_change(cli, change, execute_by_default=True, confirmed=confirmed)
+    run_change(cli, change, confirmed=confirmed)

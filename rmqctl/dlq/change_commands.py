@@ -106,16 +106,16 @@ def redrive(
         ),
     ] = None,
 ) -> None:
-    """Send dead letters again. A dry run unless --execute is given.
+    """Send dead letters again. It shows the plan and asks first.
 
     A message that was sent is marked as handled and has a receipt. Other groups that read the
     original topic get it, too; --target retry sends it to this group only.
 
-    Preview, then send:        rmqctl dlq redrive readers --all
-                               rmqctl dlq redrive readers --all --execute
-    One tag, slowly:           rmqctl dlq redrive readers --tag invoice --rate 50/s --execute
-    Edit one by hand:          rmqctl dlq redrive readers 17 --edit --execute
-    After an interruption:     rmqctl dlq redrive readers --resume last --execute
+    Preview:                   rmqctl dlq redrive readers --all -n
+    Send all:                  rmqctl dlq redrive readers --all
+    One tag, slowly:           rmqctl dlq redrive readers --tag invoice --rate 50/s
+    Edit one by hand:          rmqctl dlq redrive readers 17 --edit
+    After an interruption:     rmqctl dlq redrive readers --resume last
     """
     cli = context_of(ctx)
     from rmqctl.admin import dead_letters
@@ -189,7 +189,7 @@ class _Run:
         """Print how to continue the run, and show its progress from now on."""
         assert self._change is not None
         run = self._change.task.run
-        self._cli.say(f"run {run}; to continue it after an interruption: --resume {run} --execute")
+        self._cli.say(f"run {run}; to continue it after an interruption: --resume {run}")
         self._progress = self._cli.progress("redrive", "messages", len(self._change.plan))
 
     def told(self, _: RedriveReceipt) -> None:
@@ -198,7 +198,7 @@ class _Run:
             self._progress.advance(1, 1)
 
     def carry_out(self, change: "Redrive", *, resumes: bool) -> None:
-        """Show the plan, and send with ``--execute``."""
+        """Show the plan, and send with consent."""
         from rmqctl.admin.dead_letters import settle_interrupted
         from rmqctl.cli.change_steps import run_change, will_execute
         from rmqctl.cli.opening import view_of
@@ -223,9 +223,7 @@ class _Run:
             if self._progress is not None:
                 self._progress.clear()
             if change.left:
-                cli.say(
-                    f"{change.left} were not tried; continue with --resume {task.run} --execute"
-                )
+                cli.say(f"{change.left} were not tried; continue with --resume {task.run}")
         if resumes and not will_execute(cli):
             cli.say(f"this was run {task.run}")
 
@@ -279,7 +277,7 @@ def ack(
     chosen = None
     if not undo or ids or everything or wanted.is_given:
         chosen = message_selection(ids, wanted, "dead letters", everything=everything)
-    java_check = begin_java_check(cli, cli.store.path, execute_by_default=True)
+    java_check = begin_java_check(cli, cli.store.path)
     with open_for_reading(cli) as broker:
         if chosen is None:
             change = dead_letters.undo_acknowledge(
@@ -295,7 +293,7 @@ def ack(
                 left_out=cli.left_out,
                 java_check=java_check,
             )
-    run_change(cli, change, execute_by_default=True)
+    run_change(cli, change)
 
 
 def _duration(text: str) -> int:

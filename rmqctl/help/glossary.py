@@ -13,6 +13,15 @@ class Word(NamedTuple):
 
 
 WORDS: Final[Mapping[str, Word]] = {
+    "consent": Word(
+        "The same for every command that changes something. -n shows the plan. On a terminal the "
+        "plan is shown, and you are asked. -y answers yes. Without a terminal and without -y the "
+        "plan is shown and the exit code is 7. What destroys messages or groups also needs "
+        "--confirm NAME, or the name is typed. Standard output has one table: the result, or the "
+        "plan if nothing was done. --execute has no effect.",
+        ("confirmation", "confirm", "plan", "execute", "yes", "dry run"),
+        ("offset reset", "dlq redrive", "topic delete", "store repair"),
+    ),
     "topic": Word(
         "A named stream of messages, divided into queues. Its settings are in config/topics.json.",
         (),

@@ -144,7 +144,7 @@ def _end_waits(
     cli = context_of(ctx)
     wanted = message_filter(cli, changes=True)
     chosen = message_selection(ids, wanted, "retries", everything=everything)
-    java_check = begin_java_check(cli, cli.store.path, execute_by_default=True)
+    java_check = begin_java_check(cli, cli.store.path)
     with open_for_reading(cli) as broker:
         change = (retries.make_dead if dead else retries.send_now)(
             broker.view,
@@ -157,4 +157,4 @@ def _end_waits(
             java_check=java_check,
             open_writer=lambda: open_for_writing(cli),
         )
-    run_change(cli, change, execute_by_default=True)
+    run_change(cli, change)

@@ -119,14 +119,14 @@ def reset(
     """Move the progress of groups: to a time, an end, an offset, a message, another group.
 
     Say whose (--group, --all-groups), where (--topic, --all-topics) and one place to go to.
-    It shows what would be read again or skipped, and does nothing without --execute. All queues
+    It shows what would be read again or skipped, and asks. All queues
     of one call are moved, or none. Retry topics are left alone unless they are named.
 
+    Preview:             rmqctl offset reset -g readers -t orders --by-duration 1d -n
     Back to yesterday:   rmqctl offset reset -g readers -t orders --by-duration 1d
-    Do it:               rmqctl offset reset -g readers -t orders --by-duration 1d --execute
     One queue:           rmqctl offset reset -g readers -t orders:3 --to-offset 100
     Save a plan:         rmqctl offset reset -g readers --all-topics --to-latest --export plan.csv
-    Carry it out:        rmqctl offset reset --from-file plan.csv --expect plan.csv --execute
+    Carry it out:        rmqctl offset reset --from-file plan.csv --expect plan.csv
     """
     cli = context_of(ctx)
     from .boundaries import parse_boundary
@@ -187,10 +187,10 @@ def undo(
 
     All queues of the change, exactly as they were, or none: if one has been moved since, the undo
     is refused (6). What consumers did since is no obstacle; the plan says how much it was. An
-    undoing is a change too, and can be undone. It does nothing without --execute.
+    undoing is a change too, and can be undone. It shows the plan and asks first.
 
-    Look:      rmqctl offset undo --last
-    Do it:     rmqctl offset undo 12 --execute
+    Look:      rmqctl offset undo --last -n
+    Do it:     rmqctl offset undo 12
     """
     cli = context_of(ctx)
     if (change_id is None) != last:
@@ -199,7 +199,7 @@ def undo(
         from rmqctl.admin.offsets.undo_change import undo as undo_change
         from rmqctl.cli.change_steps import begin_java_check, run_change
 
-        java_check = begin_java_check(cli, broker.view.root, execute_by_default=False)
+        java_check = begin_java_check(cli, broker.view.root)
         change = undo_change(
             broker.view,
             broker,
@@ -245,7 +245,6 @@ def import_offsets(
     with open_for_reading(cli) as broker:
         run_reset(
             *(cli, broker, selection, "--from-file", str(file), Boundary.LOWER, guards),
-            execute_by_default=True,
         )
 
 
@@ -285,7 +284,7 @@ def delete(
         from rmqctl.admin.offsets.deletion import delete as delete_offsets
         from rmqctl.cli.change_steps import run_change
 
-        java_check = begin_java_check(cli, broker.view.root, execute_by_default=True)
+        java_check = begin_java_check(cli, broker.view.root)
         change = delete_offsets(
             broker.view,
             broker,
@@ -297,7 +296,7 @@ def delete(
             warn=cli.warn,
             java_check=java_check,
         )
-        run_change(cli, change, execute_by_default=True)
+        run_change(cli, change)
 
 
 @prints(Orphan, DoneOrphan)
@@ -324,8 +323,8 @@ def orphans(
             return
         from rmqctl.cli.change_steps import begin_java_check, run_change
 
-        java_check = begin_java_check(cli, view.root, execute_by_default=True)
+        java_check = begin_java_check(cli, view.root)
         change = orphan_change.fix_orphans(
             view, broker, now_ms=cli.now_ms, warn=cli.warn, java_check=java_check
         )
-        run_change(cli, change, execute_by_default=True)
+        run_change(cli, change)

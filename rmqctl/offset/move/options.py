@@ -78,13 +78,11 @@ def run_reset(
     value: str,
     boundary: "Boundary",
     guards: ResetGuards,
-    *,
-    execute_by_default: bool = False,
 ) -> None:
     """Plan what one option of the destination asks for, show it, ask, do it."""
     if guards.export is not None:
         check_ending(guards.export)
-    java_check = begin_java_check(cli, broker.view.root, execute_by_default=execute_by_default)
+    java_check = begin_java_check(cli, broker.view.root)
     change = _planned(cli, broker, selection, name, value, boundary, guards, java_check)
     if guards.expect is not None:
         change.expecting(expectation(guards.expect, change.steps))
@@ -93,10 +91,10 @@ def run_reset(
         path = guards.export
         write_plan(path, change.plan)
         saved.append(
-            f"saved: 'rmqctl offset reset --from-file {path} --expect {path} --execute' carries "
+            f"saved: 'rmqctl offset reset --from-file {path} --expect {path}' carries "
             "it out if nothing has moved by then"
         )
-    run_change(cli, change, summary=saved, execute_by_default=execute_by_default)
+    run_change(cli, change, summary=saved)
 
 
 def _planned(

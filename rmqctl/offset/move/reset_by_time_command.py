@@ -67,7 +67,7 @@ def reset_offset_by_time(
         from rmqctl.admin.offsets.time_reset import reset_by_time
         from rmqctl.cli.change_steps import begin_java_check, run_change
 
-        java_check = begin_java_check(cli, broker.view.root, execute_by_default=True)
+        java_check = begin_java_check(cli, broker.view.root)
         change = reset_by_time(
             broker.view,
             broker,
@@ -81,4 +81,4 @@ def reset_offset_by_time(
             warn=cli.warn,
             java_check=java_check,
         )
-        run_change(cli, change, execute_by_default=True)
+        run_change(cli, change)

@@ -46,18 +46,18 @@ def carve(
         bool, typer.Option("--small", help="16 MiB log files and a small index")
     ] = False,
 ) -> None:
-    r"""Copy a part of this store into a new store. A dry run unless --execute is given.
+    r"""Copy a part of this store into a new store. It shows the plan and asks first.
 
     Messages keep their times, hosts, ids, properties and bodies, and also their queue offsets,
     unless a filter leaves gaps: then offsets count from 0 and progress is adjusted. Only log
     positions and offset ids are new. This store is only read and may be in use. OUT appears once
     it is whole.
 
-    A topic:                   rmqctl store carve ../orders -t orders --execute
+    A topic:                   rmqctl store carve ../orders -t orders
     One day of it, masked:     rmqctl store carve ../day -t orders --from 2026-01-31 \
-                                 --to 2026-02-01 --mask 'json.who.email=hash,keys=hash' --execute
-    A group and its topics:    rmqctl store carve ../billing -g billing --execute
-    Its dead letters only:     rmqctl store carve ../dead -t %DLQ%billing --execute
+                                 --to 2026-02-01 --mask 'json.who.email=hash,keys=hash'
+    A group and its topics:    rmqctl store carve ../billing -g billing
+    Its dead letters only:     rmqctl store carve ../dead -t %DLQ%billing
 
     RULES are those of 'message export'. Masked values are nowhere in the files of OUT.
     """

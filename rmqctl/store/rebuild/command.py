@@ -24,13 +24,13 @@ def rebuild(
 ) -> None:
     """Rebuild consume queues, or the key index, from the log: byte for byte as a broker does.
 
-    Shows the files that differ from the log; --execute replaces them. Old files are moved to
+    Shows the files that differ from the log, asks, and replaces them. Old files are moved to
     rmqctl/quarantine in the store. No other process may have the store open for writing.
 
     Show differences:          rmqctl store rebuild queue
-    Rebuild all queues:        rmqctl store rebuild queue --execute
-    Two queues of a topic:     rmqctl store rebuild queue -t orders -Q 0,3 --execute
-    The key index:             rmqctl store rebuild index --execute
+    Rebuild all queues:        rmqctl store rebuild queue
+    Two queues of a topic:     rmqctl store rebuild queue -t orders -Q 0,3
+    The key index:             rmqctl store rebuild index
     """
     from rmqctl.cli.opening import view_of
     from rmqctl.parse.lists import parse_queues

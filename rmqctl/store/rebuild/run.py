@@ -57,7 +57,7 @@ class _Part(Protocol):
 
 
 def rebuild(cli: "Cli", view: StoreView, part: _Part) -> None:
-    """Show what rebuilding would change and, with ``--execute``, do it."""
+    """Show what rebuilding would change and, with consent, do it."""
     root = view.root
     check: Callable[[], None] | None = None
     holders = find_holders(root)

@@ -36,11 +36,11 @@ def recover_offsets(
 
     Offsets come from the file, its .bak, the journal, samples, retries, dead letters and traces.
     No offset exceeds what the group had committed, so messages may be consumed again, but none is
-    skipped. Queues with progress stay as they are. A dry run unless --execute is given;
+    skipped. Queues with progress stay as they are. It shows the plan and asks first;
     'rmqctl offset undo' undoes it.
 
-    Preview:   rmqctl store recover-offsets -S /data/store
-    Recover:   rmqctl store recover-offsets -S /data/store --execute
+    Preview:   rmqctl store recover-offsets -S /data/store -n
+    Recover:   rmqctl store recover-offsets -S /data/store
     """
     cli = context_of(ctx)
     from .offsets import RecoverOptions, carry_out_recovery
@@ -57,11 +57,11 @@ def recover_config(ctx: typer.Context) -> None:
     Settings come from the readable parts of topics.json, subscriptionGroup.json and
     delayOffset.json, then from their .bak, then from queues, progress and retries. Other settings
     get RocketMQ's defaults; delayed messages may be delivered again, but none is skipped. Readable
-    files stay as they are, damaged ones are moved to the quarantine. A dry run unless --execute
-    is given.
+    files stay as they are, damaged ones are moved to the quarantine. It shows the plan and asks
+    first.
 
-    Preview:   rmqctl store recover-config -S /data/store
-    Recover:   rmqctl store recover-config -S /data/store --execute
+    Preview:   rmqctl store recover-config -S /data/store -n
+    Recover:   rmqctl store recover-config -S /data/store
     """
     cli = context_of(ctx)
     from rmqctl.admin import store

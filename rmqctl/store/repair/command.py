@@ -29,7 +29,7 @@ def repair(
         typer.Option("--expect", metavar="FILE", help="Repair only if the plan equals FILE"),
     ] = None,
 ) -> None:
-    """Repair what 'store fsck' finds: show a plan, and carry it out with --execute.
+    """Repair what 'store fsck' finds: show a plan, ask, and carry it out.
 
     Nothing is deleted: overwritten or removed data is kept in rmqctl/quarantine in the store. A
     damaged record in the middle of the log is replaced by a record of zeros, so that brokers can
@@ -37,8 +37,8 @@ def repair(
     are rebuilt from the log. No other process may have the store open for writing.
 
     Show the plan:             rmqctl store repair
-    Repair:                    rmqctl store repair --execute
-    Only queues and index:     rmqctl store repair --only queue,index --execute
+    Repair:                    rmqctl store repair
+    Only queues and index:     rmqctl store repair --only queue,index
     """
     from rmqctl.cli.opening import view_of
     from rmqctl.parse.lists import parse_parts

@@ -43,7 +43,7 @@ def repair(
     export: Path | None,
     expect: Path | None,
 ) -> None:
-    """Plan and, with ``--execute``, repair. Raises errors of exit codes 4 to 8."""
+    """Plan and, with consent, repair. Raises errors of exit codes 4 to 8."""
     root = view.root
     execute = will_execute(cli)
     check: Callable[[], None] = refuse_beside_java(root) if execute else lambda: None

@@ -66,15 +66,15 @@ def restore(
         typer.Option("--confirm", metavar="NAME", help="The target's name, if it is not empty"),
     ] = None,
 ) -> None:
-    """Create a store from a snapshot. A dry run unless --execute is given.
+    """Create a store from a snapshot. It shows the plan and asks first.
 
     All checksums are verified first. The store appears as a whole or not at all; after a kill, the
     same command starts again. The old content of the folder is moved to a folder beside it.
     Refused while a Java broker or another process has the store open for writing.
 
-    Preview:                   rmqctl store restore /backup/monday -S ./store
-    Restore:                   rmqctl store restore /backup/monday -S ./store --execute
-    Replace a store:           rmqctl store restore SNAPSHOT -S ./store --execute --confirm store
+    Preview:                   rmqctl store restore /backup/monday -S ./store -n
+    Restore:                   rmqctl store restore /backup/monday -S ./store
+    Replace a store:           rmqctl store restore SNAPSHOT -S ./store --confirm store
     """
     from rmqctl.admin import store
     from rmqctl.cli.change_steps import run_change, will_execute
@@ -100,5 +100,5 @@ def restore(
         summary = []
         if change.occupied and confirm is None:
             target, name = cli.store.path.resolve(), change.confirm_name
-            summary.append(f"{target} is not empty: --execute also needs --confirm {name}")
+            summary.append(f"{target} is not empty: replacing it needs --confirm {name}")
         run_change(cli, change, summary=summary, confirmed=confirm)

@@ -57,10 +57,10 @@ def clean(ctx: typer.Context) -> None:
 
     Deletes as a broker does in the hours of deleteWhen: the oldest first, if they were not written
     for fileReservedTime (72 h), whether read or not; never the newest file. Disk usage has no
-    influence. A dry run unless --execute is given.
+    influence. It shows the plan and asks first.
 
-    Preview:   rmqctl store clean
-    Delete:    rmqctl store clean --execute
+    Preview:   rmqctl store clean -n
+    Delete:    rmqctl store clean
     """
     cli = context_of(ctx)
     with open_for_progress(cli) as broker:
