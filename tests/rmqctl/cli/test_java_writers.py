@@ -75,8 +75,8 @@ def test_a_broker_that_writes_at_this_moment_is_waited_for(tmp_path):
     broker.start()
     try:
         given = ("-S", root, "-g", "g", "-t", "A", "--to-earliest")
-        result = run("offset", "reset", *given, "--execute", "--yes")
-        looked = run("offset", "reset", *given)
+        result = run("offset", "reset", *given, "--yes")
+        looked = run("offset", "reset", *given, "-n")
     finally:
         ended.set()
         broker.join()

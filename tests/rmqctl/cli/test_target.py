@@ -324,12 +324,10 @@ def test_the_store_below_is_the_remedy(stores):
 
 
 def test_a_variable_that_switches_something_off_switches_it_off(stores, monkeypatch):
-    monkeypatch.setenv("RMQCTL_EXECUTE", "1")
+    monkeypatch.setenv("RMQCTL_YES", "1")
     monkeypatch.setenv("RMQCTL_DEBUG", "0")
-    result = run(
-        "offset", "reset", "-g", "g", "-t", "t", "--to-earliest", "-y", "-S", stores / "test"
-    )
-    assert "add --execute" in result.err
+    result = run("offset", "reset", "-g", "g", "-t", "t", "--to-earliest", "-S", stores / "test")
+    assert "add --yes" in result.err, "consent is typed"
     assert not Cli({"RMQCTL_DEBUG": "0"}).flag("debug")
 
 

@@ -96,7 +96,7 @@ def test_what_is_not_touched_comes_back_byte_for_byte(body, properties, flag):
         ('{"body": "x", "properties": {"DELAY": "3"}}', "DELAY is reserved"),
         ('{"body": "x", "properties": {"RMQCTL_REDRIVES": "0"}}', "RMQCTL_REDRIVES is reserved"),
         ('{"body": "x", "properties": {"a": "\\u0001"}}', "cannot be stored"),
-        ('{"body": "\\ud800"}', "surrogates"),
+        ('{"body": "\\ud800"}', "half of a surrogate pair"),
     ],
 )
 def test_what_is_no_message_is_refused(text, wrong):

@@ -155,7 +155,6 @@ def test_the_number_of_attempts_decides_when_a_message_is_dead(store):
         (["alter", "nope", "--broadcast"], 3, "group nope has no settings"),
         (["delete", "nope"], 3, "group nope does not exist"),
         (["delete", "CID_ONSAPI_PULL"], 7, "belongs to the system"),
-        (["delete", "g"], 7, "add --confirm g --yes"),
         (["delete", "g", "--confirm", "h", "-y"], 7, "'h' is not 'g'; nothing was changed"),
     ],
 )
@@ -166,6 +165,16 @@ def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
     assert sentence in result.err
     assert result.err.count("\n") == 1
     assert version(store) == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--yes"], ["--confirm", "g"]])
+def test_without_consent_the_plan_of_a_deletion_is_all(store, options):
+    run("group", "create", "g")
+    result = run("group", "delete", "g", *options, "-o", "json")
+    assert (result.code, [row["applied"] for row in result.json()]) == (7, [None])
+    missing = "--yes" if "--confirm" in options else "--confirm g --yes"
+    assert f"nothing was changed: no terminal to ask on; add {missing} to proceed" in result.err
+    assert run("group", "describe", "g").code == 0
 
 
 # -- deleting ---------------------------------------------------------------------------------

@@ -105,7 +105,6 @@ def test_members_of_the_file_that_are_not_known_here_stay(tmp_path):
         (["delete", "TBW102"], 7, "belongs to the system"),
         (["delete", "a b"], 2, "has characters other than"),
         (["delete", "t", "--confirm", "T", "-y"], 7, "'T' is not 't'; nothing was changed"),
-        (["delete", "t", "--yes"], 7, "add --confirm t"),
         (["stats", "--by", "day"], 2, "'day' is not one of topic, queue, hour"),
         (["stats", "nope"], 3, "topic nope does not exist"),
     ],
@@ -116,6 +115,16 @@ def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
     assert (result.code, result.raw) == (code, b"")
     assert sentence in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--yes"], ["--confirm", "t"]])
+def test_without_consent_the_plan_of_a_deletion_is_all(store, options):
+    run("topic", "create", "t")
+    result = run("topic", "delete", "t", *options, "-o", "json")
+    assert (result.code, [row["applied"] for row in result.json()]) == (7, [None])
+    missing = "--yes" if "--confirm" in options else "--confirm t --yes"
+    assert f"nothing was changed: no terminal to ask on; add {missing} to proceed" in result.err
+    assert run("topic", "describe", "t").code == 0
 
 
 # -- from a file ------------------------------------------------------------------------------
