@@ -121,8 +121,8 @@ def _run(
     executes = will_execute(cli)
     if executes:
         cli.check_view(result_type)  # a wrong view must not show after the change
-    hopeless = bool(change.refusals or refused_rows)
-    if not executes or not plan or hopeless:
+    forbidden = bool(change.refusals or refused_rows)
+    if not executes or not plan or forbidden:
         _print_plan(cli, change.row_type, result_type, plan)
         cli.out.flush()
         if plan:
