@@ -18,11 +18,12 @@ Offsets = Mapping[int, int]
 
 class Choice(NamedTuple):
     """The requested groups and topics; None is all but RocketMQ's own groups, which are shown if
-    named."""
+    named, or with ``include_system``."""
 
     groups: Collection[str] | None = None
     topics: Collection[str] | None = None
     include_retry: bool = False
+    include_system: bool = False
 
     def names(self, group: str, topic: str) -> bool:
         """Whether a group and a topic are among those that were named, if any were."""
@@ -34,9 +35,16 @@ class Choice(NamedTuple):
         """Whether a group's reading of a topic is part of the request."""
         if not self.names(group, topic):
             return False
-        if not self.groups and group.startswith(SYSTEM_GROUP_PREFIX):
+        if self._leaves_out(group):
             return False
         return bool(self.topics) or self.include_retry or topic != retry_topic(group)
+
+    def _leaves_out(self, group: str) -> bool:
+        return not self.groups and not self.include_system and group.startswith(SYSTEM_GROUP_PREFIX)
+
+    def hidden(self, progress: Collection[tuple[str, str]]) -> int:
+        """Number of groups and topics with progress that are left out as RocketMQ's own."""
+        return sum(self.names(*each) and self._leaves_out(each[0]) for each in progress)
 
     def add_retry_topics(
         self,

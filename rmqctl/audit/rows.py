@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull
+from rmqctl.output.fields import OmitNull, Rank
 
 
 class ChangeRow(NamedTuple):
@@ -18,14 +18,16 @@ class ChangeRow(NamedTuple):
     group: Annotated[str | None, "the consumer group"]
     topic: Annotated[str | None, "the topic"]
     queue_id: Annotated[int | None, "the queue"]
-    old_offset: Annotated[int | None, "progress before the change; null for none"]
-    new_offset: Annotated[int | None, "progress after the change; null if it was deleted"]
-    user: Annotated[str | None, "the user who made the change"]
-    host: Annotated[str | None, "the machine"]
-    reason: Annotated[str | None, "the text of --reason"]
-    undone_by: Annotated[int | None, "the change that undid it"]
+    old_offset: Annotated[int | None, "progress before the change; null for none", Rank.KEY]
+    new_offset: Annotated[int | None, "progress after the change; null if it was deleted", Rank.KEY]
+    user: Annotated[str | None, "the user who made the change", Rank.USUAL]
+    host: Annotated[str | None, "the machine", Rank.EXTRA]
+    reason: Annotated[str | None, "the text of --reason", Rank.USUAL]
+    undone_by: Annotated[int | None, "the change that undid it", Rank.USUAL]
     applied: Annotated[
-        bool | None, "whether it was made; false if its writer died before; null if unknown"
+        bool | None,
+        "whether it was made; false if its writer died before; null if unknown",
+        Rank.USUAL,
     ]
     what: Annotated[
         str | None, OmitNull("the setting or the action, for other changes than of progress")

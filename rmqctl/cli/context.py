@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
@@ -274,9 +275,13 @@ class Cli:
         )
 
     def remark(self, sentence: str) -> None:
-        """Print a sentence about a table on stderr, dim on a terminal with colors."""
+        """Print a sentence about a table on stderr, dim on a terminal with colors.
+
+        A stderr that fails is no failure of the table.
+        """
         if not self.flag("quiet"):
-            LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
+            with suppress(OSError):
+                LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
 
     def _say_nothing(self, filtered: bool) -> None:
         from rmqctl.output.nothing import nothing_sentence

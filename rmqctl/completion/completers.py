@@ -19,6 +19,9 @@ _TOPIC_NAME: Final = re.compile(r'"topicName"\s*:\s*"([^"\\]+)"')
 _OFFSET_KEY: Final = re.compile(r'"([^"@\\]+)@([^"\\]+)"\s*:\s*\{')
 _GROUP_NAME: Final = re.compile(r'"groupName"\s*:\s*"([^"\\]+)"')
 
+_OWN: Final = ("%RETRY%", "%DLQ%", "RMQ_SYS_", "rmq_sys_", "CID_RMQ_SYS_")
+"""Beginnings of topics and groups of RocketMQ itself."""
+
 Completer = Callable[[Cli], Iterable[tuple[str, str]]]
 
 
@@ -39,16 +42,30 @@ def _folders(path: Path) -> list[str]:
 
 
 def topics(cli: Cli) -> Iterator[tuple[str, str]]:
-    """Topics of the topics file and of the queue folders; retries and system topics last."""
+    """Topics of the topics file and of the queue folders; retries and system topics only once
+    their beginning is typed."""
     store = cli.store.path
     names = set(_TOPIC_NAME.findall(_topics_file(store)))
     names.update(_folders(store / "consumequeue"))
-    for name in sorted(names, key=lambda name: (name.startswith(("%", "RMQ_SYS_")), name)):
-        yield name, ""
+    hidden = set() if cli.given.get("completed_begin") else _system_names()
+    for name in sorted(names, key=lambda name: (name.startswith(_OWN), name)):
+        if not hidden or not (name in hidden or name.startswith(_OWN)):
+            yield name, ""
+
+
+def _system_names() -> set[str]:
+    """Topics and groups that every broker makes."""
+    from broker.config import BrokerConfig
+    from storage.configs.subscription_groups import system_groups
+    from storage.configs.topics import system_topics
+
+    config = BrokerConfig()
+    return {*system_topics(config.broker_cluster_name, config.broker_name), *system_groups()}
 
 
 def groups(cli: Cli) -> Iterator[tuple[str, str]]:
-    """Groups of the offsets file, of the subscription groups and of the retry topics."""
+    """Groups of the offsets file, of the subscription groups and of the retry topics; those of the
+    system only once their beginning is typed."""
     config = cli.store.path / "config"
     offsets = _OFFSET_KEY.findall(_read(config / "consumerOffset.json"))
     names = {group for _, group in offsets}
@@ -56,8 +73,10 @@ def groups(cli: Cli) -> Iterator[tuple[str, str]]:
     for folder in _folders(cli.store.path / "consumequeue"):
         if folder.startswith("%RETRY%"):
             names.add(folder.removeprefix("%RETRY%"))
+    hidden = set() if cli.given.get("completed_begin") else _system_names()
     for name in sorted(names):
-        yield name, ""
+        if not hidden or not (name in hidden or name.startswith(_OWN)):
+            yield name, ""
 
 
 def changes(cli: Cli) -> Iterator[tuple[str, str]]:

@@ -54,6 +54,7 @@ def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         start = "-" if place.option.name == "sort" and before_it[2].startswith("-") else ""
         prefix += before_it[0] + before_it[1] + start
         incomplete = before_it[2].removeprefix(start)
+    cli.given["completed_begin"] = incomplete
     found = (
         (prefix + value, text)
         for value, text in place.candidates(cli, incomplete)

@@ -7,6 +7,7 @@ import typer
 from rmqctl.admin.groups.rows import GroupClientRow, GroupDescription, GroupRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_progress
+from rmqctl.cli.system_rows import All, print_rows
 
 from .options import MoreGroups, named
 
@@ -14,9 +15,10 @@ _Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="
 
 
 @prints(GroupRow)
-def list_groups(ctx: typer.Context) -> None:
-    """List all consumer groups, including those of RocketMQ itself.
+def list_groups(ctx: typer.Context, everything: All = False) -> None:
+    """List the consumer groups of users, or all.
 
+    With those of the system:  rmqctl group list --all
     With live members:         rmqctl group list --where 'members > 0'
     With dead letters:         rmqctl group list --where 'dlq > 0' --sort -dlq
     """
@@ -24,11 +26,17 @@ def list_groups(ctx: typer.Context) -> None:
     with open_for_progress(cli) as broker:
         from rmqctl.admin import groups
 
-        cli.rows(GroupRow, groups.list_groups(broker.view, broker))
+        rows = groups.list_groups(broker.view, broker)
+        print_rows(cli, GroupRow, rows, broker.view, everything=everything)
 
 
 @prints(GroupDescription)
-def describe(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None) -> None:
+def describe(
+    ctx: typer.Context,
+    groups: _Names = None,
+    group: MoreGroups = None,
+    everything: All = False,
+) -> None:
     """Show settings, subscriptions and members of groups, their retries and dead letters.
 
     In JSON one group is an object, several are an array.
@@ -42,7 +50,8 @@ def describe(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None
         if len(names) == 1:
             cli.one(rows[0])
         else:
-            cli.rows(GroupDescription, rows)
+            shown = everything or bool(names)
+            print_rows(cli, GroupDescription, rows, broker.view, everything=shown)
 
 
 @prints(GroupClientRow)

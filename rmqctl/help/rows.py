@@ -2,7 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import Rank, Wide
 
 
 class TermRow(NamedTuple):
@@ -10,7 +10,7 @@ class TermRow(NamedTuple):
 
     term: Annotated[str, "the term, code or name"]
     kind: Annotated[str, "word, exit code, finding, state, setting, field, command ..."]
-    meaning: Annotated[str, "the meaning"]
+    meaning: Annotated[str, "the meaning", Rank.KEY]
     also: Annotated[list[str], "other names"]
     see: Annotated[list[str], "related commands"]
 
@@ -20,16 +20,18 @@ class CheckRow(NamedTuple):
 
     check: Annotated[str, "the check"]
     status: Annotated[str, "ok, note (something optional is missing), warning or error"]
-    found: Annotated[str, "the result"]
-    advice: Annotated[str, "what to do about it; empty if nothing"]
+    found: Annotated[str, "the result", Rank.KEY]
+    advice: Annotated[str, "what to do about it; empty if nothing", Rank.MAIN]
 
 
 class OldCommandRow(NamedTuple):
     """An mqadmin command and its counterpart."""
 
     name: Annotated[str, "mqadmin's command"]
-    here: Annotated[str | None, "the rmqctl command, with placeholders for required values"]
-    why_not: Annotated[str | None, "why there is no counterpart"]
+    here: Annotated[
+        str | None, "the rmqctl command, with placeholders for required values", Rank.KEY
+    ]
+    why_not: Annotated[str | None, "why there is no counterpart", Rank.KEY]
     options: Annotated[list[str], Wide("its options, without the name server's")]
 
 
@@ -37,5 +39,5 @@ class CheatRow(NamedTuple):
     """An example command."""
 
     sheet: Annotated[str, "the sheet"]
-    task: Annotated[str, "the task"]
-    command: Annotated[str, "the command"]
+    task: Annotated[str, "the task", Rank.KEY]
+    command: Annotated[str, "the command", Rank.KEY]

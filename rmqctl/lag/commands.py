@@ -9,6 +9,7 @@ from rmqctl.admin.lag.rows import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.cli.as_of import AsOf, moment_of, open_at
 from rmqctl.cli.context import context_of, prints, prints_instead
 from rmqctl.cli.gc_tuning import no_search_for_cycles
+from rmqctl.cli.system_rows import All, tell_hidden
 
 from .options import Groups, IncludeRetry, MoreGroups, Topics, named
 
@@ -44,11 +45,12 @@ def show(
     ] = By.GROUP,
     include_retry: IncludeRetry = False,
     as_of: AsOf = None,
+    everything: All = False,
 ) -> None:
     """Show the lag of groups: messages, bytes, age, rates and a status.
 
     Reads files only: the store may be in use, or belong to a dead broker. Retries and dead letters
-    have columns of their own. RocketMQ's own groups are shown only if they are named.
+    have columns of their own. RocketMQ's own groups are shown with --all, or if they are named.
 
     Groups with a lag:         rmqctl lag show --where 'lag > 0' --sort -oldest_unread_age_ms
     By queue:                  rmqctl lag show readers --by queue
@@ -63,7 +65,7 @@ def show(
 
         from .warnings import tell_unknown
 
-        choice = Choice(chosen, topic, include_retry)
+        choice = Choice(chosen, topic, include_retry, include_system=everything)
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
         if as_of is None:
             tell_unknown(cli, seen)
@@ -74,3 +76,4 @@ def show(
                 cli.rows(LagTopicRow, lag.topic_rows(seen))
             case By.QUEUE:
                 cli.rows(LagQueueRow, lag.queue_rows(seen))
+        tell_hidden(cli, choice.hidden(broker.consumer_offsets()))

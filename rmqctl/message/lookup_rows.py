@@ -2,16 +2,16 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import Rank, Wide
 
 
 class TraceRow(NamedTuple):
     """One record of a message's trace, as stored by a client."""
 
     at_timestamp: Annotated[int, "time, by the client's clock"]
-    trace_type: Annotated[str, "Pub, SubBefore, SubAfter or EndTransaction"]
+    trace_type: Annotated[str, "Pub, SubBefore, SubAfter or EndTransaction", Rank.KEY]
     group: Annotated[str, "the producer group or consumer group"]
-    success: Annotated[bool, "whether it succeeded"]
+    success: Annotated[bool, "whether it succeeded", Rank.KEY]
     cost_ms: Annotated[int | None, "duration; null if it was not measured"]
     client_host: Annotated[str, "the client that stored the trace"]
     retry_times: Annotated[int | None, "how often it was sent back; SubBefore only"]
@@ -29,19 +29,19 @@ class TraceRow(NamedTuple):
 class LifeRow(NamedTuple):
     """One event in the history of a message."""
 
-    at_timestamp: Annotated[int | None, "time of the event; null if it was not recorded"]
+    at_timestamp: Annotated[int | None, "time of the event; null if it was not recorded", Rank.KEY]
     event: Annotated[
         str,
         "STORED, DELAYED, HALF, ENDED, FAILED (waits for its retry), RETRY, DEAD, REDRIVEN (sent "
         "again), READ_PAST (progress is past it, which proves no more) or WAITING (not yet read)",
     ]
     group: Annotated[str | None, "the group of the retry, the dead letter or the progress"]
-    topic: Annotated[str, "the record's topic"]
-    queue_id: Annotated[int, "its queue"]
-    queue_offset: Annotated[int, "its queue offset"]
+    topic: Annotated[str, "the record's topic", Rank.MAIN]
+    queue_id: Annotated[int, "its queue", Rank.USUAL]
+    queue_offset: Annotated[int, "its queue offset", Rank.MAIN]
     reconsume_times: Annotated[int, "how often it was sent back"]
     due_timestamp: Annotated[int | None, "when it is due, if it waits for delivery"]
-    reason: Annotated[str | None, "failure reason; null if the client did not record it"]
+    reason: Annotated[str | None, "failure reason; null if the client did not record it", Rank.KEY]
     committed_offset: Annotated[int | None, "the group's progress in that queue"]
     msg_id: Annotated[str, "the record's unique id: a redriven message has its own"]
     offset_msg_id: Annotated[str, Wide("store host and log position of the record")]

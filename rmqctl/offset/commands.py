@@ -11,6 +11,7 @@ from rmqctl.audit.rows import ChangeRow
 from rmqctl.cli.as_of import AsOf, broker_then, moment_of, progress_then
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.cli.system_rows import All, print_rows
 from rmqctl.consume.printing import BODY_FORMS
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.lists import parse_queues
@@ -43,6 +44,7 @@ def list_offsets(
         typer.Option("--group", "-g", metavar="GROUP", help="Only this group; repeatable"),
     ] = None,
     topic: _Topics = None,
+    everything: All = False,
 ) -> None:
     """List the progress of all groups, queue by queue.
 
@@ -54,7 +56,8 @@ def list_offsets(
         from rmqctl.admin import offsets
 
         rows = offsets.list_offsets(broker.view, broker, groups=group, topics=topic, warn=cli.warn)
-        cli.rows(OffsetRow, rows)
+        shown = everything or bool(group or topic)
+        print_rows(cli, OffsetRow, rows, broker.view, everything=shown)
 
 
 @prints(InspectedOffsetRow, AroundRow, AroundRowOfJson)
@@ -86,6 +89,7 @@ def inspect(
         typer.Option("--source", metavar="WHERE", help="Read the offsets from file bak journal"),
     ] = "file",
     as_of: AsOf = None,
+    everything: All = False,
 ) -> None:
     """Show everything about the progress of groups, queue by queue.
 
@@ -139,7 +143,8 @@ def inspect(
                 wanted=wanted,
                 advance=progress.advance,
             )
-        cli.rows(InspectedOffsetRow, rows)
+        shown = everything or bool(chosen.groups or topic)
+        print_rows(cli, InspectedOffsetRow, rows, broker.view, everything=shown)
 
 
 @prints(ChangeRow)

@@ -102,22 +102,13 @@ _NUMERIC: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DURATION, Kind.SIZE
 _RANKS: Final = {
     Rank.KEY: (
         *("group", "topic", "queue_id", "queue_offset", "lag", "status", "state", "event", "body"),
-        *(
-            "code",
-            "severity",
-            "setting",
-            "value",
-            "part",
-            "position",
-            "step",
-            "action",
-            "change_id",
-        ),
+        *("code", "severity", "setting", "value", "part", "position", "step", "action"),
+        *("change_id", "applied"),
     ),
     Rank.MAIN: (
         *("keys", "tags", "reason", "note", "old_offset", "new_offset", "old", "new", "command"),
         *("store_timestamp", "at_timestamp", "dead_timestamp", "due_timestamp", "problem", "what"),
-        *("oldest_unread_age_ms", "committed_offset", "messages", "applied", "origin_topic", "fix"),
+        *("oldest_unread_age_ms", "committed_offset", "messages", "origin_topic", "fix"),
     ),
     Rank.EXTRA: (
         *("broker", "born_timestamp", "lag_bytes", "oldest_unread_timestamp", "user", "host"),

@@ -11,7 +11,7 @@ from rmqctl.output.fields import Fit, Rank
 
 GAP: Final = 2
 """Blanks between two columns."""
-_LEAST: Final = {Fit.MIDDLE: 16, Fit.END: 16, Fit.WRAP: 24}
+_LEAST: Final = {Fit.MIDDLE: 16, Fit.END: 16, Fit.WRAP: 20}
 """Least widths of columns whose values may be shortened or wrapped."""
 _NAME_SHARE: Final = 0.45
 """Share of the terminal above which a name does not widen its column."""

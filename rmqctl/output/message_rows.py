@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_type_hints
 
-from .fields import OmitNull, Wide
+from .fields import OmitNull, Rank, Wide
 from .values import safe_json
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 class MessageRow(NamedTuple):
     """One stored message."""
 
-    topic: Annotated[str, "the topic"]
+    topic: Annotated[str, "the topic", Rank.MAIN]
     queue_id: Annotated[int, "the queue"]
     queue_offset: Annotated[int, "its queue offset"]
-    tags: Annotated[str | None, "the tag"]
+    tags: Annotated[str | None, "the tag", Rank.USUAL]
     keys: Annotated[list[str], "the keys"]
     body: Annotated[str | None, "the body after decompression; null if it is not UTF-8"]
     body_base64: Annotated[str | None, OmitNull("the body, only if it is not UTF-8")]
     msg_id: Annotated[str, "the unique id, else the offset id"]
-    store_timestamp: Annotated[int, "when it was stored"]
+    store_timestamp: Annotated[int, "when it was stored", Rank.KEY]
     born_timestamp: Annotated[int, "when the producer created it"]
     reconsume_times: Annotated[int, "how often it was sent back"]
     properties: Annotated[dict[str, str], Wide("every property as stored")]

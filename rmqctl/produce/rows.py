@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from rmqctl.output.fields import Rank
+
 if TYPE_CHECKING:
     from broker.api.send import ColumnSendResult
 
@@ -10,12 +12,16 @@ if TYPE_CHECKING:
 class SentRow(NamedTuple):
     """One stored message."""
 
-    send_status: Annotated[str, "SEND_OK, or what is unconfirmed about the stored message"]
+    send_status: Annotated[
+        str, "SEND_OK, or what is unconfirmed about the stored message", Rank.KEY
+    ]
     topic: Annotated[str, "the topic"]
     queue_id: Annotated[int, "the queue"]
     queue_offset: Annotated[int, "its queue offset"]
-    msg_id: Annotated[str, "the unique id, set by the producer"]
-    offset_msg_id: Annotated[str, "the offset id: address of the store and log position"]
+    msg_id: Annotated[str, "the unique id, set by the producer", Rank.MAIN]
+    offset_msg_id: Annotated[
+        str, "the offset id: address of the store and log position", Rank.EXTRA
+    ]
 
 
 def sent_rows(result: "ColumnSendResult") -> Iterator[SentRow]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull
+from rmqctl.output.fields import OmitNull, Rank
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -45,11 +45,11 @@ class FindingRow(NamedTuple):
 
     code: Annotated[str, "code of the finding, a stable name"]
     severity: Annotated[str, "error, warning or info"]
-    file: Annotated[str, "the file, below the store's folder"]
+    file: Annotated[str, "the file, below the store's folder", Rank.MAIN]
     position: Annotated[int | None, "position of the byte in the file"]
-    what: Annotated[str, "the finding, in words"]
+    what: Annotated[str, "the finding, in words", Rank.KEY]
     effect: Annotated[str, "its effect for users"]
-    fix: Annotated[str, "the remedy; empty if none is needed"]
+    fix: Annotated[str, "the remedy; empty if none is needed", Rank.KEY]
 
 
 class FsckRow(NamedTuple):

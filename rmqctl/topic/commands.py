@@ -6,27 +6,33 @@ from rmqctl.admin.topics.rows import TopicDescription, TopicQueueRow, TopicRow
 from rmqctl.cli.as_of import AsOf, open_at
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.cli.system_rows import All, print_rows
 
 from .options import MoreTopics, Topics, named
 
 
 @prints(TopicRow)
-def list_topics(ctx: typer.Context) -> None:
-    """List all topics, including those of RocketMQ itself.
+def list_topics(ctx: typer.Context, everything: All = False) -> None:
+    """List the topics of users, or all.
 
-    Topics of users:           rmqctl topic list --where 'kind = normal'
+    With those of the system:  rmqctl topic list --all
     Most messages first:       rmqctl topic list --sort -messages
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
         from rmqctl.admin import topics
 
-        cli.rows(TopicRow, topics.list_topics(broker.view, broker))
+        rows = topics.list_topics(broker.view, broker)
+        print_rows(cli, TopicRow, rows, broker.view, everything=everything)
 
 
 @prints(TopicQueueRow)
 def queues(
-    ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None, as_of: AsOf = None
+    ctx: typer.Context,
+    topics: Topics = None,
+    topic: MoreTopics = None,
+    as_of: AsOf = None,
+    everything: All = False,
 ) -> None:
     """Show the queues of topics: their offsets, and the times of their first and last message.
 
@@ -38,11 +44,18 @@ def queues(
     with open_at(cli, as_of) as broker:
         from rmqctl.admin import topics as admin
 
-        cli.rows(TopicQueueRow, admin.queues(broker.view, broker, named(topics, topic)))
+        names = named(topics, topic)
+        rows = admin.queues(broker.view, broker, names)
+        print_rows(cli, TopicQueueRow, rows, broker.view, everything=everything or bool(names))
 
 
 @prints(TopicDescription)
-def describe(ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None) -> None:
+def describe(
+    ctx: typer.Context,
+    topics: Topics = None,
+    topic: MoreTopics = None,
+    everything: All = False,
+) -> None:
     """Show all settings of topics, their messages and the groups that read them.
 
     In JSON one topic is an object, several are an array.
@@ -56,4 +69,5 @@ def describe(ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None
         if len(names) == 1:
             cli.one(rows[0])
         else:
-            cli.rows(TopicDescription, rows)
+            shown = everything or bool(names)
+            print_rows(cli, TopicDescription, rows, broker.view, everything=shown)

@@ -8,6 +8,7 @@ import typer
 from rmqctl.admin.topics.rows import TopicStatsRow, TopicUsageRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.cli.system_rows import All, print_rows
 from rmqctl.errors import UsageProblem
 
 from .options import MoreTopics, Topics, named
@@ -29,6 +30,7 @@ def stats(
     by: Annotated[
         str, typer.Option("--by", metavar="WHAT", help="One row per topic, queue or hour")
     ] = "topic",
+    everything: All = False,
 ) -> None:
     """Show the number, size and rate of messages by topic.
 
@@ -44,8 +46,9 @@ def stats(
     with open_for_reading(cli) as broker:
         from rmqctl.admin import topics as admin
 
-        found = admin.stats(broker.view, broker, named(topics, topic))
-        cli.rows(TopicStatsRow, _stats(found, by, cli.zone))
+        names = named(topics, topic)
+        rows = _stats(admin.stats(broker.view, broker, names), by, cli.zone)
+        print_rows(cli, TopicStatsRow, rows, broker.view, everything=everything or bool(names))
 
 
 @prints(TopicUsageRow)

@@ -2,16 +2,16 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull, Rank, Wide
 
 
 class DlqRow(NamedTuple):
     """The dead letters of one group."""
 
     group: Annotated[str, "the consumer group"]
-    depth: Annotated[int, "dead letters that are still in the store"]
-    unhandled: Annotated[int, "those that were neither redriven nor acknowledged"]
-    oldest_timestamp: Annotated[int | None, "when the oldest one became a dead letter"]
+    depth: Annotated[int, "dead letters that are still in the store", Rank.KEY]
+    unhandled: Annotated[int, "those that were neither redriven nor acknowledged", Rank.KEY]
+    oldest_timestamp: Annotated[int | None, "when the oldest one became a dead letter", Rank.MAIN]
     newest_timestamp: Annotated[int | None, "when the newest one became a dead letter"]
     bytes: Annotated[int, "bytes of their records in the log"]
 
@@ -24,10 +24,12 @@ class DeadLetterRow(NamedTuple):
     keys: Annotated[list[str], "the keys"]
     origin_topic: Annotated[str | None, "the original topic"]
     reconsume_times: Annotated[int, "how often it was sent back"]
-    dead_timestamp: Annotated[int, "when it was stored as a dead letter"]
-    age_ms: Annotated[int, "time since then"]
-    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
-    handled: Annotated[bool, "whether it was redriven or acknowledged"]
+    dead_timestamp: Annotated[int, "when it was stored as a dead letter", Rank.USUAL]
+    age_ms: Annotated[int, "time since then", Rank.MAIN]
+    reason: Annotated[
+        str | None, "reason of the last failure; null if it was not recorded", Rank.KEY
+    ]
+    handled: Annotated[bool, "whether it was redriven or acknowledged", Rank.MAIN]
     store_size: Annotated[int, Wide("bytes of the record")]
     tags: Annotated[str | None, Wide("the tag")]
     origin_msg_id: Annotated[str | None, Wide("id of the original message")]
@@ -68,10 +70,10 @@ class DeadLetterGroupRow(NamedTuple):
     """Dead letters with a common property."""
 
     value: Annotated[str | None, "the common value; null if unknown"]
-    count: Annotated[int, "how many there are"]  # type: ignore[assignment]
-    share: Annotated[float, "share of all that were read, from 0 to 1"]
+    count: Annotated[int, "how many there are", Rank.KEY]  # type: ignore[assignment]
+    share: Annotated[float, "share of all that were read, from 0 to 1", Rank.MAIN]
     first_timestamp: Annotated[int, "when the first one became a dead letter"]
-    last_timestamp: Annotated[int, "when the last one became a dead letter"]
+    last_timestamp: Annotated[int, "when the last one became a dead letter", Rank.MAIN]
     topics: Annotated[list[str], "their original topics"]
     example: Annotated[str, "id of the newest one"]
 
@@ -80,9 +82,9 @@ class RedriveRow(NamedTuple):
     """One dead letter of a redrive plan."""
 
     queue_offset: Annotated[int, "its offset in the dead letter queue"]
-    msg_id: Annotated[str, "its unique id, else the offset id"]
-    origin_topic: Annotated[str | None, "the original topic"]
-    target: Annotated[str | None, "the topic that it is sent to"]
+    msg_id: Annotated[str, "its unique id, else the offset id", Rank.MAIN]
+    origin_topic: Annotated[str | None, "the original topic", Rank.USUAL]
+    target: Annotated[str | None, "the topic that it is sent to", Rank.KEY]
     redrives: Annotated[int, "how often it was redriven already"]
     body_size: Annotated[int | None, "bytes of the body to send; null before --pipe ran"]
     note: Annotated[str | None, "changes and earlier runs, or the reason why it is skipped"]
@@ -92,23 +94,25 @@ class RedriveReceipt(NamedTuple):
     """The receipt of one dead letter of a redrive."""
 
     queue_offset: Annotated[int, "its offset in the dead letter queue"]
-    msg_id: Annotated[str, "its unique id, else the offset id"]
-    target: Annotated[str | None, "the topic that it was sent to"]
+    msg_id: Annotated[str, "its unique id, else the offset id", Rank.MAIN]
+    target: Annotated[str | None, "the topic that it was sent to", Rank.KEY]
     new_msg_id: Annotated[str | None, "its id there"]
     new_queue_id: Annotated[int | None, "its queue there"]
     new_queue_offset: Annotated[int | None, "its queue offset there"]
-    redriven_timestamp: Annotated[int | None, "when it was stored there"]
+    redriven_timestamp: Annotated[int | None, "when it was stored there", Rank.EXTRA]
     note: Annotated[str | None, "why it was skipped, or that an earlier attempt sent it"]
-    run: Annotated[str, "the run, for --resume"]
-    applied: Annotated[bool, "whether it was sent"]
+    run: Annotated[str, "the run, for --resume", Rank.EXTRA]
+    applied: Annotated[bool, "whether it was sent", Rank.KEY]
 
 
 class AckRow(NamedTuple):
     """One dead letter whose mark changes."""
 
     queue_offset: Annotated[int, "its offset in the dead letter queue"]
-    msg_id: Annotated[str | None, "its unique id, else the offset id; null if the message is gone"]
-    dead_timestamp: Annotated[int | None, "when it became a dead letter"]
+    msg_id: Annotated[
+        str | None, "its unique id, else the offset id; null if the message is gone", Rank.MAIN
+    ]
+    dead_timestamp: Annotated[int | None, "when it became a dead letter", Rank.USUAL]
     reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
-    handled: Annotated[bool, "the new mark"]
+    handled: Annotated[bool, "the new mark", Rank.KEY]
     applied: Annotated[bool | None, OmitNull("whether the mark was written; null in a plan")]

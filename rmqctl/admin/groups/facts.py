@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from broker.errors import BrokerError
 from broker.members.group_table import GroupTable, group_table
 from broker.validation import check_group
+from rmqctl.admin.kinds import group_kind
 from rmqctl.admin.members import members_by_group
 from rmqctl.admin.topics.facts import queues_by_topic
 from rmqctl.errors import NotFound
-from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
 from storage.errors import StoreError
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
@@ -41,7 +41,7 @@ def list_groups(view: "StoreView", broker: "Broker") -> Iterator[GroupRow]:
         config = settings.get(group)
         yield GroupRow(
             group,
-            _kind(group),
+            group_kind(group),
             len(table.members) if table else 0,
             table.message_model.value if table else None,
             len([t for t in facts.topics[group] if t != retry_topic(group)]),
@@ -68,7 +68,7 @@ def describe(
             }
         yield GroupDescription(
             group,
-            _kind(group),
+            group_kind(group),
             values,
             table.members[-1].consumer.consume_type.value if table else None,
             table.message_model.value if table else None,
@@ -153,11 +153,6 @@ def _chosen(facts: "_Facts", groups: Collection[str]) -> Iterable[str]:
         if group not in known:
             raise NotFound(f"group {group} does not exist in {facts.root}")
     return groups or known
-
-
-def _kind(group: str) -> str:
-    own = group.startswith(SYSTEM_GROUP_PREFIX) or group in system_groups()
-    return "system" if own else "normal"
 
 
 class _Facts:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull, Rank, Wide
 
 
 class GroupRow(NamedTuple):
@@ -10,11 +10,13 @@ class GroupRow(NamedTuple):
 
     group: Annotated[str, "the consumer group"]
     kind: Annotated[str, "normal or system"]
-    members: Annotated[int, "live consumers"]
-    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null without members"]
+    members: Annotated[int, "live consumers", Rank.MAIN]
+    message_model: Annotated[
+        str | None, "CLUSTERING or BROADCASTING; null without members", Rank.EXTRA
+    ]
     topics: Annotated[int, "topics in which it has progress, without its retry topic"]
-    retry: Annotated[int, "messages that failed and are ready for the next attempt"]
-    dlq: Annotated[int, "its dead letters"]
+    retry: Annotated[int, "messages that failed and are ready for the next attempt", Rank.MAIN]
+    dlq: Annotated[int, "its dead letters", Rank.MAIN]
     consume_enable: Annotated[bool, Wide("whether it may consume")]
     retry_max_times: Annotated[int, Wide("retries before a message becomes a dead letter")]
 
@@ -25,7 +27,7 @@ class GroupDescription(NamedTuple):
     group: Annotated[str, "the consumer group"]
     kind: Annotated[str, "normal or system"]
     settings: Annotated[
-        dict[str, Any] | None, "settings of the group; null if it has none of its own"
+        dict[str, Any] | None, "settings of the group; null if it has none of its own", Rank.EXTRA
     ]
     consume_type: Annotated[
         str | None, "push (CONSUME_PASSIVELY) or pull (CONSUME_ACTIVELY); null without members"
@@ -34,8 +36,8 @@ class GroupDescription(NamedTuple):
     subscriptions: Annotated[
         list[Any] | None, "topic, expression, expression_type, sub_version; null without members"
     ]
-    members: Annotated[list[str], "client ids of the live consumers"]
-    topics: Annotated[list[str], "topics in which it has progress"]
+    members: Annotated[list[str], "client ids of the live consumers", Rank.MAIN]
+    topics: Annotated[list[str], "topics in which it has progress", Rank.MAIN]
     retry: Annotated[int, "messages that failed and are ready for the next attempt"]
     dlq: Annotated[int, "its dead letters"]
 
@@ -44,14 +46,18 @@ class GroupClientRow(NamedTuple):
     """One live member of a group."""
 
     group: Annotated[str, "the consumer group"]
-    client_id: Annotated[str, "the client id"]
-    host: Annotated[str, "the machine that it runs on"]
-    pid: Annotated[int, "the process id"]
+    client_id: Annotated[str, "the client id", Rank.KEY]
+    host: Annotated[str, "the machine that it runs on", Rank.MAIN]
+    pid: Annotated[int, "the process id", Rank.MAIN]
     since_timestamp: Annotated[int, "when it joined"]
-    consume_type: Annotated[str | None, "CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull)"]
-    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING"]
+    consume_type: Annotated[
+        str | None, "CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull)", Rank.EXTRA
+    ]
+    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING", Rank.EXTRA]
     subscriptions: Annotated[list[str], "topic:expression of each topic"]
-    queues: Annotated[list[str] | None, "its queues as topic:queue; null if it does not answer"]
+    queues: Annotated[
+        list[str] | None, "its queues as topic:queue; null if it does not answer", Rank.KEY
+    ]
     last_heartbeat_timestamp: Annotated[int, Wide("time of its last heartbeat")]
     consume_from_where: Annotated[str | None, Wide("its start without progress")]
     running_info: Annotated[
@@ -91,7 +97,7 @@ class DeletedGroupRow(NamedTuple):
     group: Annotated[str, "the consumer group"]
     part: Annotated[str, "settings, offsets, retries or dead letters"]
     topic: Annotated[str | None, "the topic"]
-    amount: Annotated[int, "number of objects"]
-    fate: Annotated[str, "removed or kept"]
+    amount: Annotated[int, "number of objects", Rank.MAIN]
+    fate: Annotated[str, "removed or kept", Rank.KEY]
     note: Annotated[str | None, "the consequence"]
     applied: Annotated[bool | None, OmitNull("whether the change was made; null in a plan")]

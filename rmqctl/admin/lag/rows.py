@@ -2,12 +2,14 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import Rank, Wide
 
 Group = Annotated[str, "the consumer group"]
 Topic = Annotated[str, "the topic"]
-Retry = Annotated[int | None, "messages of the group that wait for a retry, in all topics"]
-Dlq = Annotated[int, "dead letters of the group, in all topics"]
+Retry = Annotated[
+    int | None, "messages of the group that wait for a retry, in all topics", Rank.MAIN
+]
+Dlq = Annotated[int, "dead letters of the group, in all topics", Rank.MAIN]
 WorstQueue = Annotated[int | None, Wide("the queue with the largest lag")]
 Skew = Annotated[float | None, Wide("largest lag divided by the mean of all queues; 1 is even")]
 UnknownQueues = Annotated[
@@ -19,7 +21,7 @@ Committed = Annotated[int | None, "offset that the group reads next"]
 MaxOffset = Annotated[int, "offset of the next message to be stored"]
 Groups = Annotated[int, "groups that read the topic"]
 GroupsLag = Annotated[int | None, "unread messages, summed over the groups"]
-Queues = Annotated[int, "queues that are read"]
+Queues = Annotated[int, "queues that are read", Rank.EXTRA]
 Lag = Annotated[int | None, "unread messages, including deleted ones"]
 LagBytes = Annotated[int | None, "bytes in the log of those that are still stored"]
 Oldest = Annotated[int | None, "when the oldest of those was stored"]

@@ -2,6 +2,8 @@
 
 from typing import Annotated, NamedTuple
 
+from rmqctl.output.fields import Rank
+
 from .rows import Age, Drain, Lag, Status
 
 
@@ -12,7 +14,7 @@ class WatchedRow(NamedTuple):
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str, "the topic"]
     lag: Lag
-    change: Annotated[int | None, "change since the previous reading"]
+    change: Annotated[int | None, "change since the previous reading", Rank.MAIN]
     oldest_unread_age_ms: Age
     status: Status
     retry: Annotated[int | None, "messages of the group that wait for a retry, in all topics"]

@@ -4,7 +4,7 @@ from typing import Annotated, NamedTuple
 
 from analytics.lag.queue_position import OffsetState
 from rmqctl.admin.offsets.committed import OffsetSource
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull, Rank, Wide
 
 
 class OffsetRow(NamedTuple):
@@ -16,7 +16,7 @@ class OffsetRow(NamedTuple):
     queue_id: Annotated[int, "the queue"]
     min_offset: Annotated[int, "the first message that is still there"]
     committed_offset: Annotated[int | None, "the next message that the group will read"]
-    max_offset: Annotated[int, "where the next message will be"]
+    max_offset: Annotated[int, "where the next message will be", Rank.MAIN]
     lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
     state: Annotated[OffsetState, "CAUGHT_UP, BEHIND, LOST, AHEAD or NONE (no progress)"]
     note: Annotated[
@@ -33,7 +33,7 @@ class InspectedOffsetRow(NamedTuple):
     queue_id: Annotated[int, "the queue"]
     min_offset: Annotated[int, "the first message that is still there"]
     committed_offset: Annotated[int | None, "the next message that the group will read"]
-    max_offset: Annotated[int, "where the next message will be"]
+    max_offset: Annotated[int, "where the next message will be", Rank.MAIN]
     lag: Annotated[int | None, "messages that it has not read, deleted ones included"]
     oldest_unread_age_ms: Annotated[
         int | None, "how long ago the oldest message was stored that it has not read"

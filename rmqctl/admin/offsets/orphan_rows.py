@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import Rank, Wide
 
 
 class Problem(StrEnum):
@@ -33,9 +33,11 @@ class Orphan(NamedTuple):
     min_offset: Annotated[int | None, "the first message that is still there"]
     max_offset: Annotated[int | None, "where the next message will be"]
     problem: Annotated[
-        Problem, "TOPIC_GONE, QUEUE_GONE, AHEAD, LOST (progress), NO_GROUP, NO_TOPIC (topics)"
+        Problem,
+        "TOPIC_GONE, QUEUE_GONE, AHEAD, LOST (progress), NO_GROUP, NO_TOPIC (topics)",
+        Rank.KEY,
     ]
-    fix: Annotated[str, "what --fix does, or which command helps"]
+    fix: Annotated[str, "what --fix does, or which command helps", Rank.KEY]
     new_offset: Annotated[int | None, Wide("the progress after --fix; null: none")]
 
 

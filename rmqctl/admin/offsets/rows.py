@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import Rank, Wide
 
 
 class ResetByTimeRow(NamedTuple):
@@ -23,8 +23,10 @@ class PlannedMove(NamedTuple):
     topic: Annotated[str, "the topic"]
     broker: Annotated[str, "the broker's name"]
     queue_id: Annotated[int, "the queue"]
-    old_offset: Annotated[int | None, "what the group has committed"]
-    new_offset: Annotated[int | None, "the next message that it will read; null: no progress"]
+    old_offset: Annotated[int | None, "what the group has committed", Rank.KEY]
+    new_offset: Annotated[
+        int | None, "the next message that it will read; null: no progress", Rank.KEY
+    ]
     move: Annotated[int | None, "messages passed over, or, below 0, read again"]
     lands_on_timestamp: Annotated[int | None, "when the message was stored that it lands on"]
     lag_old: Annotated[int | None, "messages that it has not read"]

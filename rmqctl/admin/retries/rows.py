@@ -2,21 +2,23 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import Fit, OmitNull, Rank, Wide
 
 
 class RetryRow(NamedTuple):
     """One message that a group will consume again."""
 
-    msg_id: Annotated[str, "the unique id, else the offset id"]
+    msg_id: Annotated[str, "the unique id, else the offset id", Rank.KEY]
     keys: Annotated[list[str], "the keys"]
     origin_topic: Annotated[str | None, "the original topic"]
     origin_queue_id: Annotated[int | None, "its original queue; null if that record is gone"]
     origin_offset: Annotated[int | None, "its original queue offset; null if that record is gone"]
     reconsume_times: Annotated[int, "how often it was sent back"]
     failed_timestamp: Annotated[int | None, "when it was last sent back"]
-    due_timestamp: Annotated[int | None, "when it is, or was, due"]
-    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
+    due_timestamp: Annotated[int | None, "when it is, or was, due", Rank.KEY]
+    reason: Annotated[
+        str | None, "reason of the last failure; null if it was not recorded", Rank.KEY
+    ]
     store_size: Annotated[int, Wide("bytes of the record")]
     tags: Annotated[str | None, Wide("the tag")]
     delay_level: Annotated[int | None, Wide("its delay level")]
@@ -30,17 +32,19 @@ class RetryRow(NamedTuple):
 class AttemptRow(NamedTuple):
     """One event of a message."""
 
-    at_timestamp: Annotated[int, "when"]
+    at_timestamp: Annotated[int, "when", Rank.KEY]
     what: Annotated[
         str,
         "STORED, FAILED (sent back, waits), DELIVERED (ready for a retry), DEAD, REDRIVEN",
+        Rank.KEY,
+        Fit.WHOLE,
     ]
     reconsume_times: Annotated[int | None, "how often it was sent back until then"]
-    topic: Annotated[str, "the topic of the record"]
-    queue_id: Annotated[int | None, "the queue of the record"]
+    topic: Annotated[str, "the topic of the record", Rank.MAIN]
+    queue_id: Annotated[int | None, "the queue of the record", Rank.USUAL]
     queue_offset: Annotated[int | None, "the queue offset of the record"]
     due_timestamp: Annotated[int | None, "of FAILED: when the retry is due"]
-    reason: Annotated[str | None, "failure reason; null if it was not recorded"]
+    reason: Annotated[str | None, "failure reason; null if it was not recorded", Rank.KEY]
     delay_level: Annotated[int | None, Wide("of FAILED: the delay")]
     client: Annotated[str | None, Wide("of FAILED and DEAD: the client that sent it back")]
     msg_id: Annotated[str | None, Wide("its id; a redriven message may have a new one")]
@@ -71,7 +75,7 @@ class DelayedRow(NamedTuple):
     """One message that waits for delivery."""
 
     due_timestamp: Annotated[int, "when it is due"]
-    msg_id: Annotated[str, "the unique id, else the offset id"]
+    msg_id: Annotated[str, "the unique id, else the offset id", Rank.MAIN]
     keys: Annotated[list[str], "the keys"]
     topic: Annotated[str, "the target topic"]
     queue_id: Annotated[int, "the target queue"]
@@ -89,9 +93,11 @@ class SentNowRow(NamedTuple):
 
     msg_id: Annotated[str, "the unique id, else the offset id"]
     reconsume_times: Annotated[int, "how often it was sent back"]
-    due_timestamp: Annotated[int | None, "when it would be due"]
-    target: Annotated[str, "the target topic"]
-    reason: Annotated[str | None, "reason of the last failure; null if it was not recorded"]
-    note: Annotated[str | None, "why it is skipped"]
+    due_timestamp: Annotated[int | None, "when it would be due", Rank.USUAL]
+    target: Annotated[str, "the target topic", Rank.MAIN]
+    reason: Annotated[
+        str | None, "reason of the last failure; null if it was not recorded", Rank.USUAL
+    ]
+    note: Annotated[str | None, "why it is skipped", Rank.MAIN]
     queue_offset: Annotated[int | None, OmitNull("its queue offset there; null in a plan")]
     applied: Annotated[bool | None, OmitNull("whether it was sent; null in a plan")]

@@ -4,11 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.java_store import config_of
-from broker.validation import check_topic, is_system_topic
+from broker.validation import check_topic
+from rmqctl.admin.kinds import TopicKinds
 from rmqctl.errors import NotFound
-from storage.configs.topics import system_topics
-from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
 from .figures import TopicFigures
 from .rows import TopicDescription, TopicQueueRow, TopicRow
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 def list_topics(view: "StoreView", broker: "Broker") -> Iterator[TopicRow]:
     """All topics by name."""
-    used, kind = queues_by_topic(view), _Kinds(view)
+    used, kind = queues_by_topic(view), TopicKinds(view)
     for name, config in sorted(broker.topics().items()):
         bounds = [view.queue_bounds(name, queue_id) for queue_id in used[name]]
         yield TopicRow(
@@ -43,7 +41,7 @@ def queues(
     messages. NotFound names the first topic that does not exist.
     """
     used, configs = queues_by_topic(view), broker.topics()
-    kind = _Kinds(view)
+    kind = TopicKinds(view)
 
     def of_topic(topic: str) -> list[int]:
         found = set(used[topic])
@@ -82,7 +80,7 @@ def describe(
     groups: dict[str, list[str]] = defaultdict(list)
     for group, topic in sorted(broker.consumer_offsets()):
         groups[topic].append(group)
-    found, kind = [], _Kinds(view)
+    found, kind = [], TopicKinds(view)
     for topic in _chosen(view, configs, topics):
         config = configs[topic]
         rows = [_queue_row(view, broker.name, topic, queue_id) for queue_id in used[topic]]
@@ -136,19 +134,3 @@ def _chosen(
             check_topic(name)
             raise NotFound(f"topic {name} does not exist in {view.root}")
     return list(topics) or sorted(known)
-
-
-class _Kinds:
-    """The kind of topics: normal, retry, dlq or system."""
-
-    def __init__(self, view: "StoreView") -> None:
-        config = config_of(view.root, reading=True)
-        self._own = system_topics(config.broker_cluster_name, config.broker_name)
-
-    def of(self, topic: str) -> str:
-        """One topic's."""
-        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            return "retry"
-        if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
-            return "dlq"
-        return "system" if is_system_topic(topic) or topic in self._own else "normal"

@@ -2,6 +2,8 @@
 
 from typing import Annotated, NamedTuple
 
+from rmqctl.output.fields import Rank
+
 
 class CarvePlanRow(NamedTuple):
     """A queue to copy."""
@@ -23,5 +25,5 @@ class CarvedRow(NamedTuple):
     messages: Annotated[int, "copied messages"]
     new_first_offset: Annotated[int | None, "queue offset of the first message in the new store"]
     new_end_offset: Annotated[int | None, "queue offset of the next message to be stored there"]
-    lost: Annotated[int, "messages that could not be read or masked"]
-    applied: Annotated[bool, "whether the new store was created"]
+    lost: Annotated[int, "messages that could not be read or masked", Rank.KEY]
+    applied: Annotated[bool, "whether the new store was created", Rank.KEY]

@@ -2,15 +2,15 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull, Rank, Wide
 
 
 class RecordDump(NamedTuple):
     """A piece of a commit log file."""
 
     position: Annotated[int, "log position of its first byte"]
-    kind: Annotated[str, "MESSAGE, DAMAGED (a record), LOST (no record), BLANK or EMPTY"]
-    size: Annotated[int, "number of bytes"]
+    kind: Annotated[str, "MESSAGE, DAMAGED (a record), LOST (no record), BLANK or EMPTY", Rank.KEY]
+    size: Annotated[int, "number of bytes", Rank.MAIN]
     problem: Annotated[str | None, "what is wrong with it"]
     topic: Annotated[str | None, "the topic"] = None
     queue_id: Annotated[int | None, "the queue"] = None

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull, Rank, Wide
 
 if TYPE_CHECKING:
     from storage.tools.rebuild.index import RebuiltIndexFile
@@ -15,16 +15,18 @@ class RebuildRow(NamedTuple):
     part: Annotated[str, "queue or index"]
     topic: Annotated[str | None, "the topic; null for the index"]
     queue_id: Annotated[int | None, "the queue; null for the index"]
-    files: Annotated[list[str], "its files that are replaced, created or removed"]
+    files: Annotated[list[str], "its files that are replaced, created or removed", Rank.EXTRA]
     units_before: Annotated[int | None, "present units (keys of an index file); null: no file"]
     units_after: Annotated[int | None, "units after the rebuild; null: the file is removed"]
-    changed: Annotated[int | None, "units that are missing or wrong; null for the index"]
+    changed: Annotated[int | None, "units that are missing or wrong; null for the index", Rank.KEY]
     log_from: Annotated[int | None, "log position of the first record"]
     log_to: Annotated[int | None, "log position of the last record; for a queue its end"]
     next_before: Annotated[int | None, Wide("next offset of the queue before")]
     next_after: Annotated[int | None, Wide("next offset of the queue after")]
     fillers: Annotated[int | None, Wide("units for messages that are missing in the log")]
-    applied: Annotated[bool | None, OmitNull("whether it was rebuilt; null in a plan")] = None
+    applied: Annotated[
+        bool | None, OmitNull("whether it was rebuilt; null in a plan"), Rank.KEY
+    ] = None
 
 
 def queue_row(queue: "RebuiltQueue") -> RebuildRow:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull
+from rmqctl.output.fields import Fit, OmitNull, Rank
 
 if TYPE_CHECKING:
     from storage.tools.snapshot.manifest import Manifest
@@ -31,12 +31,12 @@ class StoreDiffRow(NamedTuple):
     """One difference between two stores."""
 
     part: Annotated[str, "log, config, topic, group, queue, message or offset"]
-    name: Annotated[str, "the topic, the group, topic@group for an offset"]
+    name: Annotated[str, "the topic, the group, topic@group for an offset", Rank.KEY]
     queue_id: Annotated[int | None, "the queue, if it concerns one"]
     queue_offset: Annotated[int | None, "offset of the first message that differs"]
-    field: Annotated[str, "the differing field; exists: only one of the stores has it"]
-    a: Annotated[Any, "value in A, or a message id; null for none"]
-    b: Annotated[Any, "value in B"]
+    field: Annotated[str, "the differing field; exists: only one of the stores has it", Rank.KEY]
+    a: Annotated[Any, "value in A, or a message id; null for none", Rank.KEY, Fit.END]
+    b: Annotated[Any, "value in B", Rank.KEY, Fit.END]
     note: Annotated[str | None, OmitNull("number of differing messages")]
 
 

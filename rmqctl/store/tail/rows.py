@@ -2,7 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import Wide
+from rmqctl.output.fields import Rank, Wide
 
 
 class TailRow(NamedTuple):
@@ -14,8 +14,8 @@ class TailRow(NamedTuple):
     queue_offset: Annotated[int | None, "its queue offset"]
     store_timestamp: Annotated[int | None, "when it was stored"]
     size: Annotated[int, "number of bytes in the log"]
-    tags: Annotated[str | None, "the tag"] = None
-    keys: Annotated[list[str] | None, "the keys"] = None
+    tags: Annotated[str | None, "the tag", Rank.USUAL] = None
+    keys: Annotated[list[str] | None, "the keys", Rank.USUAL] = None
     problem: Annotated[str | None, "what is wrong with it"] = None
     msg_id: Annotated[str | None, Wide("the unique id, else the offset id")] = None
     body_size: Annotated[int | None, Wide("bytes of the body as stored")] = None

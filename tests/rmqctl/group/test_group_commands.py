@@ -33,7 +33,8 @@ def row_of(group):
 
 
 def test_a_store_has_the_groups_of_rocketmq_itself(store):
-    rows = run("group", "list", "-o", "json").json()
+    assert run("group", "list", "-o", "json").json() == []
+    rows = run("group", "list", "--all", "-o", "json").json()
     assert {row["kind"] for row in rows} == {"system"}
     assert {"TOOLS_CONSUMER", "CID_ONSAPI_OWNER"} <= {row["group"] for row in rows}
 

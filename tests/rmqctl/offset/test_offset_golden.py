@@ -111,7 +111,7 @@ def test_topic_queues_gives_the_bounds_and_times_of_the_broker(name):
         manifest = golden.manifest(f"unclean-{name[-3:]}")
     rows = {
         (row["topic"], row["queue_id"]): row
-        for row in rows_of("topic", "queues", "-S", golden.store(name))
+        for row in rows_of("topic", "queues", "--all", "-S", golden.store(name))
     }
     newest: dict[Any, int] = {}
     foreign = [

@@ -164,7 +164,7 @@ def test_the_topics_of_another_store_can_be_made_here(store, tmp_path):
     assert result.code == 0, result.err
     theirs = run("topic", "list", "-S", old, "-o", "json", "--where", "kind = normal").json()
     assert {row["topic"] for row in theirs} <= {row["topic"] for row in result.json()}
-    piped = run("topic", "list", "-S", old, "-o", "csv").raw
+    piped = run("topic", "list", "--all", "-S", old, "-o", "csv").raw
     names = run("topic", "create", "--from-file", "-", stdin=piped)
     assert names.code == 7  # the system's own are among them
 

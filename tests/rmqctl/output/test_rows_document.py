@@ -1,0 +1,107 @@
+"""docs/rows.md says what terminals show: each cell is checked with the program on a terminal."""
+
+import json
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from rmqctl.output.fields import Kind, fields_of
+from tests.support import rows_table
+from tests.support.cli import ROOT
+from tests.support.every_command import CALLS
+from tests.support.rich_store import GROUPS, TOPICS
+from tests.support.rows_table import WIDTHS
+
+LONG = sorted((*TOPICS, *GROUPS), key=len)[-2:]
+LOOKS = [call for call in CALLS if not call.changes]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def place():
+    with rows_table.prepared() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tables(place):
+    return rows_table.measured(*place)
+
+
+def test_the_document_has_the_columns_that_terminals_leave_out(tables):
+    written = (ROOT / "docs" / "rows.md").read_text("utf-8")
+    assert written == rows_table.document(tables), "run `make rows`"
+
+
+def test_every_line_keeps_to_the_terminal_but_for_names_that_are_longer(tables):
+    assert len(tables) > 70
+    for table in tables:
+        for width in WIDTHS:
+            for line in table.tables[width]:
+                alone = line.strip() == line and any(
+                    line in (name, f"%RETRY%{name}", f"%DLQ%{name}") for name in LONG
+                )
+                assert cell_len(line) <= width or alone, (table.call.line, line)
+
+
+def test_names_and_states_are_whole_at_every_width(tables):
+    """The words of columns that are never cut, from a terminal that has room for all."""
+    for table in tables:
+        for width in WIDTHS:
+            narrow = table.tables[width]
+            assert len(narrow[0].split()) <= len(table.whole) * 2
+            shown = set(rows_table.headings_in(narrow[0]))
+            for name in ("GROUP", "TOPIC", "STATE", "STATUS", "EVENT", "CODE", "SEVERITY", "KIND"):
+                if name in shown:
+                    text = "\n".join(narrow)
+                    for value in _column(table, name):
+                        assert value in text, (table.call.line, width, value)
+
+
+def _column(table, name):
+    """The values of a column of plain words on a very wide terminal."""
+    head, *lines = table.very_wide
+    begin = head.index(name) if not head.startswith(name) else 0
+    found = (re.match(r"(\S+)(?:  |$)", line[begin:]) for line in lines)
+    return {match[1] for match in found if match}
+
+
+def test_what_is_left_out_is_named_once(place):
+    root, words = place
+    for width in WIDTHS:
+        shown = rows_table.on_terminals(LOOKS, root, words, width, sentences=True)
+        for call, (_, text) in shown.items():
+            named = re.findall(r"not shown: (.*?) \(-o wide shows all\)", text.replace("\n", " "))
+            assert len(named) <= 1, call.line
+            for name in named[0].split(", ") if named else ():
+                heads = [line for line in text.splitlines() if rows_table.headings_in(line)]
+                assert name not in heads[0].split(), call.line
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "yaml", "csv", "tsv", "plain", "md", "wide"])
+def test_every_format_has_the_same_number_of_rows(place, form):
+    root, words = place
+    exact = rows_table.on_terminals(LOOKS, root, words, 140, RMQCTL_OUTPUT="json")
+    other = rows_table.on_terminals(LOOKS, root, words, 140, RMQCTL_OUTPUT=form)
+    for call in LOOKS:
+        assert exact[call][0] == other[call][0], call.line
+        value = json.loads(exact[call][1]) if exact[call][1].startswith(("[", "{")) else None
+        if form == "jsonl" and isinstance(value, list) and not call.rows_at:
+            assert len(other[call][1].splitlines()) == len(value), call.line
+
+
+def test_fields_that_are_not_named_as_unknown_are_never_null(place):
+    root, words = place
+    exact = rows_table.on_terminals(LOOKS, root, words, 140, RMQCTL_OUTPUT="jsonl")
+    known = {command.name: command for command in rows_table.commands()}
+    for call in LOOKS:
+        command = known.get(call.command)
+        if command is None or not exact[call][1].startswith("{"):
+            continue
+        fields = {f.name: f for kind in command.row_types for f in fields_of(kind)}
+        for line in exact[call][1].splitlines():
+            for name, value in json.loads(line).items():
+                if name in fields and value is None and fields[name].kind is not Kind.OBJECT:
+                    types = [f for t in command.row_types for f in fields_of(t) if f.name == name]
+                    assert any(f.nullable for f in types), (call.line, name)
