@@ -118,7 +118,18 @@ _RANKS: Final = {
 """The rank of a name in all rows, unless its annotation has another one."""
 _rank_of: Final = {name: rank for rank, names in _RANKS.items() for name in names}
 _MIDDLE: Final = ("_id", "host", "path", "file", "client", "store", "source", "example")
-_END: Final = ("body", "body_base64", "reason", "tags", "preview", "value", "old", "new")
+_END: Final = (
+    "body",
+    "body_base64",
+    "reason",
+    "tags",
+    "tag",
+    "bucket",
+    "preview",
+    "value",
+    "old",
+    "new",
+)
 _SENTENCES: Final = frozenset(
     {
         *("what", "effect", "fix", "meaning", "advice", "found", "task", "why", "why_not", "cost"),

@@ -2,16 +2,16 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Wide
+from rmqctl.output.fields import OmitNull, Rank, Wide
 
 
 class BrokerSettingRow(NamedTuple):
     """One setting of a store's broker."""
 
     setting: Annotated[str, "the setting, as broker.config and storage.config name it"]
-    old: Annotated[str | None, OmitNull("value before the change")]
+    old: Annotated[str | None, OmitNull("value before the change"), Rank.KEY]
     value: Annotated[str | None, "the value, or the new one; null if it depends on the store"]
-    origin: Annotated[str, "built-in, rmqctl/settings.json, or the store's files"]
+    origin: Annotated[str, "built-in, rmqctl/settings.json, or the store's files", Rank.MAIN]
     broker_conf: Annotated[
         str | None, "the line for a Java broker's broker.conf; null if there is none"
     ]

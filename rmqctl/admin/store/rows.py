@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull
+from rmqctl.output.fields import OmitNull, Rank
 from storage.tools.config_recovery.configs import Evidence
 
 _APPLIED = Annotated[bool | None, "whether it was written, as read back; null: not changed"]
@@ -21,14 +21,16 @@ class FileKind(StrEnum):
 class CleanedFile(NamedTuple):
     """An expired file."""
 
-    file: Annotated[str, "the file, relative to the store"]
+    file: Annotated[str, "the file, relative to the store", Rank.KEY]
     kind: Annotated[FileKind, "log, queue or index"]
-    bytes: Annotated[int | None, "disk usage; null for queue and index files"]
+    bytes: Annotated[int | None, "disk usage; null for queue and index files", Rank.KEY]
     modified_timestamp: Annotated[
         int | None, "when it was last written; its age counts from this time"
     ]
     messages: Annotated[int | None, "messages that are deleted with it; for log files only"]
-    unread_by: Annotated[list[str], "groups with progress that have not read all of them"]
+    unread_by: Annotated[
+        list[str], "groups with progress that have not read all of them", Rank.MAIN
+    ]
 
 
 CleanedFileDone: Any = _new_row_type(

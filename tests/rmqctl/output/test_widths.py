@@ -88,7 +88,8 @@ ROW = Wide("%RETRY%please_rename_unique_group_4", "CAUGHT_UP", "A" * 32, "a b " 
 
 def lines_at(width, rows, monkeypatch, **more):
     monkeypatch.setenv("COLUMNS", str(width))
-    out, said = io.StringIO(), []
+    out = io.StringIO()
+    said: list[str] = []
     view = View(Format.TABLE, terminal=True, remark=said.append, **more)
     render_rows(Wide, rows, view, out)
     return out.getvalue().splitlines(), said
