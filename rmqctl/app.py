@@ -78,7 +78,12 @@ def _clock_is_plausible() -> bool:
 def _invoke(cli: Cli, args: list[str]) -> int:
     root = lazy.root()
     with root.make_context("rmqctl", args, obj=cli) as ctx:
-        result: object = root.invoke(ctx)
+        try:
+            result: object = root.invoke(ctx)
+        finally:
+            with contextlib.suppress(OSError):  # standard error may be closed
+                for call in cli.at_end:
+                    call()
     code = result if isinstance(result, int) else exit_codes.DONE
     for view in cli.opened:
         sentence = view.lost_end()

@@ -63,6 +63,8 @@ class Cli:
         """The result is incomplete and the user was warned: exit code 8."""
         self.opened: list[StoreView] = []
         """The stores that the command reads."""
+        self.at_end: list[Callable[[], None]] = []
+        """Called when the command ends, also with an error or by a signal."""
         self._started = time.time_ns() // 1_000_000
         self._no_color = False
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from rmqctl.admin.message_filter import MessageFilter, MessageSelection, Predicate
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.durations import parse_size
-from rmqctl.parse.json_path import parse_json_path
 from rmqctl.parse.lists import parse_queues
 from rmqctl.parse.patterns import search_bytes
 from rmqctl.parse.time_forms import SHORT
@@ -31,7 +30,13 @@ FILTERS: Final = (
     Spec(("-H", "--property"), "N[=GLOB]", "With this property; repeatable", multiple=True),
     Spec(("--body",), "TEXT", "With TEXT in the body"),
     Spec(("--regex",), "RE", "With a match of RE (RE2 syntax) in the body"),
-    Spec(("--json-path",), "EXPR", "Matching JSON body: order.id, items[*].sku=x7"),
+    Spec(
+        ("--json-path",),
+        "EXPR",
+        "With a JSON body such as 'sum > 9 and country = DE' (rmqctl explain json-path); "
+        "repeatable: all hold",
+        multiple=True,
+    ),
     Spec(("--min-size",), "SIZE", "With a body of at least SIZE"),
     Spec(("--max-size",), "SIZE", "With a body of at most SIZE"),
     Spec(("--attempts",), "N..M", "Sent back so often: 3, 1.., ..5, 1..3"),
@@ -128,9 +133,8 @@ def _tests(cli: Cli) -> list[Predicate]:
         ids = frozenset(texts) | {text.upper() for text in texts}
         tests.append(lambda message: message.msg_id in ids or message.offset_msg_id in ids)
     tests += [_property_test(text) for text in given.get("property", ())]
-    if (path := given.get("json_path")) is not None:
-        finder = cli.parsed("--json-path", parse_json_path, path)
-        tests.append(lambda message: finder(message.body))
+    if paths := given.get("json_path", ()):
+        tests.append(_json_test(cli, paths))
     tests += _size_tests(cli, given.get("min_size"), given.get("max_size"))
     if (attempts := given.get("attempts")) is not None:
         low, high = cli.parsed("--attempts", _range, attempts)
@@ -138,6 +142,20 @@ def _tests(cli: Cli) -> list[Predicate]:
     if (host := given.get("born_host")) is not None:
         tests.append(_host_test(host))
     return tests
+
+
+def _json_test(cli: Cli, texts: Iterable[str]) -> Predicate:
+    """A test of JSON bodies; after the run the user is told of fields that no message has."""
+    from rmqctl.parse.json_path import JsonCondition, JsonFilter
+
+    finder = JsonFilter([cli.parsed("--json-path", JsonCondition, text) for text in texts])
+
+    def warn() -> None:
+        for mistake in finder.mistakes():
+            cli.warn(f"--json-path: {mistake}")
+
+    cli.at_end.append(warn)
+    return lambda message: finder(message.body)
 
 
 def _size_tests(cli: Cli, least: str | None, most: str | None) -> list[Predicate]:

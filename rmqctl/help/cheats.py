@@ -46,7 +46,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             ),
             "one queue, from an offset": "rmqctl consume orders -Q 3 --offset 1000 -c 5",
             "by tag": "rmqctl consume orders --tag 'paid || refunded' -e",
-            "by a condition on JSON bodies": "rmqctl consume orders --json-path 'sum > 100' -e",
+            "by a condition on JSON bodies": "rmqctl consume orders --json-path 'sum > 9 or n < 3'",
             "offset, time, key and body": r"rmqctl consume orders -e -f '%q:%o %d %k %s\n'",
             "as JSON, one message per line": "rmqctl consume orders -e -o jsonl",
             "bodies in hex": "rmqctl consume orders -e --body hex",

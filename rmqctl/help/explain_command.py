@@ -33,6 +33,7 @@ def explain(
     An exit code:              rmqctl explain 4
     A term:                    rmqctl explain half message
     How to write a time:       rmqctl explain time
+    How to write a condition:  rmqctl explain where; rmqctl explain json-path
     All findings:              rmqctl explain --where 'kind = "finding of store fsck"'
     """
     from .terms import all_terms, find, nearest

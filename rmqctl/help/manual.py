@@ -63,6 +63,7 @@ def page_of(words: list[str]) -> Page:
 
 def _program() -> Page:
     from rmqctl.cli.settings import KEYS
+    from rmqctl.parse import condition_forms as forms
     from rmqctl.parse.meanings import meanings
     from rmqctl.parse.time_forms import RULES, TITLE, form_lines
 
@@ -94,6 +95,14 @@ def _program() -> Page:
             *commands,
             ("Global options", (options,)),
             ("Times", (Text(TITLE), Items(form_lines()), *map(Text, RULES))),
+            (
+                "Conditions of --where",
+                (Text(forms.WHERE_TITLE), Items(forms.WHERE_FORMS), *map(Text, forms.WHERE_RULES)),
+            ),
+            (
+                "Conditions of --json-path",
+                (Text(forms.JSON_TITLE), Items(forms.JSON_FORMS), *map(Text, forms.JSON_RULES)),
+            ),
             ("Exit status", (codes,)),
             ("Environment", (variables,)),
             ("Files", (files,)),

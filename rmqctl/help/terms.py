@@ -80,6 +80,7 @@ def all_terms() -> Iterator[Term]:
     for term, word in WORDS.items():
         yield Term(term, "word", word.text, word.also, word.see)
     yield _time()
+    yield from _conditions()
     for code in meanings("rmqctl.exit_codes"):
         yield Term(code.value, "exit code", code.text, (code.name, f"exit code {code.value}"))
     for module, owner, kind, see in _ENUMS:
@@ -102,6 +103,18 @@ def _time() -> Term:
 
     text = "\n".join((TITLE, *RULES))
     return Term("time", "form", text, ("times", "T"), ("consume", "offset reset"), form_lines())
+
+
+def _conditions() -> Iterator[Term]:
+    """The forms of --where and --json-path."""
+    from rmqctl.parse import condition_forms as forms
+
+    text = "\n".join((forms.WHERE_TITLE, *forms.WHERE_RULES))
+    see = ("lag show", "topic list")
+    yield Term("where", "form", text, ("--where", "condition"), see, forms.WHERE_FORMS)
+    text = "\n".join((forms.JSON_TITLE, *forms.JSON_RULES))
+    see = ("consume", "message search")
+    yield Term("json-path", "form", text, ("--json-path", "JSONPath"), see, forms.JSON_FORMS)
 
 
 def _properties() -> Iterator[Term]:
