@@ -396,11 +396,16 @@ class Cli:
         path = str(self.store.path)
         return question if path in question else f"{question} Store {path}."
 
+    @property
+    def has_questions(self) -> bool:
+        """Whether a person can be asked: there is a terminal, and no ``--no-input``."""
+        return not self.flag("no_input") and sys.stdin.isatty() and sys.stderr.isatty()
+
     def confirm(self, question: str) -> None:
         """Ask the user. Refused (7) if not confirmed, or without a terminal and ``--yes``."""
         if self.given.get("yes"):
             return
-        if self.flag("no_input") or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.has_questions:
             _refuse(
                 "no terminal to ask for confirmation; add --yes to proceed, or --dry-run to preview"
             )

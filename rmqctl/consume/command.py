@@ -8,6 +8,7 @@ from rmqctl.admin.message_filter import MessageFilter
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.errors import CliError, PartlyDone, UsageProblem
+from rmqctl.group.options import NewGroup
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format
 
@@ -37,6 +38,7 @@ def consume(
         str | None,
         typer.Option("--group", "-g", metavar="GROUP", help="Consume as a member of GROUP"),
     ] = None,
+    new_group: NewGroup = False,
     commit: Annotated[
         bool | None,
         typer.Option("--commit/--no-commit", help="Commit the group's progress (default)"),
@@ -125,7 +127,8 @@ def consume(
     leave out; the group continues after it. Order holds within a queue. -e stops when the queues
     of this member are at their current ends. In a young queue, whose first message is still stored
     and close to the end of the log, a new group starts at 0 whatever --from-where says
-    (RocketMQ's rule); --from and --offset set any start.
+    (RocketMQ's rule); --from and --offset set any start. A new group whose name is almost that of a
+    group of the topic is probably misspelt: a terminal is asked, a script needs --new-group.
 
     Continue where a group stopped:   rmqctl consume greetings -g readers -e
     A new group, from an hour ago:    rmqctl consume greetings -g audit --from -1h
@@ -151,6 +154,8 @@ def consume(
         tuple(_setting(cli, one) for one in settings or ()),
     )
     options.check(group, commit)
+    if new_group and (group is None or commit is False):
+        raise UsageProblem("--new-group needs --group, without --no-commit")
     prints_form = body is None or body in BODY_FORMS
     chosen = message_filter(cli, body_text=None if prints_form else body)
     position = _position(cli, offset, chosen)
@@ -201,7 +206,8 @@ def consume(
     if command is None:
         from .listener import PrintHandler
 
-        _join(cli, reading, reader, chosen, options, PrintHandler(printer, chosen.predicate))
+        printing = PrintHandler(printer, chosen.predicate)
+        _join(cli, reading, reader, chosen, options, printing, new_group=new_group)
         printer.finish()
         printer.flush()
     else:
@@ -209,7 +215,7 @@ def consume(
 
         runner = CommandRunner(command, chosen.predicate)
         try:
-            _join(cli, reading, reader, chosen, options, runner)
+            _join(cli, reading, reader, chosen, options, runner, new_group=new_group)
         finally:
             runner.terminate()
 
@@ -342,6 +348,8 @@ def _join(
     chosen: MessageFilter,
     options: "MemberOptions",
     handler: "Handler",
+    *,
+    new_group: bool,
 ) -> None:
     """Consume as a member of the group."""
     from rmqctl.cli.logs import show_logs
@@ -366,6 +374,8 @@ def _join(
         )
         join.check_group(cli, broker, consumer, topic, chosen.tags)
         if not options.broadcast:
+            if not new_group:
+                join.check_name(cli, broker, topic, group.name)
             begins = position is not None or group.asked
             join.check_progress(cli, broker, topic, group.name, told_where=begins)
             if position is not None:

@@ -174,6 +174,25 @@ def check_group(
             )
 
 
+def check_name(cli: "Cli", broker: "EmbeddedBroker", topic: str, group: str) -> None:
+    """Ask before a new group whose name is almost that of a group of the topic; Refused (7) without
+    a terminal and --yes."""
+    if broker.consumer_offsets(group):
+        return
+    from rmqctl.admin.known_groups import groups_of_topic, is_known_group
+    from rmqctl.parse.near_names import mistyped_name
+
+    near = mistyped_name(group, groups_of_topic(broker.view, broker, topic))
+    if near is None or is_known_group(broker.view, broker, group):
+        return
+    if not cli.given.get("yes") and not cli.has_questions:
+        raise Refused(
+            f"topic {topic} has no group {group}, but a group {near}; correct the name, or add "
+            f"--new-group to start {group}"
+        )
+    cli.confirm(f"Topic {topic} has a group {near}. Start a new group {group}?")
+
+
 def check_progress(
     cli: "Cli", broker: "EmbeddedBroker", topic: str, group: str, *, told_where: bool
 ) -> None:

@@ -13,3 +13,8 @@ MoreGroups = Annotated[
 def named(groups: list[str] | None, more: list[str] | None) -> list[str]:
     """The groups given as arguments and options; none means all."""
     return [*(groups or ()), *(more or ())]
+
+
+NewGroup = Annotated[
+    bool, typer.Option("--new-group", help="Start a group that does not exist yet")
+]

@@ -5,6 +5,8 @@ from difflib import get_close_matches
 from typing import Final
 
 _NEAR: Final = 0.6
+_SHORT: Final = 5
+_LONG: Final = 8
 
 
 def plain_name(name: str) -> str:
@@ -37,3 +39,43 @@ def did_you_mean(name: str, known: Iterable[str], others: Mapping[str, str] | No
     """The end of a sentence about an unknown name, or an empty text."""
     near = nearest_name(name, known, others)
     return f"; did you mean {near!r}?" if near else ""
+
+
+def mistyped_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that ``name`` is probably a mistyped form of; None if there is none.
+
+    One letter is missing, added, changed or swapped with its neighbour, in names of 8 letters or
+    more two. Names that differ in digits only are meant so, such as billing-1 and billing-2, as are
+    names of fewer than 5 characters.
+    """
+    best: tuple[int, str] | None = None
+    for other in known:
+        shorter = min(len(name), len(other))
+        most = 0 if shorter < _SHORT else 1 if shorter < _LONG else 2
+        if name == other or abs(len(name) - len(other)) > most:
+            continue
+        if _without_digits(name) == _without_digits(other):
+            continue
+        distance = _distance(name, other)
+        if distance <= most and (best is None or (distance, other) < best):
+            best = distance, other
+    return best and best[1]
+
+
+def _without_digits(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters to change, add, remove or swap (Damerau and Levenshtein; restricted)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        last, row = row, [i]
+        for j, against in enumerate(other, 1):
+            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != against))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before = last
+    return row[-1]

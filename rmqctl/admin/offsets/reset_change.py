@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from broker.validation import check_group
 from rmqctl.admin.changes import JavaCheck, Warn, no_warning
+from rmqctl.admin.known_groups import is_known_group
 from rmqctl.errors import CliError, NotFound, Refused
 
 from .change import MoveRows, OffsetMove
@@ -31,6 +32,7 @@ def reset(
     no_forward: bool = False,
     no_backward: bool = False,
     no_live: bool = False,
+    new_groups: bool = False,
     full: bool | None = None,
     now_ms: int | None = None,
     warn: Warn = no_warning,
@@ -42,11 +44,12 @@ def reset(
     topics and dead letters, which count only if they are named. ``queues`` narrows all topics to
     these queue ids. ``clamp`` cuts a target to what its queue has; else a target outside of it is a
     refusal, as is a queue that goes the way that ``no_forward`` or ``no_backward`` forbids.
+    A group in ``groups`` of which the store has no trace is NotFound, unless ``new_groups``.
     ``full`` reads messages and counts tags; None: only where that is cheap (20 million messages).
     The other arguments and errors are those of all functions of this package.
     """
     snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)
-    warn_of_new_groups(snapshot, groups or (), warn)
+    check_new_groups(snapshot, groups or (), warn, allowed=new_groups)
     chosen = chosen_queues(view, broker, snapshot.progress, groups, topics)
     if not chosen:
         raise NotFound(f"{_missing(groups, topics)} of {view.root}")
@@ -71,6 +74,7 @@ def import_offsets(
     no_forward: bool = False,
     no_backward: bool = False,
     no_live: bool = False,
+    new_groups: bool = False,
     full: bool | None = None,
     now_ms: int | None = None,
     warn: Warn = no_warning,
@@ -83,7 +87,7 @@ def import_offsets(
     the rest see :func:`reset`.
     """
     snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)
-    warn_of_new_groups(snapshot, groups or (), warn)
+    check_new_groups(snapshot, groups or (), warn, allowed=new_groups)
     _check_queues(snapshot, offsets)
     return _change(
         *(snapshot, sorted(offsets), to_offsets(offsets), queues),
@@ -95,11 +99,19 @@ def import_offsets(
     )
 
 
-def warn_of_new_groups(snapshot: OffsetSnapshot, groups: Iterable[str], warn: Warn) -> None:
-    """Warn of each group that has no offset yet. InvalidNameError for a name that cannot be one."""
+def check_new_groups(
+    snapshot: OffsetSnapshot, groups: Iterable[str], warn: Warn, *, allowed: bool
+) -> None:
+    """Warn of each group that has no offset yet. NotFound for one of which the store has no trace,
+    unless it is ``allowed``. InvalidNameError for a name that cannot be one."""
     for group in groups:
         check_group(group)
         if group not in snapshot.groups:
+            if not (allowed or is_known_group(snapshot.view, snapshot.broker, group)):
+                raise NotFound(
+                    f"group {group} does not exist in {snapshot.root}; --new-group gives a new "
+                    "group its first offsets"
+                )
             warn(f"group {group} has no progress anywhere yet: it gets its first")
 
 

@@ -10,7 +10,7 @@ from storage.read.by_time import Boundary
 from .change import MoveRows, OffsetMove
 from .plan import Describer, Step, steps_of
 from .queues import TopicChoice, chosen_queues
-from .reset_change import warn_of_new_groups
+from .reset_change import check_new_groups
 from .reset_targets import to_latest, to_time
 from .rows import ResetByTimeRow
 from .snapshot import OffsetSnapshot
@@ -56,6 +56,7 @@ def reset_by_time(
     boundary: Boundary = Boundary.NEAREST49,
     force: bool = True,
     no_live: bool = False,
+    new_groups: bool = False,
     now_ms: int | None = None,
     warn: Warn = no_warning,
     java_check: JavaCheck | None = None,
@@ -63,13 +64,14 @@ def reset_by_time(
     """Move a group to a time (epoch ms) in a topic, as RocketMQ 4.9 does; None: to the end.
 
     Every queue of the topic is moved, one that the group never committed included; ``queues``
-    narrows that. Without ``force`` a queue goes back or stays. Rows are ResetByTimeRow.
+    narrows that. Without ``force`` a queue goes back or stays. A group of which the store has no
+    trace is NotFound, unless ``new_groups``. Rows are ResetByTimeRow.
     """
     check_group(group)
     choice = TopicChoice(topic, None if queues is None else tuple(queues))
     wanted = ResetByTime(group, choice, timestamp, boundary, force)
     snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)
-    warn_of_new_groups(snapshot, [group], warn)
+    check_new_groups(snapshot, [group], warn, allowed=new_groups)
     describe = Describer(view, broker.name, snapshot.now_ms, full=False)
 
     def planned(step: Step) -> ResetByTimeRow:

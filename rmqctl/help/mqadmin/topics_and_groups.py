@@ -63,7 +63,7 @@ def _skip_accumulated(given: MqadminOptions) -> Lines:
 
 def _clone(given: MqadminOptions) -> Lines:
     options = ["-g", given["d"], "-t", given["t"], "--to-group", given["s"]]
-    return [["offset", "reset", *options]]
+    return [["offset", "reset", *options, "--new-group"]]
 
 
 TOPICS_AND_GROUPS: Final[Mapping[str, Old]] = {

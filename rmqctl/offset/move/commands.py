@@ -10,6 +10,7 @@ from rmqctl.admin.offsets.rows import DoneMove
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
+from rmqctl.group.options import NewGroup
 
 _Groups = Annotated[
     list[str] | None,
@@ -109,6 +110,7 @@ def reset(
             "--preview", metavar="full|short", help="Look at messages and count all tags, or not"
         ),
     ] = None,
+    new_group: NewGroup = False,
     export: Annotated[
         Path | None,
         typer.Option("--export", metavar="FILE", help="Save the plan: .csv or .json"),
@@ -165,6 +167,7 @@ def reset(
         no_backward=no_backward,
         clamp=clamp,
         no_live=no_live,
+        new_groups=new_group,
         full=None if preview is None else preview == "full",
         export=export,
         expect=expect,
@@ -223,6 +226,7 @@ def import_offsets(
     ] = True,
     expect: _Expect = None,
     no_live: _NoLive = False,
+    new_group: NewGroup = False,
 ) -> None:
     """Set the progress of groups to what a file says.
 
@@ -241,7 +245,7 @@ def import_offsets(
     selection = GroupSelection.parse(
         cli, group, topic, all_groups=False, all_topics=False, from_file=True
     )
-    guards = ResetGuards(clamp=clamp, no_live=no_live, expect=expect)
+    guards = ResetGuards(clamp=clamp, no_live=no_live, new_groups=new_group, expect=expect)
     with open_for_reading(cli) as broker:
         run_reset(
             *(cli, broker, selection, "--from-file", str(file), Boundary.LOWER, guards),

@@ -64,6 +64,7 @@ class ResetGuards(NamedTuple):
     no_backward: bool = False
     clamp: bool = True
     no_live: bool = False
+    new_groups: bool = False
     full: bool | None = None
     """The preview: None counts tags only if that is cheap."""
     export: Path | None = None
@@ -115,13 +116,14 @@ def _planned(
         return import_offsets(
             broker.view,
             broker,
-            wishes,
+            wishes.offsets,
             groups=groups,
             queues=queues,
             clamp=guards.clamp,
             no_forward=guards.no_forward,
             no_backward=guards.no_backward,
             no_live=guards.no_live,
+            new_groups=guards.new_groups or wishes.groups.issuperset(groups or ()),
             full=guards.full,
             now_ms=cli.now_ms,
             warn=cli.warn,
@@ -144,6 +146,7 @@ def _planned(
         no_forward=guards.no_forward,
         no_backward=guards.no_backward,
         no_live=guards.no_live,
+        new_groups=guards.new_groups,
         full=guards.full,
         now_ms=cli.now_ms,
         warn=cli.warn,

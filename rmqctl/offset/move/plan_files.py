@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.errors import OffsetChangedError
 from rmqctl.admin.offsets.plan import Step
@@ -51,9 +51,17 @@ def write_plan(path: Path, rows: Sequence[PlannedMove]) -> None:
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
 
 
+class Wishes(NamedTuple):
+    """What a file asks for."""
+
+    offsets: dict[QueueId, int | None]
+    groups: set[str]
+    """The groups that the file names itself."""
+
+
 def read_wishes(
     path: Path, groups: Sequence[str] | None, topics: Iterable[TopicChoice] | None
-) -> dict[QueueId, int | None]:
+) -> "Wishes":
     """Where a file wants queues to go, narrowed to some groups and topics; None: all of the file.
 
     Lines that name no group count for each of ``groups``. UsageProblem if there are none then, and
@@ -79,7 +87,7 @@ def read_wishes(
         of = ", ".join(groups or ())
         where = ", ".join(choice.topic for choice in choices or ())
         raise NotFound(f"{path} has no offsets of group {of} in topic {where}")
-    return wishes
+    return Wishes(wishes, {line.group for line in lines if line.group is not None})
 
 
 def _wish(

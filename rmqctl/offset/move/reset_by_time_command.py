@@ -7,6 +7,7 @@ import typer
 from rmqctl.admin.offsets.rows import ResetByTimeRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.group.options import NewGroup
 
 
 @prints(ResetByTimeRow)
@@ -36,11 +37,13 @@ def reset_offset_by_time(
             "first one at or after it; upper: the last one at or before it",
         ),
     ] = "nearest49",
+    new_group: NewGroup = False,
 ) -> None:
     """Move a group to a time, as mqadmin's command of this name does.
 
     It takes RocketMQ 4.9's own answer for every queue, one that the group never committed
-    included. Notes say where the first message at or after the time is another one.
+    included. A group of which the store has no trace is refused: mqadmin takes a misspelt name
+    for a new group. Notes say where the first message at or after the time is another one.
     It shows what it would do and asks; 'rmqctl offset reset' can do more, and previews more.
 
     Look first:      rmqctl resetOffsetByTime -g readers -t orders -s '2026-01-31 14:00' --dry-run
@@ -77,6 +80,7 @@ def reset_offset_by_time(
             queues=queues,
             boundary=rule,
             force=force,
+            new_groups=new_group,
             now_ms=cli.now_ms,
             warn=cli.warn,
             java_check=java_check,

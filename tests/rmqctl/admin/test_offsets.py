@@ -148,7 +148,9 @@ def test_what_does_not_exist_is_an_error(asked, more, error):
 
 def test_a_group_that_gets_its_first_offset_is_warned_of(asked):
     said: list[str] = []
-    reset(asked, offsets.to_latest, groups=["h"], warn=said.append)
+    with pytest.raises(NotFound, match="group h does not exist"):
+        reset(asked, offsets.to_latest, groups=["h"])
+    reset(asked, offsets.to_latest, groups=["h"], new_groups=True, warn=said.append)
     assert said == ["group h has no progress anywhere yet: it gets its first"]
 
 
@@ -254,7 +256,7 @@ def test_offsets_are_exported_as_import_takes_them(asked, offsets_of):
 def test_two_sides_are_compared(asked, orders):
     ask = (asked.view, asked.broker)
     before = offsets.side_of_store(orders)
-    reset(asked, offsets.to_latest, groups=["h"]).apply(NOTE)
+    reset(asked, offsets.to_latest, groups=["h"], new_groups=True).apply(NOTE)
     g, h = offsets.side_of_group(*ask, "g"), offsets.side_of_group(*ask, "h")
     assert list(offsets.diff(g, h)) == [
         (None, "orders", 0, 5, 10, 5, None),

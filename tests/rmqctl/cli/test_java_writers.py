@@ -74,7 +74,7 @@ def test_a_broker_that_writes_at_this_moment_is_waited_for(tmp_path):
     broker = threading.Thread(target=write_on)
     broker.start()
     try:
-        given = ("-S", root, "-g", "g", "-t", "A", "--to-earliest")
+        given = ("-S", root, "-g", "g", "--new-group", "-t", "A", "--to-earliest")
         result = run("offset", "reset", *given, "--yes")
         looked = run("offset", "reset", *given, "-n")
     finally:

@@ -64,9 +64,20 @@ def test_changing_topics_imports_no_writer(store):
 def test_moving_progress_imports_no_recovery_no_services_and_no_client(store):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     for args in (
-        ["offset", "reset", "-g", "g", "-t", "t", "--to-latest", "--execute", "--yes"],
+        [
+            "offset",
+            "reset",
+            "-g",
+            "g",
+            "-t",
+            "t",
+            "--to-latest",
+            "--new-group",
+            "--execute",
+            "--yes",
+        ],
         ["offset", "undo", "--last", "--execute", "--yes"],
-        ["resetOffsetByTime", "-g", "g", "-t", "t", "-s", "now", "--yes"],
+        ["resetOffsetByTime", "-g", "g", "-t", "t", "-s", "now", "--new-group", "--yes"],
     ):
         modules = modules_of(*args)
         assert not modules & HEAVY

@@ -91,7 +91,7 @@ def test_what_needs_a_network_says_so_in_one_sentence(name):
         ),
         (
             "cloneGroupOffset -s from -d to -t t",
-            "offset reset -g to -t t --to-group from",
+            "offset reset -g to -t t --to-group from --new-group",
         ),
         ("queryMsgById -i A,B", "message get A\nmessage get B"),
         ("sendMessage -t t -p '100% \\n' -k k", r"produce --key k --template '100%% \\n' t"),

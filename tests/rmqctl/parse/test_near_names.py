@@ -5,7 +5,7 @@ import pytest
 from rmqctl.dlq.edit import content_of
 from rmqctl.errors import UsageProblem
 from rmqctl.message.exchange.masking import parse_rules
-from rmqctl.parse.near_names import nearest_name
+from rmqctl.parse.near_names import mistyped_name, nearest_name
 from tests.support.cli import run
 
 
@@ -94,7 +94,7 @@ def test_a_plan_that_is_expected(store, tmp_path):
     run("produce", "t", "-q", stdin=b"a\n")
     plan = tmp_path / "plan.csv"
     plan.write_text("group,topic,queue_id,old_offset,oldoffset\ng,t,0,,\n")
-    move = ["offset", "reset", "-g", "g", "-t", "t", "--to-earliest"]
+    move = ["offset", "reset", "-g", "g", "--new-group", "-t", "t", "--to-earliest"]
     result = run(*move, "--expect", plan)
     assert result.code == 2
     assert "has 'oldoffset', which no plan has; did you mean 'old_offset'?" in result.err
@@ -105,3 +105,21 @@ def test_a_list_of_stores(tmp_path):
     result = run("lag", "report", "-S", tmp_path / "stores.yaml")
     assert result.code == 2
     assert "the folder of stores is to be a text" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("biling", "billing", "billing"),
+        ("billign", "billing", "billing"),
+        ("Billing", "billing", "billing"),
+        ("bilings-eu", "billing-eu", "billing-eu"),
+        ("billing-2", "billing-1", None),
+        ("billing", "billing", None),
+        ("g2x", "g1x", None),
+        ("orders", "others", None),
+        ("team-eu", "team-us", None),
+    ],
+)
+def test_a_name_is_taken_for_a_mistyped_one(name, known, meant):
+    assert mistyped_name(name, ["elsewhere", known]) == meant

@@ -91,7 +91,8 @@ def test_what_a_file_does_not_have_is_named(orders, tmp_path, args, said):
     [
         (("-g", "g", "-t", "orders", "-Q", "9"), "orders has no queue 9, but 0, 1"),
         (("-g", "g", "-t", "orders", "-Q", "0,9"), "orders has no queue 9, but 0, 1"),
-        (("-g", "new", "--all-topics"), "group new has no progress in any topic of"),
+        (("-g", "new", "--all-topics"), "group new does not exist"),
+        (("-g", "new", "--all-topics", "--new-group"), "group new has no progress in any topic of"),
         (("--all-groups", "-t", "unread"), "no group has progress in topic unread of"),
     ],
 )

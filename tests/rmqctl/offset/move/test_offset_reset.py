@@ -71,7 +71,19 @@ def test_every_queue_goes_where_it_was_told(orders, offsets, options, expected):
 @pytest.mark.feature(62)
 def test_back_by_a_duration(store, aged):
     aged(store, {"-26h": "old", "-25h": "old", "-2h": "young"})
-    result = run("offset", "reset", "-g", "new", "-t", "T", "--by-duration", "1d", "-o", "json")
+    result = run(
+        "offset",
+        "reset",
+        "-g",
+        "new",
+        "--new-group",
+        "-t",
+        "T",
+        "--by-duration",
+        "1d",
+        "-o",
+        "json",
+    )
     [row] = result.json()
     assert row["new_offset"] == 2
     assert 7_200_000 <= row["age_new_ms"] < 7_300_000
@@ -262,7 +274,7 @@ def test_of_messages_of_one_time_the_one_that_is_named_is_landed_on(tmp_path, mo
         [message] = store.view.get_message("T", 0, number, 1).messages
     monkeypatch.setenv("RMQCTL_STORE", str(root))
     to = ("--to-message", message.msg_id)
-    [row] = run("offset", "reset", "-g", "g", "-t", "T", *to, "-o", "json").json()
+    [row] = run("offset", "reset", "-g", "g", "-t", "T", *to, "--new-group", "-o", "json").json()
     assert row["new_offset"] == number
 
 

@@ -174,7 +174,8 @@ def test_kafkas_layout_is_read(orders, offsets, tmp_path):
     result = run("offset", "import", file, "-g", "g", "--yes", "-o", "json")
     assert result.code == 0, result.err
     assert offsets() == {0: 3, 1: 1}
-    assert run("offset", "reset", "--from-file", file, "-g", "h", *DO).code == 0
+    assert run("offset", "reset", "--from-file", file, "-g", "h", *DO).code == 3
+    assert run("offset", "reset", "--from-file", file, "-g", "h", "--new-group", *DO).code == 0
     assert offsets("h") == {0: 3, 1: 1}
     assert run("offset", "import", file, "-g", "g", "-t", "orders:0", "--dry-run").code == 0
     file.write_text("orders,9,3\n")

@@ -77,7 +77,19 @@ def test_it_writes_the_offsets_that_rocketmq_finds(name, tmp_path):
     for (topic, timestamp), expected in spread(told, 6):
         moment = (EPOCH + timedelta(milliseconds=timestamp)).isoformat(timespec="milliseconds")
         queues = ",".join(map(str, sorted(expected)))
-        given = ["-S", root, "-g", "operators", "-t", topic, "-s", moment, "--queue", queues]
+        given = [
+            "-S",
+            root,
+            "-g",
+            "operators",
+            "--new-group",
+            "-t",
+            topic,
+            "-s",
+            moment,
+            "--queue",
+            queues,
+        ]
         result = run(
             "resetOffsetByTime", *given, "--boundary", rule_of(name), "--yes", "-qo", "json"
         )
@@ -196,7 +208,9 @@ def test_what_makes_no_sense_is_refused(orders, offsets, options, code, words):
 
 
 def test_a_new_group_gets_its_first_progress_and_is_told_so(orders, offsets):
-    result = run("resetOffsetByTime", "-g", "new", "-t", "orders", "-s", "now", "--yes")
+    asked = ("resetOffsetByTime", "-g", "new", "-t", "orders", "-s", "now", "--yes")
+    assert run(*asked).code == 3
+    result = run(*asked, "--new-group")
     assert result.code == 0
     assert "group new has no progress anywhere yet" in result.err
     assert offsets("new") == {0: 10, 1: 5}

@@ -189,7 +189,8 @@ def test_a_log_that_grows_while_it_asks_is_noticed(tmp_path, monkeypatch):
         made.write(tmp_path)
 
     monkeypatch.setattr(Cli, "confirm", while_asked)
-    result = run("-S", root, "offset", "reset", "-g", "g", "-t", "A", "--to-latest", "--yes")
+    given = ("-g", "g", "--new-group", "-t", "A", "--to-latest", "--yes")
+    result = run("-S", root, "offset", "reset", *given)
     assert result.code == 5
     assert "another program" in result.err
     assert not (root / "rmqctl/offsets.json").exists()

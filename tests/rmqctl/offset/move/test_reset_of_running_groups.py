@@ -63,7 +63,7 @@ def test_a_reset_by_time_moves_a_running_group_and_one_that_does_not_run_alike(
     assert running.code == 0, running.err
     assert "group g runs (" in running.err
     assert lines_of(consumer, 2) == ["order 8", "order 9"]
-    resting = run("resetOffsetByTime", "-g", "h", *given)
+    resting = run("resetOffsetByTime", "-g", "h", "--new-group", *given)
     assert resting.code == 0, resting.err
     assert [row["new_offset"] for row in running.json() + resting.json()] == [8, 8]
     caught_up(offsets)
