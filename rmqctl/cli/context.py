@@ -286,9 +286,14 @@ class Cli:
                 LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
 
     def _say_nothing(self, filtered: bool) -> None:
+        """Say that there are no rows; ``filtered``: ``--where`` excluded some, or a filter may."""
         from rmqctl.output.nothing import nothing_sentence
 
+        from .filter_options import FILTERS
+
         command = self.command_path.partition(" ")[2]
+        names = {name.lstrip("-").replace("-", "_") for spec in FILTERS for name in spec.names}
+        filtered = filtered or bool(names & self.given.keys())
         sentence = nothing_sentence(command, str(self.store.path), filtered=filtered)
         if sentence:
             self.say(sentence)

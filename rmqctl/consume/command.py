@@ -324,21 +324,24 @@ def _printer(
 
     from . import printing
 
-    shield = bytes_for_terminal if cli.view.terminal else None
+    view = cli.view
+    shield = bytes_for_terminal if view.terminal else None
+    says = view.nothing if view.terminal else None
+    nothing = None if says is None else lambda: says(view.where is not None)
     if form is not None:
         from rmqctl.parse.templates import OutputTemplate
 
         template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone, shield), form)
-        return printing.TemplatePrinter(cli.out, template)
+        return printing.TemplatePrinter(cli.out, template, nothing)
     if with_meta:
         from rmqctl.output.render import RowStream
 
-        view = cli.view._replace(limit=most_rows)
+        view = view._replace(limit=most_rows)
         values = body_form == "json" and view.format.has_values
         stream = RowStream(JsonMessageRow if values else MessageRow, view, cli.out)
         return printing.RowPrinter(stream, body_form, values=values)
     ends = cli.parsed("--delimiter", parse_delimiter, r"\n" if delimiter is None else delimiter)
-    return printing.BodyPrinter(cli.out, ends, body_form, shield)
+    return printing.BodyPrinter(cli.out, ends, body_form, shield, nothing)
 
 
 def _join(

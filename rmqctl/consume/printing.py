@@ -51,8 +51,11 @@ class BodyPrinter:
         delimiter: bytes,
         form: str,
         shield: Callable[[bytes], bytes] | None = None,
+        nothing: Callable[[], None] | None = None,
     ) -> None:
-        """Print to ``out``; ``shield`` is applied to each body, for a terminal."""
+        """Print to ``out``; for a terminal, ``shield`` is applied to each body, and ``nothing`` is
+        called at the end if there was none."""
+        self._nothing = nothing
         self._out = out
         self._delimiter = delimiter
         self._shape = _SHAPES[form] or shield
@@ -60,7 +63,10 @@ class BodyPrinter:
 
     def write(self, items: "Sequence[bytes | MessageExt]") -> None:
         """Print bodies; of messages, theirs."""
-        if self._silent or not items:
+        if not items:
+            return
+        self._nothing = None
+        if self._silent:
             return
         if set(map(type, items)) == _BYTES:
             bodies = cast("Sequence[bytes]", items)
@@ -76,7 +82,9 @@ class BodyPrinter:
         self._out.flush()
 
     def finish(self) -> None:
-        """Bodies have no end."""
+        """Say if there was no body."""
+        if self._nothing is not None:
+            self._nothing()
 
 
 _BYTES = {bytes}
@@ -95,12 +103,18 @@ class TemplatePrinter:
     needs_messages = True
     full = False
 
-    def __init__(self, out: Stdout, template: "OutputTemplate") -> None:
+    def __init__(
+        self, out: Stdout, template: "OutputTemplate", nothing: Callable[[], None] | None = None
+    ) -> None:
+        """Print to ``out``; ``nothing`` is called at the end if there was no message."""
+        self._nothing = nothing
         self._out = out
         self._format = template.format
 
     def write(self, items: "Sequence[MessageExt]") -> None:
         """Print messages."""
+        if items:
+            self._nothing = None
         self._out.write_bytes(b"".join([self._format(message) for message in items]))
 
     def flush(self) -> None:
@@ -108,7 +122,9 @@ class TemplatePrinter:
         self._out.flush()
 
     def finish(self) -> None:
-        """A template has no end."""
+        """Say if there was no message."""
+        if self._nothing is not None:
+            self._nothing()
 
 
 class RowPrinter:

@@ -11,31 +11,24 @@ _ROWS: Final = {
     "group list": "groups",
     "group describe": "groups",
     "group clients": "running consumers",
-    "offset list": "progress of groups",
-    "offset inspect": "progress of groups",
+    "offset list": "committed offsets",
+    "offset inspect": "committed offsets",
     "offset history": "changes of offsets",
     "offset diff": "differences",
-    "offset export": "progress of groups",
     "lag show": "groups with progress or consumers",
     "lag histogram": "unread messages",
-    "lag risk": "unread messages at risk",
-    "message get": "messages",
     "message query": "messages",
     "message search": "messages",
-    "message trace": "records of the message's trace",
     "message stats": "messages",
-    "consume": "messages",
+    "consume": "messages to read",
     "dlq list": "dead letters",
-    "dlq browse": "dead letters",
+    "dlq browse": "unhandled dead letters",
     "dlq groups": "dead letters",
-    "dlq show": "events",
-    "retry browse": "messages that wait for a retry",
-    "retry show": "events",
-    "retry agenda": "messages that wait for delivery",
+    "retry browse": "waiting retries",
+    "retry agenda": "waiting messages",
     "audit list": "changes",
     "store du": "messages",
     "store diff": "differences",
-    "store dump": "entries",
     "store tail": "records",
     "context list": "contexts",
     "cheat": "examples",
@@ -43,22 +36,20 @@ _ROWS: Final = {
 }
 """What a row is, by command. Plans of changes are not here: they say what there is to change."""
 
-_FILTERED: Final = frozenset(
-    {"message query", "message search", "consume", "dlq browse", "dlq groups", "retry browse"}
-)
-"""Commands with message filters: an empty result rarely means an empty store."""
+_SEARCHES: Final = frozenset({"message query", "message search"})
+"""Commands that search: an empty result does not mean an empty store."""
 
 
 def nothing_sentence(command: str, store: str, *, filtered: bool) -> str:
     """``no topics in /data/store``, or ``no messages match``; empty where no sentence is needed.
 
-    ``command`` without the program's name; ``filtered``: rows were excluded by ``--where``.
+    ``command`` without the program's name; ``filtered``: ``--where`` or a message filter is given.
     """
     rows = _ROWS.get(command)
     if rows is None:
         return ""
-    if filtered or command in _FILTERED:
-        return f"no {rows} match"
-    if command.split()[0] in ("context", "cheat", "mqadmin"):
+    if filtered or command in _SEARCHES:
+        return f"no {rows.removesuffix(' to read')} match"
+    if command.split()[0] in ("consume", "context", "cheat", "mqadmin"):
         return f"no {rows}"
     return f"no {rows} in {store}"

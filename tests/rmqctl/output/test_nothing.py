@@ -10,7 +10,7 @@ EMPTY = {
     "dlq list": "no dead letters in {store}",
     "audit list": "no changes in {store}",
     "group clients": "no running consumers in {store}",
-    "topic list --where topic=x": "no topics match",
+    "topic list --all --where topic=x": "no topics match",
     "message search nothing": "no messages match",
     "context list": "no contexts",
 }

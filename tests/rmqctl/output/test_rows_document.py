@@ -8,10 +8,11 @@ from rich.cells import cell_len
 
 from rmqctl.output.fields import Kind, fields_of
 from tests.support import rows_table
-from tests.support.cli import ROOT
+from tests.support.cli import ROOT, run
 from tests.support.every_command import CALLS
 from tests.support.rich_store import GROUPS, TOPICS
 from tests.support.rows_table import WIDTHS
+from tests.support.terminal import on_a_terminal
 
 LONG = sorted((*TOPICS, *GROUPS), key=len)[-2:]
 LOOKS = [call for call in CALLS if not call.changes]
@@ -106,3 +107,62 @@ def test_fields_that_are_not_named_as_unknown_are_never_null(place):
                 if name in fields and value is None and fields[name].kind is not Kind.OBJECT:
                     types = [f for t in command.row_types for f in fields_of(t) if f.name == name]
                     assert any(f.nullable for f in types), (call.line, name)
+
+
+NOTHING = {
+    "consume": "t -e",
+    "topic list": "--where topic=none",
+    "topic describe": "--where topic=none",
+    "topic queues": "--where topic=none",
+    "topic stats": "--where topic=none",
+    "topic usage": "--where topic=none",
+    "group list": "--where group=none",
+    "group describe": "--where group=none",
+    "group clients": "",
+    "offset list": "--where group=none",
+    "offset inspect": "--where group=none",
+    "offset history": "",
+    "offset diff": "g g",
+    "lag show": "--where group=none",
+    "lag histogram": "g --where bucket=none",
+    "message query": "-t t --key none",
+    "message search": "none",
+    "message stats": "--by tag --where value=none",
+    "dlq list": "",
+    "dlq browse": "g",
+    "dlq groups": "g",
+    "retry browse": "g",
+    "retry agenda": "",
+    "audit list": "--where command=none",
+    "store du": "--where topic=none",
+    "store diff": "{store} {store}",
+    "store tail": "-e --where topic=none",
+    "context list": "",
+    "cheat": "--where task=none -o table",
+    "mqadmin": "--where name=none",
+}
+"""A call of each command that has a sentence for no rows, which has none."""
+
+
+def test_what_is_said_of_no_rows(tmp_path):
+    store = tmp_path / "s"
+    assert run("store", "init", store, "--small", "-q").code == 0
+    assert run("topic", "create", "t", "-q", "-S", store).code == 0
+    assert run("group", "create", "g", "-q", "-S", store).code == 0
+    assert run("produce", "u", "-q", "-S", store, stdin=b"x\n").code == 0
+    assert run("consume", "u", "-g", "g", "-e", "-q", "-S", store).code == 0
+    sentences = {
+        command.name: command.nothing for command in rows_table.commands() if command.nothing
+    }
+    assert sentences.keys() == NOTHING.keys()
+    lines = [f"{name} {line}".format(store=store).split() for name, line in NOTHING.items()]
+    (tmp_path / "calls.json").write_text(json.dumps(lines))
+    environment = {"NO_COLOR": "1", "RMQCTL_STORE": str(store), "RMQCTL_PROGRESS": "none"}
+    arguments = ["-m", "tests.support.many_calls", tmp_path / "calls.json"]
+    text = on_a_terminal(arguments, columns=200, env=environment)
+    parts = re.split(r"<<<\d+ (-?\d+)>>>\n", text)[:-1]
+    for name, shown, code in zip(NOTHING, parts[::2], parts[1::2], strict=True):
+        said = sentences[name].replace("STORE", str(store))
+        noun = said.partition(" in ")[0].removesuffix(" to read")
+        assert (said in shown) or f"{noun} match" in shown, (name, shown)
+        assert code == "0", (name, shown)
