@@ -1,6 +1,6 @@
 """The renderer: filters, sorts, limits and prints the rows of a command, in any format."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -23,6 +23,8 @@ from rmqctl.output.view import Format, View
 
 Row = Sequence[Any]
 
+_DEEPEST: Final = 3
+"""Levels of members that have lines of their own in the table of a single thing."""
 _BATCH: Final = 1000
 """Rows per batch."""
 
@@ -160,17 +162,10 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
 
 
 def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:
-    """One line per field; members of objects have lines of their own."""
-    pairs: list[tuple[Field, Any]] = []
-    for field, value in shown:
-        if field.kind is Kind.OBJECT and value is not None and not _is_list(value):
-            members: Mapping[str, Any] = plain(value)
-            pairs += [
-                (field._replace(name=f"{field.name}.{name}", kind=_kind_of(name, member)), member)
-                for name, member in members.items()
-            ]
-        else:
-            pairs.append((field, value))
+    """One line per field; members of objects have lines of their own, in tables those of objects
+    in lists and objects, too."""
+    deepest = 1 if view.format is Format.PLAIN else _DEEPEST
+    pairs = [pair for field, value in shown for pair in _members(field, value, deepest)]
     if view.format is Format.PLAIN:
         lines = "".join(
             f"{escape_tabs(field.name)}\t{for_lines(value, field.kind, view.zone, raw=view.raw)}\n"
@@ -186,12 +181,28 @@ def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:
     return aligned([list(member) for member in named], (False, False))
 
 
+def _members(field: Field, value: Any, depth: int) -> Iterator[tuple[Field, Any]]:
+    """The members of an object, or of the objects in a list, down to a depth; else the value."""
+    members: Mapping[str, Any] = {}
+    if depth and (isinstance(value, Mapping) or hasattr(value, "_fields")):
+        members = plain(value)
+    elif depth > 1 and _is_list(value):
+        objects = plain(value)
+        if all(isinstance(each, Mapping) for each in objects):
+            members = {str(number): each for number, each in enumerate(objects, 1)}
+    if not members:
+        yield field, value
+    for name, member in members.items():
+        inner = field._replace(name=f"{field.name}.{name}", kind=_kind_of(name, member))
+        yield from _members(inner, member, depth - 1)
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
 
 
 def _kind_of(name: str, value: Any) -> Kind:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         if name.endswith("_timestamp"):
             return Kind.TIMESTAMP
         if name.endswith("_ms"):

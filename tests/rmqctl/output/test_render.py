@@ -2,7 +2,7 @@ import csv
 import io
 import json
 from datetime import UTC
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pytest
 import yaml
@@ -376,3 +376,22 @@ def test_text_that_turns_others_round_is_escaped_for_people_and_bytes_stay_bytes
     row = A._replace(topic="a\u202eb\u2066\u2028 \u200d\U0001f680 \udcff")
     assert "a\\u202eb\\u2066\\u2028 \u200d\U0001f680 \\xff" in text_of("table", [row])
     assert "a\u202eb\u2066\u2028 \u200d\U0001f680 \udcff" in text_of("tsv", [row])
+
+
+class Nested(NamedTuple):
+    name: Annotated[str, "a text"]
+    clients: Annotated[list[Any], "objects"]
+    services: Annotated[dict[str, Any], "objects of objects"]
+
+
+def test_objects_in_a_single_thing_have_lines_of_their_own():
+    row = Nested("a", [{"id": "x", "since_timestamp": NOW}], {"s": {"running": True, "pid": None}})
+    out = io.StringIO()
+    render_one(Nested, row, View(Format.TABLE, zone=UTC, now_ms=NOW), out)
+    assert [line.split(maxsplit=1) for line in out.getvalue().splitlines()] == [
+        ["name", "a"],
+        ["clients.1.id", "x"],
+        ["clients.1.since", "(UTC)  2026-01-01 00:00:00.000"],
+        ["services.s.running", "true"],
+        ["services.s.pid", "-"],
+    ]
