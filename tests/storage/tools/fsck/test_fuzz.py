@@ -31,7 +31,7 @@ def fuzz(what, folder, first, count, commands):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
-    assert found["lost"] == []
+    assert found["lost"] == [], json.dumps(found["lost"], indent=1)
     assert found["memory"] < MOST_MEMORY
     return found
 
