@@ -89,9 +89,9 @@ def message_selection(
     """Messages by the ids of a call, else by --all and filters. UsageProblem if nothing is given:
     there is no default to all."""
     if ids and (everything or wanted.is_given):
-        raise UsageProblem(f"select {what} by id, or with --all and filters")
-    if not (ids or everything or wanted.is_given):
         raise UsageProblem("ids exclude filters and --all")
+    if not (ids or everything or wanted.is_given):
+        raise UsageProblem(f"select {what} by id, or with --all and filters")
     return MessageSelection(ids or (), wanted)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.errors import IncompleteStoreWarning
 from storage.files.read_files import FEW_BYTES
-from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK
 from storage.log.record_reader import QueueKey
 
 from .file_times import FileTimes
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from storage.read.scan_bounds import ScanBounds
 
 _BLOCK_UNITS: Final = 1024
+_FILLER: Final = CQ_STORE_UNIT.unpack(PRE_BLANK)
 _JUST_NOW: Final = 1 << 62
 
 
@@ -47,6 +50,7 @@ class QueueReader:
         "_scan",
         "_shared",
         "_units_per_file",
+        "_warned",
         "followed",
         "key",
     )
@@ -70,6 +74,7 @@ class QueueReader:
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
         # (files generation, log min, min offset): the queue's begin after retention
         self._first_message: tuple[int, int, int] | None = None
+        self._warned = False
 
     @property
     def units_per_file(self) -> int:
@@ -209,6 +214,8 @@ class QueueReader:
             rebuilt = scan.rebuilt.first_offset(self.key.topic, self.key.queue_id)
             if rebuilt is not None:
                 offset = min(offset, rebuilt)
+        if not files and offset > 0:
+            self._warn_of_lost_files(offset)
         count = 1  # as a rule the first is still in the log
         while offset < max_offset:
             data = self.unit_view(offset, min(count, max_offset - offset))
@@ -223,15 +230,27 @@ class QueueReader:
             count = _BLOCK_UNITS
         return max_offset
 
+    def _warn_of_lost_files(self, first: int) -> None:
+        """Warn once of a queue without any file: retention keeps the last one."""
+        if self._warned:
+            return
+        self._warned = True
+        key = self.key
+        text = (
+            f"queue {key.queue_id} of {key.topic} has no file: its messages before offset {first} "
+            "are not shown; 'rmqctl store rebuild queue' makes its files again"
+        )
+        warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
+
 
 def _is_expired(data: memoryview, position: int, log_min: int) -> bool:
     """Whether a unit's record has been deleted, or the unit is a filler."""
-    offset, size, _ = CQ_STORE_UNIT.unpack_from(data, position)
-    return bool(offset < log_min or size == PRE_BLANK_SIZE)
+    unit = CQ_STORE_UNIT.unpack_from(data, position)
+    return bool(unit[0] < log_min or unit == _FILLER)
 
 
 def _first_kept(data: memoryview, log_min: int) -> int:
-    for number, (offset, size, _) in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
-        if offset >= log_min and size != PRE_BLANK_SIZE:
+    for number, unit in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
+        if unit[0] >= log_min and unit != _FILLER:
             return number
     return len(data) // CQ_STORE_UNIT_SIZE

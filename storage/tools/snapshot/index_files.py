@@ -111,8 +111,11 @@ def _copy(
     config = view.config
     total = config.max_hash_slot_num
     slots = np.frombuffer(fs.read(fd, total * HASH_SLOT_SIZE, slot_position(0)), ">i4").copy()
+    most = min(header.next_entry, config.max_index_num) - 1
     for slot in np.flatnonzero(slots >= count):
         number = int(slots[slot])
+        if number > most:  # damaged: no entry has this number
+            number = 0
         while number >= count:
             before = _entry(fs, fd, config, number).previous
             number = before if 0 < before < number else 0

@@ -1,3 +1,4 @@
+import os
 import re
 import shutil
 import subprocess
@@ -30,6 +31,14 @@ def store(tmp_path, monkeypatch):
 
 def values(*words):
     return [value for value, _ in possibilities(words)]
+
+
+@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json"])
+def test_a_pipe_in_place_of_a_file_does_not_block(store, name):
+    (store / "config" / name).unlink()
+    os.mkfifo(store / "config" / name)
+    assert "orders" in [name for name, _ in topics(Cli(dict(os.environ)))]
+    assert "audit" in [name for name, _ in groups(Cli(dict(os.environ)))]
 
 
 @pytest.mark.feature(139)

@@ -71,6 +71,21 @@ def test_files_that_retention_deletes_meanwhile_take_older_ones_along(root, tmp_
     assert found == len(expected)
 
 
+@pytest.mark.parametrize("number", [500, 501, 0x7FFFFFFF])
+def test_a_slot_that_names_no_entry_names_none_in_the_copy(tmp_path, number):
+    root = new_store(tmp_path / "store", PLENTY)
+    with open_store(root, PLENTY, clock=Ticking()) as store:
+        fill(store, "m")
+    (path,) = (root / "index").iterdir()
+    with path.open("r+b") as file:
+        file.seek(40)
+        file.write(number.to_bytes(4, "big"))
+    taken = take_snapshot(root, tmp_path / "snap", now_ms=1)
+    assert taken.manifest.messages == len(inspect(root, PLENTY).records)
+    (copy,) = (tmp_path / "snap" / "index").iterdir()
+    assert copy.read_bytes()[40:44] in (bytes(4), number.to_bytes(4, "big"))
+
+
 @pytest.mark.parametrize("what", ["queue", "topic"])
 def test_a_topic_that_is_deleted_meanwhile_is_left_out(root, tmp_path, what):
     with open_store(root, clock=Ticking()) as store:
