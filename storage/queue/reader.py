@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import IncompleteStoreWarning
@@ -231,8 +232,9 @@ class QueueReader:
         return max_offset
 
     def _warn_of_lost_files(self, first: int) -> None:
-        """Warn once of a queue without any file: retention keeps the last one."""
-        if self._warned:
+        """Warn once of a queue whose folder has no file: retention keeps the last file, and the
+        deletion of a topic takes the folder."""
+        if self._warned or not Path(self._row.path(0)).parent.is_dir():
             return
         self._warned = True
         key = self.key
