@@ -169,6 +169,9 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
                 "lag.backlog.commands", "histogram", "Show ages, sizes or tags of a backlog"
             ),
             "watch": CommandRef("lag.watch.command", "watch", "Watch the lag of groups, live"),
+            "record": CommandRef(
+                "lag.record_command", "record", "Record the lag in a file, to compare with later"
+            ),
             "check": CommandRef(
                 "lag.check.command", "check", "Check lag against limits, for monitoring"
             ),

@@ -276,7 +276,11 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("journal", "the offsets of the last change"),
     ),
     **dict.fromkeys(
-        ("from", "to", "since", "as_of", "timestamp", "to_datetime", "consume_timestamp"), _TIMES
+        (
+            *("from", "to", "since", "as_of", "compare", "timestamp", "to_datetime"),
+            "consume_timestamp",
+        ),
+        _TIMES,
     ),
     "boundary": _choice(
         ("lower", "the first message at or after the time"),

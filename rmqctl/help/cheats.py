@@ -75,6 +75,8 @@ SHEETS: Final[Mapping[str, Sheet]] = {
         {
             "all groups, largest lag first": "rmqctl lag show --sort -lag",
             "queue by queue": "rmqctl lag show billing --by queue",
+            "an hour ago and now": "rmqctl lag show --compare -1h",
+            "record it, also beside a Java broker": "rmqctl lag record lag.jsonl --interval 1m",
             "live": "rmqctl lag watch",
             "wait until a group has read all": "rmqctl lag watch billing --until-drained",
             "ages of unread messages": "rmqctl lag histogram billing",

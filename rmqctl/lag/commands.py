@@ -1,15 +1,18 @@
 """``rmqctl lag show``: the lag of groups."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 from rmqctl.admin.lag.rows import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.cli.as_of import AsOf, moment_of, open_at
 from rmqctl.cli.context import context_of, prints, prints_instead
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.system_rows import All, tell_hidden
+from rmqctl.errors import UsageProblem
 
 from .options import Groups, IncludeRetry, MoreGroups, Topics, named
 
@@ -27,8 +30,15 @@ _ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
 
 def _prints_by(ctx: typer.Context, by: By) -> By:
     """Make ``--by queue -o help`` explain the selected rows."""
-    prints_instead(ctx.command, _ROWS[by])
+    if by is not By.GROUP:
+        prints_instead(ctx.command, _ROWS[by])
     return by
+
+
+def _prints_comparison(ctx: typer.Context, text: str | None) -> str | None:
+    if text is not None:
+        prints_instead(ctx.command, LagComparisonRow)
+    return text
 
 
 @prints(LagRow)
@@ -45,6 +55,22 @@ def show(
     ] = By.GROUP,
     include_retry: IncludeRetry = False,
     as_of: AsOf = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="T|FILE",
+            help="Compare with this time, or with a file of lag record, show or report (JSON)",
+            is_eager=True,
+            callback=_prints_comparison,
+        ),
+    ] = None,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(
+            "--recorded", metavar="FILE", help="Take the time of --compare from this file"
+        ),
+    ] = None,
     everything: All = False,
 ) -> None:
     """Show the lag of groups: messages, bytes, age, rates and a status.
@@ -55,8 +81,13 @@ def show(
     Groups with a lag:         rmqctl lag show --where 'lag > 0' --sort -oldest_unread_age_ms
     By queue:                  rmqctl lag show readers --by queue
     The lag one hour ago:      rmqctl lag show --as-of -1h
+    One hour ago and now:      rmqctl lag show --compare -1h
     """
     cli = context_of(ctx)
+    if compare is not None and by is not By.GROUP:
+        raise UsageProblem(f"--compare compares groups; leave out --by {by}")
+    if compare is None and recorded is not None:
+        raise UsageProblem("--recorded needs --compare with a time")
     moment = moment_of(cli, as_of)
     chosen = named(groups, group)
     with no_search_for_cycles(), open_at(cli, as_of, chosen, topic) as broker:
@@ -69,11 +100,17 @@ def show(
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
         if as_of is None:
             tell_unknown(cli, seen)
-        match by:
-            case By.GROUP:
-                cli.rows(LagRow, lag.group_rows(seen))
-            case By.TOPIC:
-                cli.rows(LagTopicRow, lag.topic_rows(seen))
-            case By.QUEUE:
-                cli.rows(LagQueueRow, lag.queue_rows(seen))
+        if compare is not None:
+            from .earlier import earlier_lags, warn_of_unknown
+
+            earlier = earlier_lags(cli, compare, recorded, choice)
+            rows = list(lag.compare(lag.group_rows(seen), earlier))
+            warn_of_unknown(cli, rows)
+            cli.rows(LagComparisonRow, rows)
+        elif by is By.GROUP:
+            cli.rows(LagRow, lag.group_rows(seen))
+        elif by is By.TOPIC:
+            cli.rows(LagTopicRow, lag.topic_rows(seen))
+        else:
+            cli.rows(LagQueueRow, lag.queue_rows(seen))
         tell_hidden(cli, choice.hidden(broker.consumer_offsets()))

@@ -104,6 +104,7 @@ CALLS: Final = (
     Call("offset export"),
     Call("lag show"),
     Call("lag show -- --by queue"),
+    Call("lag show -- --compare -1h"),
     Call("lag report -- --engine local --as-of 2030-01-01 -q", rows_at="groups", volatile=_TIMED),
     *(
         Call(f"lag report -- --by {by} --engine local --as-of 2030-01-01 -q")
@@ -164,6 +165,7 @@ WITHOUT_ROWS: Final = {
     "broker start": "runs until it is ended",
     "completion": "prints a script",
     "lag check": "speaks to monitors: nagios, prometheus, json",
+    "lag record": "writes to a file",
     "lag watch": "goes on until it is ended",
     "lag warmup": "takes half a minute: tests/analytics/spark/test_warmup.py",
     "man": "prints a page",

@@ -5,6 +5,9 @@
                        LagQueueRow
     unknown_of         why values of a group in a topic are unknown; unknown_sentences: as text
     check              a verdict about each group, by Limits or by its status: a CheckResult
+    compare            a LagComparisonRow for each row of now and an Earlier, which ``earlier_of``
+                       makes from the rows of a store as of a time, ``read_recorded`` from a file
+    record             appends the lag of a moment to a file
     parts_of           the unread messages of a snapshot, for analytics.lag.histogram
     bucket_rows        its buckets as HistogramRow; name_rows: unread messages by tag, key or host
     risk_rows          a RiskRow for each group that lost or may lose unread messages
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
         risk_rows as risk_rows,
         size_label as size_label,
     )
+    from .comparison import compare as compare, earlier_of as earlier_of
     from .limits import Limit as Limit, Limits as Limits, check as check
+    from .recording import read_recorded as read_recorded, record as record
     from .snapshot import look as look
     from .tables import (
         group_rows as group_rows,
@@ -51,7 +56,9 @@ __getattr__, __all__ = lazy_names(
         "backlog": (
             *("age_label", "bucket_rows", "name_rows", "parts_of", "risk_rows", "size_label"),
         ),
+        "comparison": ("compare", "earlier_of"),
         "limits": ("Limit", "Limits", "check"),
+        "recording": ("read_recorded", "record"),
         "snapshot": ("look",),
         "tables": ("group_rows", "queue_rows", "topic_rows"),
         "unknown": ("unknown_of", "unknown_sentences"),

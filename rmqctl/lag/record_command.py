@@ -1,0 +1,75 @@
+"""``rmqctl lag record``: the lag of a moment as a line of a file, once or at intervals."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import Cli, context_of
+from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import UsageProblem
+
+from .options import Groups, MoreGroups, Topics, named
+
+_LEAST_INTERVAL_MS = 100
+
+
+def record(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to append to")],
+    groups: Groups = None,
+    group: MoreGroups = None,
+    topic: Topics = None,
+    interval: Annotated[
+        str | None,
+        typer.Option("--interval", "-i", metavar="DUR", help="Go on, with a record so often"),
+    ] = None,
+) -> None:
+    """Record the lag of groups in a file, for 'lag show --compare'.
+
+    Reads the store only, so it can run beside a live Java broker. FILE lies outside the store. Each
+    record is a line of JSON that is appended. With --interval it ends by a signal or --timeout.
+
+    One record:                rmqctl lag record /var/lib/lag.jsonl
+    In cron, each 5 minutes:   */5 * * * * rmqctl -S /data/store lag record /var/lib/lag.jsonl
+    As a service:              rmqctl lag record /var/lib/lag.jsonl --interval 1m
+    An hour ago and now:       rmqctl lag show --compare -1h --recorded /var/lib/lag.jsonl
+    """
+    cli = context_of(ctx)
+    pause_ms = None if interval is None else _interval(cli, interval)
+    with open_for_reading(cli) as broker:
+        from analytics.lag.selection import Choice
+        from rmqctl.admin import lag
+        from rmqctl.admin.lag.recording import record as append
+        from storage.clock import now_ms
+
+        if file.expanduser().resolve().is_relative_to(broker.view.root.resolve()):
+            raise UsageProblem(
+                f"{file} lies in the store, and nothing is written there; name another"
+            )
+        choice = Choice(named(groups, group), topic)
+        while True:
+            at = now_ms()
+            seen = lag.look(broker.view, broker, at, choice)
+            count = append(file.expanduser(), lag.group_rows(seen), at)
+            told = f"recorded the lag of {count} groups in their topics in {file}"
+            (cli.say if sys.stderr.isatty() else cli.detail)(told)
+            if pause_ms is None:
+                return
+            _pause(pause_ms)
+
+
+def _interval(cli: Cli, text: str) -> int:
+    from rmqctl.parse.durations import parse_duration
+
+    pause_ms = cli.parsed("--interval", parse_duration, text)
+    if pause_ms < _LEAST_INTERVAL_MS:
+        raise UsageProblem(f"--interval: {text!r} is less than {_LEAST_INTERVAL_MS}ms")
+    return pause_ms
+
+
+def _pause(milliseconds: int) -> None:
+    from threading import Event
+
+    Event().wait(milliseconds / 1000)

@@ -1,0 +1,146 @@
+"""``lag show --compare`` and ``lag record``: the lag at an earlier time and now."""
+
+import json
+
+import pytest
+
+from storage.configs.offset_samples import OffsetSamples
+from tests.support.cli import run
+from tests.support.hand_made import START_MS, TINY, HandMade
+
+T = START_MS
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A message a second, forty of them; the group has read all but two by now."""
+    root = tmp_path / "store"
+    made = HandMade(TINY)
+    for number in range(40):
+        made.put("T", number % 2, step_ms=1000)
+    made.write(root)
+    (root / "config").mkdir()
+    (root / "config" / "topics.json").write_text(
+        '{"topicConfigTable":{"T":{"topicName":"T","readQueueNums":2,"writeQueueNums":2,"perm":6}}}'
+    )
+    committed(root, 19)
+    return root
+
+
+def committed(root, offset):
+    table = {"offsetTable": {"T@g": {"0": offset, "1": offset}}}
+    (root / "config" / "consumerOffset.json").write_text(json.dumps(table))
+
+
+def sampled(root):
+    samples = OffsetSamples(root)
+    for at, offset in ((T + 10_000, 2), (T + 20_000, 5), (T + 30_000, 9)):
+        samples.append({"T@g": {0: offset, 1: offset}}, {}, at)
+
+
+def compared(root, *options, code=0):
+    result = run("lag", "show", "g", "-S", root, "-o", "json", "--compare", *options)
+    assert result.code == code, result.err
+    return result, (result.json() if code == 0 else [])
+
+
+@pytest.mark.feature(50)
+def test_a_time_shows_then_now_and_the_difference(store):
+    sampled(store)
+    _, [row] = compared(store, T + 20_000)
+    assert (row["lag_then"], row["lag"], row["lag_change"]) == (10, 2, -8)
+    assert row["oldest_unread_age_then_ms"] == 9_000
+    change = row["oldest_unread_age_ms"] - row["oldest_unread_age_then_ms"]
+    assert row["oldest_unread_age_change_ms"] == change
+    assert row["then_timestamp"] == T + 20_000
+
+
+def test_a_time_that_no_process_recorded_is_unknown_and_what_records_is_said(store):
+    result, [row] = compared(store, T + 20_000)
+    assert (row["lag_then"], row["lag"], row["lag_change"]) == (None, 2, None)
+    assert "the earlier lag is unknown for 1 of 1 groups" in result.err
+    assert "rmqctl lag record FILE" in result.err
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_a_file_of_lag_show_is_compared(store, tmp_path, form):
+    saved = tmp_path / "then.json"
+    saved.write_bytes(run("lag", "show", "-S", store, "-o", form).raw)
+    committed(store, 20)
+    _, [row] = compared(store, saved)
+    assert (row["lag_then"], row["lag"], row["lag_change"]) == (2, 0, -2)
+    assert (row["oldest_unread_age_ms"], row["then_timestamp"]) == (0, None)
+
+
+def test_a_file_of_lag_report_is_compared(store, tmp_path):
+    saved = tmp_path / "report.json"
+    report = run("lag", "report", "--engine", "local", "-S", store, "-o", "json")
+    saved.write_bytes(report.raw)
+    _, [row] = compared(store, saved)
+    assert (row["lag_change"], row["then_timestamp"]) == (0, report.json()["as_of"])
+
+
+def test_records_are_appended_and_the_last_before_a_time_is_taken(store, tmp_path):
+    file = tmp_path / "lag.jsonl"
+    for offset in (10, 15):
+        committed(store, offset)
+        result = run("lag", "record", file, "-S", store)
+        assert (result.code, result.out, result.err) == (0, "", "")
+    first, second = (json.loads(line)["as_of"] for line in file.read_text().splitlines())
+    committed(store, 20)
+    _, [row] = compared(store, file)
+    assert (row["lag_then"], row["lag"], row["then_timestamp"]) == (10, 0, second)
+    result, [row] = compared(store, first, "--recorded", file)
+    assert (row["lag_then"], row["lag_change"]) == (20, -20)
+    assert "compared with the record of" in result.err
+    result, [row] = compared(store, first - 1, "--recorded", file)
+    assert row["lag_then"] is None
+    assert "has no record that is as old" in result.err
+
+
+def test_a_record_that_a_crash_has_cut_hides_no_other(store, tmp_path):
+    file = tmp_path / "lag.jsonl"
+    assert run("lag", "record", file, "-S", store).code == 0
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole[:50])
+    assert compared(store, file)[1][0]["lag_then"] == 2
+    assert run("lag", "record", file, "-S", store).code == 0
+    assert len(file.read_bytes().splitlines()) == 3
+    assert compared(store, file)[1][0]["lag_then"] == 2
+
+
+def test_recording_writes_nothing_to_the_store(store, tmp_path):
+    before = sorted(path for path in store.rglob("*"))
+    assert run("lag", "record", tmp_path / "lag.jsonl", "-S", store).code == 0
+    assert sorted(path for path in store.rglob("*")) == before
+    inside = run("lag", "record", store / "lag.jsonl", "-S", store)
+    assert inside.code == 2
+    assert "lies in the store" in inside.err
+    assert sorted(path for path in store.rglob("*")) == before
+
+
+def test_recording_goes_on_until_the_time_limit(store, tmp_path):
+    file = tmp_path / "lag.jsonl"
+    result = run("lag", "record", file, "-S", store, "--interval", "100ms", "--timeout", "2s")
+    assert result.code == 124
+    assert len(file.read_text().splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["nowhere"], "there is no file of this name"),
+        (["2199-01-01"], "lies in the future"),
+        (["-1h", "--by", "queue"], "leave out --by queue"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(store, options, reason):
+    result, _ = compared(store, *options, code=2)
+    assert reason in result.err
+
+
+def test_a_file_of_another_form_is_refused(store, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text('{"a": 1}')
+    result, _ = compared(store, other, code=2)
+    assert "is not JSON of 'lag record'" in result.err
