@@ -57,9 +57,12 @@ def place_queues(root: Path, stage: Path, config: StoreConfig, cut: int, placer:
 
     deleted = 0
     for topic, queue_id in StoreFiles(root, config).queue_folders():
+        folder = root / CONSUMEQUEUE / topic / str(queue_id)
         out = stage / CONSUMEQUEUE / topic / str(queue_id)
         make_folders(out)
-        deleted += _place_row(root / CONSUMEQUEUE / topic / str(queue_id), out, None, place)
+        deleted += _place_row(folder, out, None, place)
+        if not folder.exists() and not any(out.iterdir()):  # its topic was deleted
+            out.rmdir()
     return deleted
 
 
