@@ -22,7 +22,7 @@ def store(tmp_path):
 WAYS = {
     "export": ("message", "export", "-t", "orders", "--as", "jsonl", "--save"),
     "offsets": ("offset", "export", "--save"),
-    "plan": ("offset", "reset", "-g", "billing", "-t", "orders", "--to-earliest", "--export"),
+    "plan": ("offset", "reset", "-g", "billing", "-t", "orders", "--to-earliest", "-n", "--export"),
     "report": ("lag", "report", "--engine", "local", "-o", "json", "--save"),
 }
 
