@@ -3,6 +3,7 @@ import io
 import json
 from datetime import UTC
 from typing import Annotated, Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -395,3 +396,41 @@ def test_objects_in_a_single_thing_have_lines_of_their_own():
         ["services.s.running", "true"],
         ["services.s.pid", "-"],
     ]
+
+
+def test_headings_are_names_of_fields_too():
+    lines = text_of("plain", columns=("topic", "age", "stored"), sort=("-age",)).splitlines()
+    assert lines[0] == "topic\tage_ms\tstore_timestamp"
+    assert lines[1].split("\t")[:2] == ["a", "90000"]
+    assert text_of("plain", where="age > 1m", columns=("topic",)) == "topic\na\n"
+
+
+def test_a_time_of_another_offset_than_the_headings_has_its_own():
+    zone = ZoneInfo("Europe/Berlin")
+    summer = NOW - 180 * 86_400_000
+    rows = [A, A._replace(store_timestamp=summer)]
+    out = io.StringIO()
+    render_rows(Row, rows, View(Format.TABLE, zone=zone, now_ms=NOW), out)
+    heading, winter, other = out.getvalue().splitlines()
+    assert "STORED (UTC+1)" in heading
+    assert "2026-01-01 01:00:00.000 " in winter
+    assert "2025-07-05 02:00:00.000+02:00" in other
+
+
+@pytest.mark.parametrize(
+    ("word", "color"), [("STOP", "31"), ("LOST", "31"), ("WARN", "33"), ("OK", "32"), ("NONE", "")]
+)
+def test_states_are_coloured_and_texts_are_not(word, color):
+    view = View(Format.TABLE, terminal=True, color=True)
+    out = io.StringIO()
+    render_rows(State, [State(word, word)], view, out)
+    line = out.getvalue().splitlines()[1]
+    assert line.split() == [f"\x1b[{color}m{word}\x1b[0m" if color else word, word]
+    out = io.StringIO()
+    render_rows(State, [State(word, word)], view._replace(color=False), out)
+    assert "\x1b" not in out.getvalue()
+
+
+class State(NamedTuple):
+    status: Annotated[str, "a state"]
+    note: Annotated[str, "a text"]
