@@ -10,6 +10,7 @@ for the store, the message goes without them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePath
 from types import TracebackType
 from typing import Final
@@ -67,6 +68,13 @@ def failure_properties(
         if value:
             properties[key] = value
     return properties
+
+
+def failure_text(properties: Mapping[str, str]) -> str | None:
+    """Give type (without its module) and text of a failure; None if neither is recorded."""
+    kind, text = properties.get(FAILURE_CLASS), properties.get(FAILURE_MESSAGE)
+    kind = kind and kind.rpartition(".")[2]
+    return ": ".join(part for part in (kind, text) if part) or None
 
 
 def stack_hash(error: BaseException) -> str:

@@ -30,7 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
-from broker.retry.failure_reason import failure_properties, text_of
+from broker.retry.failure_reason import failure_properties, failure_text, text_of
 from client.listener.service import MAX_RECONSUME_TIMES_ORDERLY
 from storage.format.message import MessageExt, MessageQueue, retry_topic
 
@@ -297,6 +297,7 @@ class ConsumeMessageOrderlyService:
         goes_on = True
         if status is _SUSPEND:
             consumer.stats.consume_failed_tps.add_value(key, len(messages))
+            process_queue.last_failure = failure_text(failure)
             if self._check_reconsume_times(messages, queue, failure):
                 process_queue.make_message_to_consume_again(messages)
                 goes_on = False

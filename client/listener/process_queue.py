@@ -100,6 +100,8 @@ class ProcessQueue:
         self.last_consume_timestamp = now_ms
         self.last_lock_timestamp = now_ms
         self.try_unlock_times = 0
+        self.last_failure: str | None = None
+        """Of an orderly queue: why its first message failed last."""
         self.queue_offset_max = 0
         self.msg_acc_cnt = 0
         """Messages in the queue after the last one pulled, according to its MAX_OFFSET."""
@@ -365,6 +367,7 @@ class ProcessQueue:
         with self._lock:
             self._sort_in()
             tree, orderly = self._tree, self._orderly
+            first = next(iter((orderly or tree).values()), None)
             return {
                 "cached_msg_min_offset": next(iter(tree)) if tree else None,
                 "cached_msg_max_offset": next(reversed(tree)) if tree else None,
@@ -373,6 +376,8 @@ class ProcessQueue:
                 "transaction_msg_min_offset": next(iter(orderly)) if orderly else None,
                 "transaction_msg_max_offset": next(reversed(orderly)) if orderly else None,
                 "transaction_msg_count": len(orderly),
+                "first_msg_reconsume_times": None if first is None else first.reconsume_times,
+                "last_failure": self.last_failure if first and first.reconsume_times else None,
                 "locked": self.locked,
                 "try_unlock_times": self.try_unlock_times,
                 "last_lock_timestamp": self.last_lock_timestamp,

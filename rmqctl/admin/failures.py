@@ -13,6 +13,7 @@ from broker.retry.failure_reason import (
     FAILURE_PROPERTIES,
     FAILURE_STACK,
     FAILURE_TIME,
+    failure_text,
 )
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, PROPERTY_RETRY_TOPIC
 from storage.format.message_id import parse_offset_msg_id
@@ -34,9 +35,7 @@ class Origin(NamedTuple):
 
 def reason_text(message: "MessageExt") -> str | None:
     """Type and text of the last failure; None if not recorded. The type without its module."""
-    kind, text = message.get_property(FAILURE_CLASS), message.get_property(FAILURE_MESSAGE)
-    kind = kind and kind.rpartition(".")[2]
-    return ": ".join(part for part in (kind, text) if part) or None
+    return failure_text(message.properties)
 
 
 def reason_parts(message: "MessageExt") -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlySt
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 
+from .held_up import HeldUp
 from .outstanding import Outstanding
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class MemberListener:
         self._exact = exact
         self._delay_level = delay_level
         self._outstanding = Outstanding()
+        self._failures = HeldUp(tell)
         self.quota = quota
         self.failed = 0
         """Failed messages: their handler call raised; each attempt counts."""
@@ -145,8 +147,10 @@ class MemberListener:
             self.unreadable += count
             self._tell(str(error))
             raise
-        except BaseException:
+        except BaseException as error:
             self.failed += count
+            if self._consumer.orderly and begun:
+                self._failures.note(begun[0], error)
             raise
         finally:
             self.quota.leave(queue, count)

@@ -4,10 +4,18 @@ from typing import Annotated
 
 import typer
 
-from rmqctl.admin.groups.rows import GroupClientRow, GroupDescription, GroupRow
+from rmqctl.admin.groups.rows import (
+    GroupClientRow,
+    GroupDescription,
+    GroupRow,
+    GroupWhy,
+    GroupWhyRow,
+)
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_progress
 from rmqctl.cli.system_rows import All, print_rows
+from rmqctl.errors import UsageProblem
+from rmqctl.output.view import Format
 
 from .options import MoreGroups, named
 
@@ -72,3 +80,35 @@ def clients(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None)
         show_logs(cli)
         ask = broker.members.calls.consumer_running_info  # a reader may ask, too
         cli.rows(GroupClientRow, admin.clients(broker.view, broker, names, ask=ask))
+
+
+@prints(GroupWhyRow, GroupWhy)
+def why(
+    ctx: typer.Context,
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="The consumer group")] = None,
+    more: MoreGroups = None,
+) -> None:
+    """Show why a group is behind, and since when.
+
+    State, members and what each does, queues with unread messages and the message that is next,
+    retries, dead letters, and commands that may help. JSON and YAML have one object with all
+    queues. Of a Java broker's disk the members are unknown.
+
+    Why does it stand:         rmqctl group why billing
+    The blocking messages:     rmqctl group why billing -o json | jq '.queues[].next_message'
+    """
+    cli = context_of(ctx)
+    names = named(None if group is None else [group], more)
+    if len(names) != 1:
+        raise UsageProblem("name one group, such as 'rmqctl group why billing'")
+    with open_for_progress(cli) as broker:
+        from rmqctl.admin import groups as admin
+        from rmqctl.cli.logs import show_logs
+
+        show_logs(cli)
+        ask = broker.members.calls.consumer_running_info  # a reader may ask, too
+        found = admin.why(broker.view, broker, names[0], now_ms=cli.now_ms, ask=ask)
+        if cli.view.format in (Format.JSON, Format.YAML):
+            cli.one(found)
+        else:
+            cli.rows(GroupWhyRow, found.facts)

@@ -289,6 +289,7 @@ def is_list(call: Call) -> bool:
         "message export",
         "store fsck",
         "lag report",
+        "group why",
         "config get",
         "mqadmin",
     }

@@ -60,6 +60,8 @@ CALLS: Final = (
     Call("group describe"),
     Call("group describe -- %g|x"),
     Call("group clients"),
+    Call("group why -- readers", rows_at="facts"),
+    Call("group why -- %g|x", rows_at="facts"),
     Call("group create -- made --retry-max-times 3", CHANGES),
     Call("group alter -- readers --no-consume-enable --retry-max-times 3 -n"),
     Call("group alter -- %g|x --retry-queue-nums 2 --yes", CHANGES),

@@ -4,6 +4,8 @@
     describe        a GroupDescription each
     clients         a GroupClientRow for each live member, which is asked for its state
 
+    why             why a group is behind: a GroupWhy
+
     create          with settings; one that exists with the same settings stays
     alter           change settings
     delete          settings, and on request offsets, and retry and dead letter topics
@@ -19,6 +21,7 @@ from rmqctl.admin.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .deletion import delete as delete
+    from .diagnosis import why as why
     from .facts import (
         clients as clients,
         describe as describe,
@@ -32,5 +35,6 @@ __getattr__, __all__ = lazy_names(
         "deletion": ("delete",),
         "facts": ("clients", "describe", "list_groups"),
         "settings": ("alter", "create"),
+        "diagnosis": ("why",),
     },
 )

@@ -101,6 +101,15 @@ def clients(
             yield _client_row(group, member.client, info)
 
 
+def members_with_info(
+    view: "StoreView", group: str, ask: RunningInfo
+) -> "Iterator[tuple[ClientDescription, Mapping[str, Any] | None]]":
+    """The live members of a group, each asked for its state; None if it does not answer."""
+    table = group_table(members_by_group(view.root).get(group, ()))
+    for member in table.members if table else ():
+        yield member.client, _running_info(ask, group, member.client.client_id)
+
+
 def _client_row(
     group: str, client: "ClientDescription", info: Mapping[str, Any] | None
 ) -> GroupClientRow:

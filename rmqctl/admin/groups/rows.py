@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Rank, Wide
+from rmqctl.output.fields import Fit, OmitNull, Rank, Wide
 
 
 class GroupRow(NamedTuple):
@@ -101,3 +101,46 @@ class DeletedGroupRow(NamedTuple):
     fate: Annotated[str, "removed or kept", Rank.KEY]
     note: Annotated[str | None, "the consequence"]
     applied: Annotated[bool | None, OmitNull("whether the change was made; null in a plan")]
+
+
+class GroupWhyRow(NamedTuple):
+    """One fact about a group that is behind."""
+
+    part: Annotated[
+        str, "STATE, MEMBER, QUEUE, MESSAGE (the next one to read), RETRIES, DEAD_LETTERS, DO"
+    ]
+    where: Annotated[str | None, "the topic and queue, or the member", Rank.MAIN, Fit.MIDDLE]
+    state: Annotated[str | None, "OK, UNKNOWN, WARN, REWIND, STALL or STOP (rmqctl explain STALL)"]
+    since_timestamp: Annotated[int | None, "since when it is so, as far as known", Rank.MAIN]
+    what: Annotated[str, "the fact in words; of DO: a command", Rank.KEY]
+
+
+class GroupWhy(NamedTuple):
+    """Why a group is behind, or that it is not."""
+
+    group: Annotated[str, "the consumer group"]
+    state: Annotated[str, "the worst of its queues: OK, UNKNOWN, WARN, REWIND, STALL or STOP"]
+    since_timestamp: Annotated[
+        int | None, "when its progress was last seen to change; null if it was not observed"
+    ]
+    last_consumed_timestamp: Annotated[
+        int | None, "store time of the newest message before its progress"
+    ]
+    last_member_timestamp: Annotated[
+        int | None, "last heartbeat of a member; null if no member is known"
+    ]
+    lag: Annotated[int | None, "unread messages; null if unknown"]
+    unknown_queues: Annotated[int, "queues whose progress is unknown"]
+    members: Annotated[
+        list[dict[str, Any]] | None,
+        "live members and their queues; null if members leave no trace here (a Java broker)",
+    ]
+    queues: Annotated[
+        list[dict[str, Any]],
+        "each queue: topic, queue_id, committed_offset, max_offset, lag, oldest_unread_age_ms, "
+        "state, since_timestamp, next_message",
+    ]
+    retries: Annotated[dict[str, Any], "waiting, overdue, ready, next_due_timestamp"]
+    dead_letters: Annotated[dict[str, Any], "depth, unhandled, newest_timestamp, newest_reason"]
+    advice: Annotated[list[str], "commands that help, most likely first"]
+    facts: Annotated[list[GroupWhyRow], "the same in words, as in a table"]
