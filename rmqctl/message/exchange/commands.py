@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,6 @@ from rmqctl.output.message_rows import MessageRow
 from rmqctl.produce.rows import SentRow
 
 if TYPE_CHECKING:
-    from broker.api.broker import Broker
     from rmqctl.message.search.query import Query
     from rmqctl.produce.run import Limits
     from rmqctl.produce.sources import Portion
@@ -172,6 +171,13 @@ def import_messages(
             help="Store empty bodies, which block groups of Java consumers",
         ),
     ] = False,
+    fold_queues: Annotated[
+        bool,
+        typer.Option(
+            "--fold-queues",
+            help="Where a topic has fewer queues, store in the queue of the number modulo theirs",
+        ),
+    ] = False,
     keep_times: Annotated[
         bool,
         typer.Option("--keep-times", help="Keep times, ids, hosts and all other fields; see below"),
@@ -188,7 +194,8 @@ def import_messages(
     other tools are accepted, other names are refused. Other columns of CSV become properties.
 
     Bodies, keys, tags, flags and user properties stay the same byte for byte; ids and times are
-    new. By default, messages are stored in the topic and queue that they had.
+    new. By default, messages are stored in the topic and queue that they had. A new topic gets as
+    many queues as its messages need. A message of a queue that a topic lacks is refused.
 
     With --keep-times, only offsets and offset ids are new. As store times must not decrease within
     a log, the store must be new, or have no newer message; otherwise the import is refused.
@@ -233,11 +240,12 @@ def import_messages(
             topic,
             skip_invalid=skip_invalid,
             allow_empty=allow_empty,
+            fold_queues=fold_queues,
         )
     else:
         total, portions = _portions(cli, file, form, ignore=ignore_unknown)
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
-        _import(cli, portions, total, mapped, topic, limits)
+        _import(cli, portions, total, mapped, topic, limits, fold_queues=fold_queues)
 
 
 def _import_as_they_were(
@@ -249,14 +257,17 @@ def _import_as_they_were(
     *,
     skip_invalid: bool,
     allow_empty: bool,
+    fold_queues: bool,
 ) -> None:
     from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
     from rmqctl.cli.opening import open_for_writing
 
     from .kept_times_import import KeptTimesImport, Topics
+    from .target_queues import TargetQueues
 
     with open_for_writing(cli, create=True) as broker:
-        topics = Topics(broker, mapped, topic, DEFAULT_TOPIC_QUEUE_NUMS)
+        queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
+        topics = Topics(mapped, topic, queues)
         run = KeptTimesImport(
             cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty
         )
@@ -270,6 +281,8 @@ def _import(
     mapped: dict[str, str],
     topic: str | None,
     limits: "Limits",
+    *,
+    fold_queues: bool,
 ) -> None:
     from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
     from rmqctl.cli.opening import open_for_writing
@@ -279,23 +292,17 @@ def _import(
     from rmqctl.produce.sources import Source
 
     from .import_reader import ImportPosition
+    from .target_queues import TargetQueues
 
     with open_for_writing(cli, create=True) as broker:
-        placing = ImportPosition(mapped, topic, _write_queues(broker, DEFAULT_TOPIC_QUEUE_NUMS))
+        queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
+        placing = ImportPosition(mapped, topic, queues)
         source = Source(_placed(portions, placing), total)
         run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
         run.run(broker, source, Defaults(topic or ""))
 
 
 _BATCH = 4096
-
-
-def _write_queues(broker: "Broker", of_new_topics: int) -> Any:
-    def write_queues(topic: str) -> int:
-        config = broker.topic(topic)
-        return of_new_topics if config is None else config.write_queue_nums
-
-    return write_queues
 
 
 def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterator[Portion]":

@@ -21,6 +21,8 @@ from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
+    from .target_queues import TargetQueues
+
 LONGEST_LINE: Final = 6 * (4 << 20) + (1 << 20)
 """Most bytes of a line: JSON may take six bytes for one of a body."""
 _TOGETHER: Final = 1000
@@ -142,19 +144,18 @@ def outgoing_portions(
 class ImportPosition:
     """The targets of messages: ``--map-topic`` and ``--topic``, and the queue of the same number.
 
-    ``write_queues`` gives the number of queues of a topic. If it has fewer than the old one, the
-    number is taken modulo, so the messages of one queue stay in one queue, in order.
+    The queues of a new topic are created, see :class:`TargetQueues`.
     """
 
     def __init__(
         self,
         mapped: Mapping[str, str],
         everything_to: str | None,
-        write_queues: Callable[[str], int],
+        queues: "TargetQueues",
     ) -> None:
         self._mapped = mapped
         self._everything_to = everything_to
-        self._write_queues = write_queues
+        self._queues = queues
 
     def place(self, portion: Portion) -> Portion:
         """The portion with topic and queue of each message, up to a message without a topic."""
@@ -166,7 +167,11 @@ class ImportPosition:
                 return Portion(None, placed, portion.lines[: len(placed)], invalid)
             queue_id = message.queue_id
             if queue_id is not None:
-                queue_id %= max(1, self._write_queues(topic))
+                try:
+                    queue_id = self._queues.queue(topic, queue_id)
+                except ValueError as error:
+                    invalid = InvalidRecordError(line, str(error))
+                    return Portion(None, placed, portion.lines[: len(placed)], invalid)
             placed.append(message._replace(topic=topic, queue_id=queue_id))
         return Portion(None, placed, portion.lines, portion.invalid)
 

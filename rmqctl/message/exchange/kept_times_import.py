@@ -16,18 +16,14 @@ from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.message.search.query import INNER_TOPICS
 from rmqctl.produce.rows import SentRow
 from rmqctl.produce.sender import InvalidRecordError
-from storage.configs.topics import TopicConfig
 from storage.errors import InvalidMessageError
-from storage.format.message import (
-    DLQ_GROUP_TOPIC_PREFIX,
-    LMQ_PREFIX,
-    RETRY_GROUP_TOPIC_PREFIX,
-    MessageExt,
-)
+from storage.format.message import LMQ_PREFIX, MessageExt
 from storage.format.message_id import offset_msg_id
 from storage.results import PutMessageStatus
 from storage.tools.carve.columns import ExactEncoder
 from storage.tools.carve.records import record_of
+
+from .target_queues import TargetQueues
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -36,25 +32,17 @@ if TYPE_CHECKING:
 
 _AHEAD_MS = 60_000
 """Allowed difference of the clocks of two machines."""
-_OF_GROUPS = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 
 
 class Topics:
-    """The targets of messages; creates missing topics with as many queues as they need."""
+    """The targets of messages."""
 
     def __init__(
-        self,
-        broker: "EmbeddedBroker",
-        mapped: Mapping[str, str],
-        everything_to: str | None,
-        of_new_topics: int,
+        self, mapped: Mapping[str, str], everything_to: str | None, queues: TargetQueues
     ) -> None:
-        self._broker = broker
         self._mapped = mapped
         self._everything_to = everything_to
-        self._of_new_topics = of_new_topics
-        self._known: dict[str, int] = {}
-        self._made: set[str] = set()
+        self.queue = queues.queue
 
     def target(self, topic: str | None) -> str:
         """The target topic for messages of a topic. ValueError for an impossible one."""
@@ -68,20 +56,6 @@ class Topics:
                 f"was in {target}, an internal topic of the broker; --map-topic stores it elsewhere"
             )
         return target
-
-    def queue(self, topic: str, queue_id: int) -> int:
-        """The queue of a number; modulo, if an existing topic has fewer queues."""
-        count = self._known.get(topic)
-        if count is None:
-            config = self._broker.topic(topic)
-            if config is None:
-                self._made.add(topic)
-            count = self._known[topic] = 0 if config is None else config.write_queue_nums
-        if topic in self._made and queue_id >= count:
-            least = 1 if topic.startswith(_OF_GROUPS) else self._of_new_topics
-            count = self._known[topic] = max(queue_id + 1, least)
-            self._broker.update_topic(TopicConfig(topic, count, count))
-        return queue_id % max(1, count)
 
 
 class KeptTimesImport:

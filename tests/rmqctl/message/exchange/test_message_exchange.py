@@ -200,6 +200,26 @@ def test_every_format_of_the_program_shows_what_would_be_exported(tmp_path):
     assert run(*args, "-o", "jsonl").raw == run(*args).raw
 
 
+@pytest.mark.parametrize("options", [(), ("--keep-times",)], ids=["anew", "as they were"])
+def test_a_new_topic_gets_the_queues_of_its_messages(tmp_path, options):
+    source, target = tmp_path / "a", tmp_path / "b"
+    for root in (source, target):
+        create_store(root, SMALL_STORE)
+    assert run("topic", "create", "t", "--queues", 8, "-S", source).code == 0
+    for queue in (7, 0, 5):
+        run("produce", "t", "--queue", queue, "-q", "-S", source, stdin=b"%d\n" % queue)
+    exported = run("message", "export", "-S", source, "--as", "raw").raw
+    file = tmp_path / "f.raw"
+    file.write_bytes(exported)
+    assert run("message", "import", file, *options, "-S", target).code == 0
+    assert {(queue, body) for _, queue, body, *_ in messages_of(target)} == {
+        (0, b"0"),
+        (5, b"5"),
+        (7, b"7"),
+    }
+    assert run("topic", "describe", "t", "-S", target, "-o", "json").json()["write_queues"] == 8
+
+
 @pytest.mark.feature(124)
 def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     source = fill(tmp_path / "a", [(b"%d" % i, {}, 0) for i in range(9)])
@@ -208,7 +228,14 @@ def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     create_store(target, SMALL_STORE)
     assert run("topic", "create", "two", "--queues", 2, "-S", target).code == 0
     args = ("message", "import", "-", "-S", target, "--allow-empty")
-    assert run(*args, "--map-topic", "t=two", stdin=exported).code == 0
+    refused = run(*args, "--map-topic", "t=two", stdin=exported)
+    assert refused.code in {2, 8}
+    assert "was in queue 2, and topic two has 2 queues; 'rmqctl topic alter two --queues 3'" in (
+        refused.err
+    )
+    assert run("topic", "delete", "two", "--confirm", "two", "-y", "-S", target).code == 0
+    assert run("topic", "create", "two", "--queues", 2, "-S", target).code == 0
+    assert run(*args, "--map-topic", "t=two", "--fold-queues", stdin=exported).code == 0
     assert run(*args, "--map-topic", "x=y", "--topic", "rest", stdin=exported).code == 0
     by_queue: dict[tuple[str, int], list[int]] = {}
     for topic, queue_id, body, *_ in messages_of(target):

@@ -1,0 +1,59 @@
+"""The queues that imported messages go to."""
+
+from typing import TYPE_CHECKING, Final
+
+from storage.configs.topics import TopicConfig
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_MAX_QUEUES: Final = 65_536
+"""As of 'rmqctl topic create'."""
+_OF_GROUPS: Final = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
+
+
+class TargetQueues:
+    """Gives each message the queue of its old number.
+
+    A topic that did not exist is created with at least ``of_new_topics`` queues (topics of groups:
+    one), and with more as messages need them. An existing topic is left as it is: the number of a
+    queue that it lacks is refused, or with ``fold`` taken modulo, so that the messages of one queue
+    stay in one queue, in order.
+    """
+
+    def __init__(self, broker: "EmbeddedBroker", of_new_topics: int, *, fold: bool) -> None:
+        self._broker = broker
+        self._of_new_topics = of_new_topics
+        self._fold = fold
+        self._known: dict[str, int] = {}
+        self._made: set[str] = set()
+
+    def queue(self, topic: str, queue_id: int) -> int:
+        """The queue of a message. ValueError if the topic lacks it."""
+        if queue_id >= _MAX_QUEUES:
+            raise ValueError(f"was in queue {queue_id}; the last one is {_MAX_QUEUES - 1}")
+        self._prepare(topic, queue_id + 1)
+        count = self._known[topic]
+        if queue_id < count:
+            return queue_id
+        if self._fold:
+            return queue_id % max(1, count)
+        queues = "1 queue" if count == 1 else f"{count} queues"
+        raise ValueError(
+            f"was in queue {queue_id}, and topic {topic} has {queues}; "
+            f"'rmqctl topic alter {topic} --queues {queue_id + 1}' adds some, or --fold-queues "
+            f"stores it in queue {queue_id % max(1, count)}"
+        )
+
+    def _prepare(self, topic: str, needed: int) -> None:
+        """Create a missing topic with so many queues, or add them to one that this created."""
+        if topic not in self._known:
+            config = self._broker.topic(topic)
+            if config is None:
+                self._made.add(topic)
+            self._known[topic] = 0 if config is None else config.write_queue_nums
+        if topic in self._made and needed > self._known[topic]:
+            least = 1 if topic.startswith(_OF_GROUPS) else self._of_new_topics
+            count = self._known[topic] = max(needed, least)
+            self._broker.update_topic(TopicConfig(topic, count, count))
