@@ -314,7 +314,7 @@ class ConsumeMessageConcurrentlyService:
             logger.info("consumed: group=%s status=%s ids=%s", consumer.group, status, ids)
         try:
             if process_queue.dropped:
-                logger.warning("the result does not count, the queue is dropped: %s", queue)
+                logger.info("the result does not count, the queue is dropped: %s", queue)
                 self._ack_collector.count(queue, call.took)
             elif call.watched is not None:
                 with call.watched.lock:

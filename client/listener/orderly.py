@@ -243,7 +243,7 @@ class ConsumeMessageOrderlyService:
         """
         with process_queue.consume_lock:
             if process_queue.dropped:
-                logger.warning("not consumed, the queue is dropped: %s", queue)
+                logger.info("not consumed, the queue is dropped: %s", queue)
                 return False
             return self._consume_locked(messages, process_queue, queue)
 

@@ -184,7 +184,7 @@ class SendBackBatcher:
         process_queue, queue = pending.process_queue, pending.queue
         self._count_failed(queue, sum(len(call.messages) for call in calls), len(calls))
         if process_queue.dropped:
-            logger.warning("the result does not count, the queue is dropped: %s", queue)
+            logger.info("the result does not count, the queue is dropped: %s", queue)
             return []
         refused = self._refused(calls, queue)
         if not refused:

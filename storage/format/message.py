@@ -120,6 +120,10 @@ class MessageQueue(NamedTuple):
     broker_name: str
     queue_id: int
 
+    def __str__(self) -> str:
+        """As sentences and log records name it."""
+        return f"queue {self.queue_id} of {self.topic} on {self.broker_name}"
+
 
 _COMPRESSED: Final = MessageSysFlag.COMPRESSED_FLAG
 

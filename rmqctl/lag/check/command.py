@@ -1,6 +1,7 @@
 """``rmqctl lag check``: lag against limits, for monitoring systems."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,6 +94,7 @@ def check(
         ("where", "limit", "sort"),
         "is for rows, and lag check judges all of them; select groups or topics with -g or -t",
     )
+    from broker.errors import InvalidNameError
     from rmqctl.admin.lag.limits import Limits
     from rmqctl.parse.durations import parse_duration
     from storage.errors import RocketMQError
@@ -107,10 +109,14 @@ def check(
 
     try:
         result = _check(cli, named(groups, group), topic, limits, include_retry)
-    except (CliError, RocketMQError, OSError) as error:
-        if form is CheckFormat.NAGIOS:
-            cli.out.write(monitoring.unknown(error))
+    except InvalidNameError:  # a wrong command line, as the others
         raise
+    except (CliError, RocketMQError, OSError) as error:
+        # A plug-in's text is read from stdout. On stderr too, cron would mail it twice.
+        if form is not CheckFormat.NAGIOS or cli.flag("debug"):
+            raise
+        cli.out.write(monitoring.unknown(_sentence(cli, error)))
+        return Verdict.UNKNOWN.code
     match form:
         case CheckFormat.NAGIOS:
             cli.out.write(monitoring.nagios(result, limits))
@@ -122,6 +128,19 @@ def check(
 
             render_one(CheckResult, result, cli.view._replace(format=Format.JSON), cli.out)
     return result.code
+
+
+def _sentence(cli: Cli, error: Exception) -> str:
+    """The error as the program prints it, with a similar group or topic that exists."""
+    if isinstance(error, OSError):
+        reason = error.strerror or type(error).__name__
+        return f"{error.filename}: {reason}" if error.filename else reason
+    from rmqctl.completion.suggest import thing_meant
+
+    text = str(error)
+    with suppress(Exception):  # an error is being reported
+        text += thing_meant(cli, text)
+    return text
 
 
 def _check(

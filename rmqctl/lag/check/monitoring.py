@@ -26,9 +26,9 @@ def nagios(result: CheckResult, limits: Limits) -> str:
     return text
 
 
-def unknown(error: BaseException) -> str:
+def unknown(sentence: str) -> str:
     """The output of a check that failed."""
-    return f"LAG {Verdict.UNKNOWN} - {_text(' '.join(str(error).split()))}\n"
+    return f"LAG {Verdict.UNKNOWN} - {_text(' '.join(sentence.split()))}\n"
 
 
 def _text(text: str) -> str:

@@ -32,6 +32,21 @@ def test_exit_code_and_first_line_agree(end, args, code, word):
     assert result.lines[0].startswith(f"LAG {word} - ")
 
 
+@pytest.mark.parametrize("args", [["nobody"], ["-S", "nowhere"], ["-t", "none"]])
+def test_a_failure_is_said_in_one_place(end, args):
+    text = run("lag", "check", *args)
+    assert (text.code, len(text.lines), text.err) == (3, 1, "")
+    for form in ("json", "prometheus"):
+        data = run("lag", "check", "-o", form, *args)
+        assert (data.code, data.out, data.err.count("\n")) == (3, "", 1)
+
+
+def test_a_group_that_is_nearly_right_is_suggested(end):
+    run("consume", "t", "-g", "readers", "-e")
+    result = run("lag", "check", "raeders")
+    assert "did you mean 'readers'?" in result.lines[0]
+
+
 @pytest.mark.feature(130)
 @pytest.mark.parametrize("args", [["--warn-lag", "x"], ["--no-such"], ["-o", "table"], ["a b"]])
 def test_a_wrong_command_line_is_no_alarm(end, args):
