@@ -116,6 +116,8 @@ def _end(cli: Cli, error: BaseException) -> int:
                 sentence += _meant(cli, sentence)
             elif code == exit_codes.USAGE:
                 sentence += _command_meant(error)
+                if "unexpected extra argument" in sentence and cli.given.get("dry_run"):
+                    sentence += "; -n is --dry-run, and --limit N or --count N takes a number"
     if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
         import traceback
 
@@ -145,8 +147,12 @@ def _meant(cli: Cli, sentence: str) -> str:
 
 
 def _command_meant(error: BaseException) -> str:
-    """A similar command, if the named one does not exist."""
+    """A similar command or option, if the named one does not exist."""
     group = getattr(getattr(error, "ctx", None), "command", None)
+    if isinstance(option := getattr(error, "option_name", None), str) and group is not None:
+        from rmqctl.completion.suggest import option_meant
+
+        return option_meant(option, {name for one in group.params for name in one.opts})
     if not isinstance(group, lazy.LazyGroup) or group.unknown is None:
         return ""
     from rmqctl.completion.suggest import command_meant

@@ -39,24 +39,23 @@ _Topics = Annotated[
 @prints(OffsetRow)
 def list_offsets(
     ctx: typer.Context,
-    group: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="Only this group; repeatable"),
-    ] = None,
+    groups: _Groups = None,
+    group: _MoreGroups = None,
     topic: _Topics = None,
     everything: All = False,
 ) -> None:
     """List the progress of all groups, queue by queue.
 
     Who is behind:             rmqctl offset list --where 'state = BEHIND'
-    One group, as JSON:        rmqctl offset list -g readers -o json
+    One group, as JSON:        rmqctl offset list readers -o json
     """
     cli = context_of(ctx)
+    chosen = [*(groups or ()), *(group or ())] or None
     with open_for_reading(cli) as broker:
         from rmqctl.admin import offsets
 
-        rows = offsets.list_offsets(broker.view, broker, groups=group, topics=topic, warn=cli.warn)
-        shown = everything or bool(group or topic)
+        rows = offsets.list_offsets(broker.view, broker, groups=chosen, topics=topic, warn=cli.warn)
+        shown = everything or bool(chosen or topic)
         print_rows(cli, OffsetRow, rows, broker.view, everything=shown)
 
 

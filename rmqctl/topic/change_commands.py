@@ -213,6 +213,7 @@ def _checked_count(option: str, count: int) -> int:
 def _checked_perm(option: str, perm: int) -> int:
     if perm not in _PERMS:
         raise UsageProblem(
-            f"{option}: {perm} is not one of 6 (read and write), 4 (read), 2 (write)"
+            f"{option}: {perm} is not one of 6 (read and write), 4 (read), 2 (write); "
+            "--queues sets the number of queues"
         )
     return perm

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 @filters_messages
 def export(
     ctx: typer.Context,
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Only these (default: all)")
+    ] = None,
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
@@ -55,11 +58,11 @@ def export(
 ) -> None:
     r"""Write messages to a file that 'message import' can read.
 
-    Without -t: all topics except the broker's internal ones. Messages are in the order of the log.
+    Without TOPIC: all topics except internal ones. Messages are in the order of the log.
     jsonl and csv have every field, raw has the records of the log, Parquet is for analytics (needs
     pyarrow). The file appears once it is whole.
 
-    One topic:             rmqctl message export -t orders --save orders.jsonl
+    One topic:             rmqctl message export orders --save orders.jsonl
     One day, as CSV:       rmqctl message export -t orders --from 2026-01-31 --to 2026-02-01 \
                              --save orders.csv
     With private data masked:
@@ -91,7 +94,9 @@ def export(
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
 
-        query = build_query(cli, view, None, topic or None, None, needs_filter=False)
+        query = build_query(
+            cli, view, None, [*(topics or ()), *(topic or ())] or None, None, needs_filter=False
+        )
         _export(cli, view, query, None if shown else form, rules, save, jobs)
 
 
