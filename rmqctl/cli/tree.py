@@ -197,6 +197,18 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             ),
         },
     ),
+    "bench": CommandGroup(
+        "Load tests: an even rate, and the latencies of sending and reading.",
+        {
+            "produce": CommandRef(
+                "bench.commands", "produce", "Send at an even rate and measure acknowledgements"
+            ),
+            "consume": CommandRef("bench.commands", "consume", "Read a topic and measure the rate"),
+            "both": CommandRef(
+                "bench.commands", "both", "Send and read, and measure end-to-end latencies"
+            ),
+        },
+    ),
     "audit": CommandGroup(
         "Audit log: who changed what, when and why.",
         {
@@ -297,6 +309,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "offset",
         "lag",
         "broker",
+        "bench",
         "audit",
         "store",
     ),

@@ -162,7 +162,7 @@ def produce(
     source = _source(cli, topic, reading, count, min(batch, _BATCH), pace)
     run = ProduceRun(cli, Pace(None) if template is not None else pace, limits)
     try:
-        with open_for_writing(cli, _flush_change(sync), create=True) as broker:
+        with open_for_writing(cli, flush_change(sync), create=True) as broker:
             _check_queue(broker, defaults)
             if source.total_bytes is not None:
                 run.run(broker, source, defaults)
@@ -400,7 +400,7 @@ def _longest_record(reading: _Reading) -> int:
     return 6 * (MAX_MESSAGE_SIZE + MAX_PROPERTIES_LENGTH)
 
 
-def _flush_change(sync: bool | None) -> dict[str, Any]:
+def flush_change(sync: bool | None) -> dict[str, Any]:
     """Settings of the store that the call overrides for itself."""
     if sync is None:
         return {}

@@ -34,24 +34,32 @@ def generated_portions(
 
     ValueError names a field that cannot be generated.
     """
+    return _generate(body_maker(template, topic, zone), count, portion, wait)
+
+
+def body_maker(template: str, topic: str, zone: tzinfo | None) -> Callable[[int], bytes]:
+    """A function of the counter, from 1, that makes a body with the present time.
+
+    ValueError names a field that cannot be generated.
+    """
     pieces = parse_template(template)
     writers = [p if isinstance(p, bytes) else _writer(p, topic, zone) for p in pieces]
-    return _generate(writers, count, portion, wait)
+
+    def make(number: int) -> bytes:
+        now_ms = time.time_ns() // 1_000_000
+        return b"".join([w if isinstance(w, bytes) else w(number, now_ms) for w in writers])
+
+    return make
 
 
 def _generate(
-    writers: list[bytes | Writer], count: int, portion: int, wait: Callable[[int], int]
+    make: Callable[[int], bytes], count: int, portion: int, wait: Callable[[int], int]
 ) -> Iterator[Portion]:
     end = 1
     while end <= count:
         lines = range(end, end + wait(min(portion, count + 1 - end)))
         end = lines.stop
-        now_ms = time.time_ns() // 1_000_000
-        bodies = [
-            b"".join([w if isinstance(w, bytes) else w(number, now_ms) for w in writers])
-            for number in lines
-        ]
-        yield Portion(bodies, [], lines)
+        yield Portion([make(number) for number in lines], [], lines)
 
 
 def _writer(field: Field, topic: str, zone: tzinfo | None) -> Writer:

@@ -1,0 +1,1 @@
+"""``rmqctl bench``: load at an even rate, and how long messages take."""

@@ -1,0 +1,92 @@
+"""The receiving side: reads queues as a pull consumer without a group, and what it measured."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from broker.api.pull import PullRequest
+
+from .bodies import due_of
+from .histogram import Histogram
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_READER: Final = "rmqctl-bench"
+"""The name that pulls need. It is not registered as a group and commits nothing."""
+_WAIT_MS: Final = 50
+"""Longest wait for a message before the end is checked again."""
+
+
+class Received:
+    """What was read."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self.end_to_end = Histogram()
+        """From when a message was due to when a reader had it."""
+        self.begun: int | None = None
+        """When the first message was read, in ns of the monotonic clock."""
+        self.ended = 0
+
+
+class Reading:
+    """Reads queues of one topic from given offsets on. No group is involved, so no progress of a
+    group moves."""
+
+    def __init__(
+        self,
+        broker: "EmbeddedBroker",
+        topic: str,
+        offsets: Mapping[int, int],
+        pull: int,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """``pull``: most messages of one pull."""
+        self._broker = broker
+        self._topic = topic
+        self.offsets = dict(offsets)
+        """The next offset of each queue."""
+        self._pull = pull
+        self._clock = clock
+        self.received = Received()
+
+    def step(self, most: int | None = None, *, latencies: bool = True) -> int:
+        """Read what is there, one pull a queue; returns the number of messages."""
+        received, found = self.received, 0
+        for queue_id, offset in self.offsets.items():
+            room = self._pull if most is None else min(self._pull, most - found)
+            if room <= 0:
+                break
+            begun = self._clock()
+            result = self._broker.pull(PullRequest(_READER, self._topic, queue_id, offset, room))
+            arrived = self._clock()
+            self.offsets[queue_id] = max(offset, result.next_begin_offset)
+            messages = result.messages
+            if not messages:
+                continue
+            if received.begun is None:
+                received.begun = begun
+            found += len(messages)
+            received.bytes += sum(len(message.body) for message in messages)
+            if latencies:
+                for message in messages:
+                    due = due_of(message)
+                    if due is not None and due <= arrived:
+                        received.end_to_end.record(arrived - due)
+            received.ended = arrived
+        received.messages += found
+        return found
+
+    def follow(self, ended: Callable[[], bool]) -> None:
+        """Read, and wait for more, until ``ended`` is true and there is nothing left."""
+        broker = self._broker
+        while True:
+            known = broker.wait_for_messages(None, 0)
+            last = ended()
+            if self.step():
+                continue
+            if last:
+                return
+            broker.wait_for_messages(known, _WAIT_MS, self._topic)

@@ -1,0 +1,196 @@
+"""Loads from end to end: real stores, processes and signals."""
+
+import json
+import re
+import signal
+
+import pytest
+
+from rmqctl import exit_codes
+from rmqctl.bench.load import Measured, Plan
+from rmqctl.bench.run import rate_error
+from storage.readonly import StoreView
+from tests.support.cli import run, start
+
+QUICK = ("--warm-up", "0s", "--rate", "2000/s")
+
+
+def messages(topic="rmqctl-bench"):
+    result = run("consume", topic, "-e", "-o", "jsonl")
+    return [json.loads(line) for line in result.lines]
+
+
+def check_percentiles(latency, count):
+    assert latency["count"] == count
+    ordered = [latency[name] for name in ("p50", "p90", "p99", "p99_9", "p99_99", "max")]
+    assert ordered == sorted(ordered)
+    assert latency["p50"] >= 0
+
+
+@pytest.mark.feature(10, 11)
+def test_a_load_makes_its_topic_and_measures_acknowledgements(store):
+    result = run("bench", "produce", *QUICK, "-c", 300, "--size", 64, "--queues", 2, "-o", "json")
+    assert (result.code, result.err) == (0, "")
+    row = result.json()
+    assert (row["topic"], row["queues"], row["sent"]) == ("rmqctl-bench", 2, 300)
+    assert (row["sent_bytes"], row["flush"], row["missed"]) == (300 * 64, "ASYNC_FLUSH", 0)
+    assert (row["target_rate"], row["not_flushed"], row["received"]) == (2000, 0, None)
+    check_percentiles(row["ack_us"], 300)
+    check_percentiles(row["pacing_us"], 300)
+    stored = messages()
+    assert len(stored) == 300
+    assert all(re.fullmatch(r"M\d{19}(0123456789abcdef)+.*", row["body"]) for row in stored)
+    assert len({row["body"][:20] for row in stored}) == 300
+
+
+def test_both_sides_are_measured_and_no_progress_moves(store):
+    result = run("bench", "both", *QUICK, "-c", 200, "-o", "json")
+    assert (result.code, result.err) == (0, "")
+    row = result.json()
+    assert (row["sent"], row["received"]) == (200, 200)
+    assert row["received_bytes"] == row["sent_bytes"] == 200 * 1024
+    check_percentiles(row["end_to_end_us"], 200)
+    assert row["end_to_end_us"]["max"] >= row["ack_us"]["p50"]
+    with StoreView.open(store) as view:
+        assert not view.consumer_offsets()
+    assert run("group", "list", "-o", "tsv", "--no-headers", "--where", "kind = normal").out == ""
+
+
+def test_a_template_is_measured_from_end_to_end_too(store):
+    result = run(
+        *("bench", "both", *QUICK, "-c", 50, "--batch", 8, "--template", '{{"n": %i}'),
+        *("-o", "json"),
+    )
+    assert result.code == 0, result.err
+    row = result.json()
+    assert (row["sent"], row["received"], row["end_to_end_us"]["count"]) == (50, 50, 50)
+    assert [message["body"] for message in messages()] == [f'{{{{"n": {n}}}' for n in range(1, 51)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [1, 7, 16, 50])
+def test_a_count_is_sent_exactly(store, threads, count):
+    result = run(
+        *("bench", "produce", "--warm-up", "0s", "--batch", 8, "--threads", threads, "-c", count),
+        *("-o", "json"),
+    )
+    assert result.code == 0, result.err
+    assert result.json()["sent"] == count == result.json()["ack_us"]["count"]
+    assert len(messages()) == count
+
+
+def test_the_warm_up_is_sent_and_not_measured(store):
+    result = run(
+        *("bench", "both", "--rate", "500/s", "--warm-up", "200ms", "-c", 100, "-o", "json")
+    )
+    row = result.json()
+    assert row["sent"] == row["ack_us"]["count"] == row["end_to_end_us"]["count"] == 100
+    kinds = [message["body"][0] for message in messages()]
+    assert kinds.count("M") == 100
+    assert 50 <= kinds.count("W") == row["received"] - 100 <= 101
+
+
+def test_a_duration_ends_a_load_and_counts_what_was_due(store):
+    result = run(
+        *("bench", "produce", "--rate", "200/s", "--warm-up", "0s", "--duration", "1s"),
+        *("-o", "json", "--progress", "plain"),
+    )
+    row = result.json()
+    assert row["sent"] + row["missed"] == 200
+    assert row["rate_error"] == pytest.approx(row["missed"] / 200)
+    assert re.search(r"^1s: \d+ messages sent, \d+ in all$", result.err, re.MULTILINE)
+
+
+def test_reading_alone_measures_a_rate(store):
+    run("bench", "produce", *QUICK, "-c", 100)
+    row = run("bench", "consume", "-o", "json").json()
+    assert (row["received"], row["received_bytes"]) == (100, 100 * 1024)
+    assert row["receive_rate"] > 0
+    assert (row["sent"], row["end_to_end_us"]) == (None, None)
+    assert run("bench", "consume", "-c", 33, "-o", "json").json()["received"] == 33
+
+
+def test_a_reader_in_another_process_measures_from_end_to_end(store):
+    run("bench", "produce", *QUICK, "-c", 1)
+    with start("bench", "consume", "-F", "-c", 40, "--duration", "60s", "-o", "json") as reader:
+        sent = 0
+        while reader.poll() is None and sent < 60:
+            run("bench", "produce", *QUICK, "-c", 40)
+            sent += 1
+        out, err = reader.communicate(timeout=60)
+    row = json.loads(out)
+    assert (row["received"], row["end_to_end_us"]["count"]) == (40, 40), err
+
+
+def test_each_acknowledgement_after_a_sync(store):
+    row = run("bench", "produce", "--sync", *QUICK, "-c", 20, "--threads", 2, "-o", "json").json()
+    assert (row["flush"], row["threads"], row["sent"]) == ("SYNC_FLUSH", 2, 20)
+
+
+def test_a_topic_of_other_messages_is_refused(store):
+    run("produce", "orders", stdin=b"x\n")
+    result = run("bench", "produce", "orders", *QUICK, "-c", 1)
+    assert (result.code, len(messages("orders"))) == (exit_codes.REFUSED, 1)
+    assert "topic orders exists" in result.err
+    assert run("bench", "produce", "orders", *QUICK, "-c", 1, "--existing").code == 0
+    assert len(messages("orders")) == 2
+    assert run("bench", "produce", "rmqctl-bench-2", *QUICK, "-c", 1).code == 0
+    again = run("bench", "produce", "rmqctl-bench-2", *QUICK, "-c", 1, "--queues", 9)
+    assert again.code == exit_codes.REFUSED
+    assert "exists with 4 queues, not 9" in again.err
+
+
+def test_the_topic_is_deleted_on_request(store):
+    result = run("bench", "both", *QUICK, "-c", 10, "--delete-topic", "-o", "json")
+    assert result.code == 0, result.err
+    assert result.json()["received"] == 10
+    assert "deleted the topic rmqctl-bench" in result.err
+    assert run("topic", "describe", "rmqctl-bench").code == exit_codes.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("produce", "--size", "19"), 2, "19 is not from 20"),
+        (("produce", "--size", "1K", "--template", "x"), 2, "exclude each other"),
+        (("produce", "--template", "%o"), 2, "cannot be generated"),
+        (("produce", "--rate", "x"), 2, "not a rate"),
+        (("produce", "--existing", "--delete-topic"), 2, "exclude each other"),
+        (("both", "-n"), 2, "no dry run"),
+        (("produce", "a b"), 2, "a b"),
+        (("consume", "nosuch"), 3, "no topic nosuch"),
+    ],
+)
+def test_bad_input_is_one_sentence(store, words, code, reason):
+    result = run("bench", *words)
+    assert (result.code, result.raw) == (code, b"")
+    assert reason in result.err
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["produce", "both"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_load_that_is_ended_early_prints_what_it_measured(store, command, number):
+    with start(
+        *("bench", command, "--rate", "100/s", "--duration", "60s", "--warm-up", "0s"),
+        *("-o", "json", "--progress", "plain"),
+    ) as process:
+        assert b"messages sent" in process.stderr.readline()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    row = json.loads(out)
+    assert row["sent"] == len(messages()) == row["ack_us"]["count"]
+    if command == "both":
+        assert row["received"] == row["sent"]
+    assert f"ended early: {row['sent']:,} messages stored in rmqctl-bench".encode() in err
+
+
+def test_the_rate_error_is_that_of_the_worst_second():
+    plan = Plan("t", list, False, 100.0, 1, 1, 0, 3_000_000_000, None)
+    measured = Measured()
+    measured.seconds = {0: 100, 1: 98, 2: 101}
+    assert rate_error(plan, measured) == 0.02
+    measured.seconds = {0: 100, 2: 100}
+    assert rate_error(plan, measured) == 1.0
+    assert rate_error(plan._replace(rate=None), measured) is None
