@@ -28,9 +28,11 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "a hundred generated messages, ten a second": (
                 "rmqctl produce load --template 'order %i' -c 100 --rate 10/s"
             ),
-            "latency of the store per message": (
-                "rmqctl produce load --template x -c 100 --batch 1 -v"
+            "latency at 500 messages a second": (
+                "rmqctl bench both --rate 500/s -c 500 --warm-up 200ms"
             ),
+            "most messages per second": "rmqctl bench produce --batch 1000 -c 50000",
+            "most messages per second, reading": "rmqctl bench consume",
             "new lines of a growing file": "tail -F app.log | rmqctl produce logs",
         },
     ),

@@ -32,6 +32,10 @@ class Call(NamedTuple):
 CHANGES: Final = True
 _SENT: Final = frozenset({"msg_id", "offset_msg_id"})
 _TIMED: Final = frozenset({"elapsed_ms"})
+_MEASURED: Final = frozenset(
+    {"sent_bytes", "send_rate", "rate_error", "pacing_us", "ack_us", "receive_rate"}
+    | {"received", "received_bytes", "end_to_end_us"}
+)
 _REDRIVEN: Final = frozenset({"run", "new_msg_id", "new_queue_id", "new_queue_offset"})
 
 CALLS: Final = (
@@ -114,6 +118,9 @@ CALLS: Final = (
     ),
     Call("lag histogram -- readers --of tag"),
     Call("lag risk -- --within 99d"),
+    Call("bench produce -- made -c 9 --warm-up 0s", CHANGES, volatile=_MEASURED),
+    Call("bench both -- made -c 9 --rate 2000/s --warm-up 0s", CHANGES, volatile=_MEASURED),
+    Call("bench consume -- orders", volatile=_MEASURED),
     Call("broker status"),
     Call("broker config"),
     Call("broker config -- get brokerName autoCreateTopicEnable"),

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from rmqctl import exit_codes
+from rmqctl.bench.bodies import sized_bodies
 from rmqctl.bench.load import Measured, Plan
 from rmqctl.bench.run import rate_error
 from storage.readonly import StoreView
@@ -187,7 +188,7 @@ def test_a_load_that_is_ended_early_prints_what_it_measured(store, command, numb
 
 
 def test_the_rate_error_is_that_of_the_worst_second():
-    plan = Plan("t", list, False, 100.0, 1, 1, 0, 3_000_000_000, None)
+    plan = Plan("t", sized_bodies(20), False, 100.0, 1, 1, 0, 3_000_000_000, None)
     measured = Measured()
     measured.seconds = {0: 100, 1: 98, 2: 101}
     assert rate_error(plan, measured) == 0.02
