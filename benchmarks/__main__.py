@@ -35,6 +35,7 @@ _NAMES = (
     "sharing",
     "wakeup",
     "latency",
+    "load",
     "rebalance",
     "delay",
     "recovery",

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
+MEASURED: Final = b"M%019d"
+"""The stamp of a measured message: when it was due, in ns of the system's monotonic clock."""
+WARM_UP: Final = b"W%019d"
+"""The stamp of a message of the warm-up."""
 STAMP_BYTES: Final = 20
-"""Bytes of a stamp: M for a measured message or W for one of the warm-up, and the time when it was
-due, in ns of the system's monotonic clock."""
+"""Bytes of a stamp."""
 DUE_PROPERTY: Final = "BENCH_DUE"
 """The property with the stamp of a message whose body is a template's."""
 
 Maker = Callable[[int, int, bytes], list[bytes]]
 """Makes bodies: of the number of the first one, from 1, how many there are, and their stamp."""
-
-
-def stamp_of(due: int, *, measured: bool) -> bytes:
-    """The stamp of a message that is due then."""
-    return b"%c%019d" % (b"M" if measured else b"W", due)
 
 
 def sized_bodies(size: int) -> Maker:

@@ -154,12 +154,13 @@ def consume(
     """
     cli = context_of(ctx)
     _no_dry_run(cli)
-    from rmqctl.cli.opening import open_for_reading
+    from rmqctl.cli.opening import open_for_reading, open_for_writing
     from rmqctl.parse.durations import parse_duration
 
     limit = duration if duration is not None or not follow else _DURATION
     limit_ms = None if limit is None else cli.parsed("--duration", parse_duration, limit)
-    with open_for_reading(cli) as broker:
+    # A process that only reads polls for new messages; consumers are woken.
+    with open_for_writing(cli) if follow else open_for_reading(cli) as broker:
         from .run import receive
 
         if broker.topic(topic) is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.api.send import SendStatus
 
-from .bodies import DUE_PROPERTY, Maker
+from .bodies import DUE_PROPERTY, MEASURED, WARM_UP, Maker
 from .histogram import Histogram
 from .schedule import Schedule
 
@@ -19,6 +19,7 @@ _HEAD_START_NS: Final = 20_000_000
 """The threads are running when the first message is due."""
 _SECOND_NS: Final = 1_000_000_000
 _NEVER: Final = 1 << 62
+_LONGEST_BURST_NS: Final = 100_000_000
 _TOGETHER: Final = 4096
 """Times that are put into a histogram together."""
 _NUMBERS_A_THREAD: Final = 10**12
@@ -62,6 +63,15 @@ class Measured:
         """When the first measured send was due, in ns."""
         self.ended = 0
         """When the last measured message was acknowledged."""
+
+    def count(self, messages: int, size: int, due: int, done: int, second: int) -> None:
+        """Count stored messages and their bytes."""
+        if self.begun is None:
+            self.begun = due
+        self.ended = done
+        self.messages += messages
+        self.bytes += size
+        self.seconds[second] = self.seconds.get(second, 0) + messages
 
     def fold(self, pacing: "array[int]", acks: "array[int]", batch: int) -> None:
         """Put times into the histograms, and empty the arrays."""
@@ -156,7 +166,8 @@ class Load:
 
     def _run(self, number: int) -> None:
         try:
-            self._send_all(number, self._parts[number])
+            send = self._send_unpaced if self._plan.rate is None else self._send_paced
+            send(number, self._parts[number])
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             with self._lock:
                 self._error = self._error or error
@@ -167,97 +178,130 @@ class Load:
                 if not self._running:
                     self._ended.set()
 
-    def _send_all(self, number: int, measured: Measured) -> None:
-        """Send one thread's share.
-
-        The loop does little beside the send, and keeps plain numbers: they are put into the
-        histograms a few thousand at a time.
-        """
+    def _send_paced(self, number: int, measured: Measured) -> None:
+        """Send one thread's share at the rate."""
         plan, schedule, clock = self._plan, self._schedule, self._clock
         send, make, topic = self._broker.send_column, plan.bodies, plan.topic
-        paced, by_property = plan.rate is not None, plan.by_property
-        begin, end, batch = self.begin, self._end, plan.batch
-        threads, tick = plan.threads, number
-        share = _NEVER if plan.most is None else _share(plan.most, threads, number)
+        begin, end, batch, tick = self.begin, self._end, plan.batch, number
+        share = _share(plan.most, plan.threads, number)
         pacing, acks = array("q"), array("q")
-        note_pacing, note_ack = pacing.append, acks.append
         properties: dict[str, str] | None = None
         next_number = number * _NUMBERS_A_THREAD + 1
-        ok = SendStatus.SEND_OK
-        warming, form = True, b"W%019d"
-        second = boundary = messages = sent_before = 0
-        size, fold_at = min(batch, share), _fold_at(0, batch, share)
-        free = schedule.wait(schedule.start, self._stopped)
-        try:
-            while size:
-                if paced:
-                    due = schedule.due(tick)
-                    tick += threads
-                    now = schedule.wait(due, self._stopped)
-                else:
-                    due = now = free
-                if self._stop:
-                    return
-                if now >= boundary:  # the end, the end of the warm-up, or a new second
-                    if now >= end:
-                        return
-                    if now < begin:
-                        boundary = begin
-                    else:
-                        if warming:
-                            warming, form, measured.begun = False, b"M%019d", due
-                        else:
-                            measured.seconds[second] = messages - sent_before
-                        sent_before = messages
-                        second = (now - begin) // _SECOND_NS
-                        boundary = min(end, begin + (second + 1) * _SECOND_NS)
-                stamp = form % due
-                if by_property:
-                    properties = {DUE_PROPERTY: stamp.decode()}
-                bodies = make(next_number, size, stamp)
-                next_number += size
-                if paced:
-                    now = clock()
-                result = send(topic, bodies, properties=properties)
-                done = clock()
-                if warming:
-                    measured.warm_up_messages += size
-                    free = done
-                    continue
-                note_ack(done - due)
-                if paced:
-                    note_pacing(now - max(due, free))
-                free = done
-                measured.messages = messages = messages + size
-                if by_property:
-                    measured.bytes += sum(map(len, bodies))
-                if result[0] is not ok:  # its send_status
+        free = 0
+        while share:
+            due = schedule.due(tick)
+            tick += plan.threads
+            if due >= end or schedule.wait(due, self._stopped) >= end or self._stop:
+                break
+            counts = clock() >= begin
+            size = min(batch, share)
+            stamp = (MEASURED if counts else WARM_UP) % due
+            if plan.by_property:
+                properties = {DUE_PROPERTY: stamp.decode()}
+            bodies = make(next_number, size, stamp)
+            next_number += size
+            sent = clock()
+            result = send(topic, bodies, properties=properties)
+            done = clock()
+            if counts:
+                share -= size
+                pacing.append(sent - max(due, free))
+                acks.append(done - due)
+                measured.count(size, sum(map(len, bodies)), due, done, (sent - begin) // _SECOND_NS)
+                if result.send_status is not SendStatus.SEND_OK:
                     measured.not_flushed += size
-                if messages >= fold_at:
-                    if size != batch:  # the last ones
-                        measured.ack.record(acks.pop(), size)
-                    measured.fold(pacing, acks, batch)
-                    size = min(batch, share - messages)
-                    fold_at = _fold_at(messages, batch, share)
-        finally:
-            measured.fold(pacing, acks, batch)
-            measured.ended = free
-            if not warming:
-                measured.seconds[second] = messages - sent_before
-            if not by_property:
-                measured.bytes = messages * len(make(1, 1, form % 0)[0])
+                if size != batch or len(acks) >= _TOGETHER:
+                    measured.fold(pacing, acks, size)
+            else:
+                measured.warm_up_messages += size
+            free = done
+        measured.fold(pacing, acks, batch)
+
+    def _send_unpaced(self, number: int, measured: Measured) -> None:
+        """Send one thread's share as fast as possible."""
+        plan, begin = self._plan, self.begin
+        share = _share(plan.most, plan.threads, number)
+        next_number = number * _NUMBERS_A_THREAD + 1
+        now = self._schedule.wait(self._schedule.start, self._stopped)
+        while share and now < self._end and not self._stop:
+            second = (now - begin) // _SECOND_NS
+            counts = second >= 0
+            until = min(begin + (second + 1) * _SECOND_NS, self._end, now + _LONGEST_BURST_NS)
+            size = min(plan.batch, share)
+            burst = _Burst(MEASURED if counts else WARM_UP, size, now, until if counts else begin)
+            try:
+                burst.send(
+                    self._broker, plan, self._clock, next_number, min(_TOGETHER, share // size)
+                )
+            finally:
+                ended = now + sum(burst.acks)  # each send begins when the one before has ended
+                sent = len(burst.acks) * size
+                if not counts:
+                    measured.warm_up_messages += sent
+                elif sent:
+                    share -= sent
+                    measured.count(sent, burst.bytes, now, ended, second)
+                    measured.not_flushed += burst.not_flushed
+                    measured.ack.record_all(burst.acks, size)
+            next_number += sent
+            now = ended
 
     def _stopped(self) -> bool:
         return self._stop
 
 
-def _fold_at(messages: int, batch: int, share: int) -> int:
-    """After how many messages the times are put into the histograms next: at the latest after the
-    last whole batch, and after the rest of the share."""
-    whole = share - share % batch
-    return min(messages + _TOGETHER * batch, whole) if messages < whole else share
-
-
-def _share(most: int, threads: int, number: int) -> int:
+def _share(most: int | None, threads: int, number: int) -> int:
     """How many of the messages a thread sends."""
-    return most // threads + (number < most % threads)
+    return _NEVER if most is None else most // threads + (number < most % threads)
+
+
+class _Burst:
+    """Some sends, one directly after the other."""
+
+    def __init__(self, form: bytes, size: int, begun: int, until: int) -> None:
+        """``form`` of the stamps, ``size`` messages a send; no send begins from ``until`` on."""
+        self.acks = array("q")
+        self.bytes = 0
+        self.not_flushed = 0
+        self._form = form
+        self._size = size
+        self._begun = begun
+        self._until = until
+
+    def send(
+        self,
+        broker: "EmbeddedBroker",
+        plan: Plan,
+        clock: Callable[[], int],
+        first: int,
+        most: int,
+    ) -> None:
+        """Send at most ``most`` times. The loop does little beside: what it takes is measured, too
+        (benchmarks.measures.load)."""
+        send, make, topic, by_property = (
+            broker.send_column,
+            plan.bodies,
+            plan.topic,
+            plan.by_property,
+        )
+        form, size, until, note = self._form, self._size, self._until, self.acks.append
+        ok, now = SendStatus.SEND_OK, self._begun
+        try:
+            for number in range(first, first + most * size, size):
+                due = now
+                bodies = make(number, size, form % due)
+                if by_property:
+                    named = {DUE_PROPERTY: (form % due).decode()}
+                    result = send(topic, bodies, properties=named)
+                    self.bytes += sum(map(len, bodies))
+                else:
+                    result = send(topic, bodies)
+                now = clock()
+                note(now - due)
+                if result[0] is not ok:  # its send_status
+                    self.not_flushed += size
+                if now >= until:
+                    break
+        finally:
+            if not by_property:
+                self.bytes = len(self.acks) * size * len(make(1, 1, form % 0)[0])

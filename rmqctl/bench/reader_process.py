@@ -95,7 +95,8 @@ def _run(read: Callable[[], "Reading"], commands: int, answers: int) -> NoReturn
             try:
                 reading = read()
                 out.write(b"{}\n")
-                reading.follow(lambda: bool(select.select([commands], [], [], 0)[0]))
+                with reading.broker:
+                    reading.follow(lambda: bool(select.select([commands], [], [], 0)[0]))
                 out.write(json.dumps(_as_json(reading.received)).encode() + b"\n")
             except Exception as error:  # noqa: BLE001 - the parent raises it
                 out.write(json.dumps({"error": str(error)}).encode() + b"\n")

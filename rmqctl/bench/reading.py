@@ -12,8 +12,8 @@ from .histogram import Histogram
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
 
-_READER: Final = "rmqctl-bench"
-"""The name that pulls need. It is not registered as a group and commits nothing."""
+_READER: Final = "TOOLS_CONSUMER"
+"""The group of tools, which every store has. Nothing is committed for it."""
 _WAIT_MS: Final = 50
 """Longest wait for a message before the end is checked again."""
 
@@ -44,7 +44,7 @@ class Reading:
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """``pull``: most messages of one pull."""
-        self._broker = broker
+        self.broker = broker
         self._topic = topic
         self.offsets = dict(offsets)
         """The next offset of each queue."""
@@ -60,7 +60,7 @@ class Reading:
             if room <= 0:
                 break
             begun = self._clock()
-            result = self._broker.pull(PullRequest(_READER, self._topic, queue_id, offset, room))
+            result = self.broker.pull(PullRequest(_READER, self._topic, queue_id, offset, room))
             arrived = self._clock()
             self.offsets[queue_id] = max(offset, result.next_begin_offset)
             messages = result.messages
@@ -81,7 +81,7 @@ class Reading:
 
     def follow(self, ended: Callable[[], bool]) -> None:
         """Read, and wait for more, until ``ended`` is true and there is nothing left."""
-        broker = self._broker
+        broker = self.broker
         while True:
             known = broker.wait_for_messages(None, 0)
             last = ended()

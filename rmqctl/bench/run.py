@@ -1,6 +1,7 @@
 """One run of ``bench``: the load beside its progress, and the result."""
 
 import gc
+import importlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ def send(
     """
     if reader is not None:
         reader.begin()
+    importlib.import_module("numpy")  # the histograms use it; importing it delays all threads
     gc.collect()
     gc.freeze()  # a collection of all objects would delay a send
     load = Load(broker, plan)
@@ -95,10 +97,17 @@ def receive(
 
 
 def at_the_ends(root: Path, topic: str, pull: int) -> Reading:
-    """A reader of the messages that are stored from now on; opens the store, read only."""
+    """A reader of the messages that are stored from now on.
+
+    It opens the store as a member of a group does, so that it is woken: a process that only reads
+    polls.
+    """
     from broker.embedded.broker import EmbeddedBroker
 
-    return _reading(EmbeddedBroker.open(root, read_only=True), topic, pull, ends=True)
+    broker = EmbeddedBroker.open(root)
+    reading = _reading(broker, topic, pull, ends=True)
+    broker.wait_for_messages(broker.wait_for_messages(None, 0), 1)  # registers for being woken
+    return reading
 
 
 def _reading(broker: "EmbeddedBroker", topic: str, pull: int, *, ends: bool) -> Reading:
