@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
@@ -31,14 +30,9 @@ def measure(run: Run) -> Iterator[Row]:
             _load(broker, plan)
             ratios = []
             for _ in range(run.sized(81, 15)):
-                before, ours, after = (
-                    _cpu(work)
-                    for work in (
-                        partial(_bare, broker, count),
-                        partial(_load, broker, plan),
-                        partial(_bare, broker, count),
-                    )
-                )
+                before = _cpu(lambda: _bare(broker, count))
+                ours = _cpu(lambda: _load(broker, plan))
+                after = _cpu(lambda: _bare(broker, count))
                 ratios.append(2 * ours / (before + after))
             paced = plan._replace(
                 rate=_RATE, most=None, duration_ns=run.sized(10, 3) * 1_000_000_000
@@ -73,7 +67,7 @@ def measure(run: Run) -> Iterator[Row]:
     )
 
 
-def _cpu(work: partial[object]) -> int:
+def _cpu(work: Callable[[], object]) -> int:
     """Processor time of all threads of this process: others on the machine do not count."""
     gc.collect()
     begun = time.process_time_ns()
