@@ -280,7 +280,7 @@ def test_a_group_that_lives_is_not_deleted(used):
         assert run("group", "delete", "g", "--confirm", "g", "-y").code == 0
         refused = run("group", "delete", "g", "--remove-topics", "--confirm", "g", "-y")
         assert refused.code == 7
-        assert f"process {process.pid} has" in refused.err
+        assert f"process {process.pid} (group live) has" in refused.err
 
 
 def test_a_foreign_store_loses_the_one_group_and_nothing_else(tmp_path):
