@@ -9,7 +9,7 @@ from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
-from rmqctl.output.view import Format
+from rmqctl.output.view import Format, View
 
 from .context import Cli
 
@@ -30,9 +30,10 @@ def run_change(
     :func:`carry_out`. A change that leaves everything as it is only shows its rows.
     """
     if not change.has_effect:
-        executes = will_execute(cli)
-        row_type = change.result_type if executes else change.row_type
-        cli.rows(row_type, change.unchanged_rows() if executes else change.plan)
+        if will_execute(cli):
+            cli.rows(change.result_type, change.unchanged_rows())
+        else:
+            _print_plan(cli, change.row_type, change.result_type, change.plan)
         _say_below(cli, change, summary)
         cli.say("there is nothing to change")
         return False
@@ -164,7 +165,7 @@ def _ask(cli: Cli, change: Change, summary: Iterable[str], confirmed: str | None
         cli.out.flush()
         _say_below(cli, change, summary)
         refuse_without_consent(name, confirmed)
-    _show_on_terminal(cli, change.row_type, change.plan)
+    _show_on_terminal(cli, change)
     _say_below(cli, change, summary)
     try:
         if name is None or confirmed is not None:
@@ -234,8 +235,15 @@ def _say_store(cli: Cli) -> None:
 
 def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]) -> None:
     """Print the plan; columns that only the result has are left out of it."""
-    from rmqctl.output.fields import fields_of
     from rmqctl.output.render import render_rows
+
+    view = _plan_view(cli.view, row_type, result_type)
+    _tell_hidden(cli, "plan", render_rows(row_type, plan, view, cli.out), len(plan))
+
+
+def _plan_view(view: View, row_type: type, result_type: type) -> View:
+    """The view without the columns that only the result has."""
+    from rmqctl.output.fields import fields_of
 
     own = {field.name for field in fields_of(row_type)}
     later = {field.name for field in fields_of(result_type)} - own
@@ -243,9 +251,7 @@ def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]
     def known(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(n for n in names if n.lstrip("+-").replace("-", "_").lower() not in later)
 
-    view = cli.view
-    view = view._replace(columns=known(view.columns), sort=known(view.sort))
-    _tell_hidden(cli, "plan", render_rows(row_type, plan, view, cli.out), len(plan))
+    return view._replace(columns=known(view.columns), sort=known(view.sort))
 
 
 def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
@@ -254,11 +260,12 @@ def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
         cli.warn(f"{total - shown} of {total} rows of the {what} are not shown, but belong to it")
 
 
-def _show_on_terminal(cli: Cli, row_type: type, plan: Sequence[Any]) -> None:
+def _show_on_terminal(cli: Cli, change: Change) -> None:
     from rmqctl.output.render import render_rows
 
     view = cli.view._replace(format=Format.TABLE, terminal=True, color=cli.colored(sys.stderr))
-    render_rows(row_type, plan, view, sys.stderr)
+    view = _plan_view(view, change.row_type, change.result_type)
+    render_rows(change.row_type, change.plan, view, sys.stderr)
 
 
 def _confirm_name(cli: Cli, question: str, name: str) -> None:

@@ -128,6 +128,8 @@ def test_columns_of_the_result_are_no_error_of_the_plan(streams):
     given = {"output": "plain", "columns": "applied,name", "sort": "-applied"}
     streams.carry_out(given={**given, "dry_run": True})
     assert streams.out == "name\na\nb\n"
+    asked = Streams("y\n")
+    assert asked.carry_out(given=given, results=RESULTS), "the plan is shown without them"
     with pytest.raises(UsageProblem):
         streams.carry_out(given={**given, "columns": "done", "yes": True})
 
