@@ -188,7 +188,7 @@ class ProcessEntries:
             self.path(name, _SOCKET),
             self.path(name, _NOTES),
         ):
-            path.unlink(missing_ok=True)
+            _remove(path)
         remove_left(self.folder, name + _SAYS)
         control_messages = self.path(name, _CONTROL_MESSAGES)
         for _ in range(_TRIES):  # a control message may come in between
@@ -200,7 +200,7 @@ class ProcessEntries:
                 break
             except OSError:
                 continue
-        self.life_path(name).unlink(missing_ok=True)
+        _remove(self.life_path(name))
 
     def remove_unfinished(self) -> None:
         """Remove the files of process entries whose process died before they had a name.
@@ -355,6 +355,12 @@ def _is_client(value: Any) -> bool:
     except ShapeError:
         return False
     return True
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of a process entry. A folder in its place is left: it is not ours."""
+    with suppress(FileNotFoundError, IsADirectoryError):
+        path.unlink()
 
 
 def _control_message(path: Path) -> ControlMessage | None:

@@ -71,7 +71,7 @@ def test_a_file_of_offsets_is_refused(store, tmp_path, text, twice):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     file = tmp_path / "offsets.json"
     file.write_text(text)
-    done = run("offset", "import", file, "--execute", "--yes")
+    done = run("offset", "import", file, "--yes")
     assert done.code == 2, done.err
     assert f"it has the key '{twice}' twice" in done.err
     assert "t@g" not in run("offset", "export").out
@@ -79,14 +79,14 @@ def test_a_file_of_offsets_is_refused(store, tmp_path, text, twice):
 
 def test_a_plan_is_refused(store, tmp_path):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
-    moving = ["offset", "reset", "-g", "g", "-t", "t", "--to-latest"]
+    moving = ["offset", "reset", "-g", "g", "-t", "t", "--to-latest", "--new-group"]
     plan = tmp_path / "plan.json"
-    assert run(*moving, "-o", "json", "--export", plan).code == 0
+    assert run(*moving, "-n", "-o", "json", "--export", plan).code == 0
     rows = plan.read_text()
     if not rows.lstrip().startswith("["):
         rows = json.dumps([{"group": "g", "topic": "t", "queue_id": 0, "old_offset": None}])
     plan.write_text(rows.replace('"topic"', '"group": "g", "topic"', 1))
-    done = run(*moving, "--expect", plan, "--execute", "--yes")
+    done = run(*moving, "--expect", plan, "--yes")
     assert done.code == 2
 
 
@@ -103,12 +103,12 @@ def test_headers_of_offsets_and_plans_are_refused(store, tmp_path):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     file = tmp_path / "some.csv"
     file.write_text("group,topic,queue,offset,offset\ng,t,0,0,1\n")
-    done = run("offset", "import", file, "--execute", "--yes")
+    done = run("offset", "import", file, "--yes")
     assert done.code == 2
     assert "the header names offset twice" in done.err
-    moving = ["offset", "reset", "-g", "g", "-t", "t", "--to-latest"]
+    moving = ["offset", "reset", "-g", "g", "-t", "t", "--to-latest", "--new-group"]
     file.write_text("group,topic,queue_id,old_offset,old_offset\ng,t,0,,0\n")
-    done = run(*moving, "--expect", file, "--execute", "--yes")
+    done = run(*moving, "--expect", file, "--yes")
     assert done.code == 2
     assert "names 'old_offset' twice" in done.err
     assert "t@g" not in run("offset", "export").out

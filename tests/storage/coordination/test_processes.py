@@ -35,6 +35,18 @@ def test_a_pipe_in_place_of_a_life_file_is_that_of_a_dead_one(tmp_path: Path) ->
     living.close()
 
 
+@pytest.mark.parametrize("kind", [".life", ".notes", ".json"])
+def test_a_folder_in_place_of_a_file_is_left(tmp_path: Path, kind: str) -> None:
+    processes = ProcessEntries(tmp_path)
+    processes.path("1-dead", ".life").parent.mkdir(parents=True, exist_ok=True)
+    processes.path("1-dead", ".life").touch()
+    processes.path("1-dead", kind).unlink(missing_ok=True)
+    processes.path("1-dead", kind).mkdir()
+    processes.remove("1-dead")
+    assert processes.path("1-dead", kind).is_dir()
+    assert processes.living() == []
+
+
 def test_a_station_that_could_not_be_made_does_not_live(tmp_path: Path) -> None:
     processes = ProcessEntries(tmp_path)
     with pytest.raises(TypeError):  # what it says is no JSON, as a full disk would not take it
