@@ -111,6 +111,7 @@ def test_installed_alone_it_sends_and_reads_beside_a_stray_client_file(wheel, tm
         return done.stdout
 
     assert rmqctl("--help").startswith("Usage: rmqctl")
+    rmqctl("store", "init")
     assert rmqctl("produce", "t", stdin="one\n").startswith("SEND_OK\tt\t")
     lines = "".join(f"line {number}\n" for number in range(500))
     rmqctl("produce", "t", stdin=lines)

@@ -154,7 +154,7 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
     before = type_(
         "rmqctl offset list -g shop -t orders -o csv --columns queue_id,committed_offset"
     )
-    shown = type_("rmqctl offset reset -g shop -t orders --to-earliest")
+    shown = type_("rmqctl offset reset -g shop -t orders --to-earliest -n")
     assert any("read again" in line for line in shown)
     after = type_("rmqctl offset list -g shop -t orders -o csv --columns queue_id,committed_offset")
     assert after == before

@@ -120,7 +120,7 @@ def test_a_wrong_setting_can_be_put_right(own_home):
         ("offset", "inspect", "--around", "1,1", "--columns", "body"),
         ("retry", "agenda", "--each", "--columns", "msg_id"),
         ("store", "fsck", "--columns", "severity"),
-        ("dlq", "redrive", "readers", "--all", "--columns", "origin_topic"),
+        ("dlq", "redrive", "readers", "--all", "-n", "--columns", "origin_topic"),
     ],
     ids=" ".join,
 )

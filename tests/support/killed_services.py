@@ -60,7 +60,8 @@ def campaign(folder: str, service: str, seed: int, kills: int) -> dict[str, Any]
             before = _messages(root)
             after_s = lives_s * chance.random()
             if not _killed(lambda root=root: work(root), after_s):  # type: ignore[misc]
-                break  # nothing is left to do
+                lives_s *= 0.7  # nothing is left to do: on this machine kills have to come sooner
+                break
             killed += 1
             useful += _messages(root) > before
         _ends(lambda root=root: work(root))  # type: ignore[misc]

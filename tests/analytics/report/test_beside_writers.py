@@ -52,7 +52,7 @@ def test_every_report_is_of_one_moment(tmp_path: Path) -> None:
                 f"{topic}:{queue_id}",
                 "--to-offset",
                 end,
-                "--execute",
+                "--new-group",
                 "--yes",
                 "-q",
             )

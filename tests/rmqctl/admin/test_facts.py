@@ -94,6 +94,17 @@ def test_members_are_read_from_the_store_and_asked(asked, orders):
         assert (row.queues, row.running_info) == (None, None)
 
 
+def test_why_a_group_is_behind(asked):
+    now_ms = START + 60 * MINUTE
+    found = groups.why(asked.view, asked.broker, "g", now_ms=now_ms, ask=lambda *_: None)
+    assert (found.group, found.lag, found.unknown_queues) == ("g", 5, 1)
+    assert [(queue["queue_id"], queue["lag"]) for queue in found.queues] == [(0, 5), (1, None)]
+    assert found.queues[0]["next_message"]["queue_offset"] == 5
+    assert found.facts
+    with pytest.raises(NotFound):
+        groups.why(asked.view, asked.broker, "h", now_ms=START, ask=lambda *_: None)
+
+
 @pytest.mark.parametrize("package", [topics, groups, lag, dead_letters, retries, store, broker])
 def test_every_function_has_a_test_and_says_what_it_does(package):
     noun = package.__name__.rpartition(".")[2]

@@ -79,3 +79,20 @@ def test_a_watcher_compares_readings_until_nothing_is_left(asked):
     with pytest.raises(CliError, match="no group has any progress"):
         lag.check_known(none)
     assert lag.needed(2, 10.0, 4.0) == 5
+
+
+def test_lag_is_recorded_read_back_and_compared(look, tmp_path):
+    rows = list(lag.group_rows(look(Choice(["g"], ["orders"]))))
+    earlier = lag.earlier_of([rows[0]._replace(lag=2, unknown_queues=0)], START)
+    [row] = lag.compare([rows[0]._replace(unknown_queues=0)], earlier)
+    assert (row.group, row.topic, row.status) == ("g", "orders", rows[0].status)
+    assert row[2:5] == (2, 5, 3)
+    [unknown] = lag.compare(rows, earlier)
+    assert unknown[2:5] == (2, 5, None), "a part of it is unknown now"
+    file = tmp_path / "lags.jsonl"
+    assert lag.record(file, [rows[0]._replace(unknown_queues=0)], START) == 1
+    recorded = lag.read_recorded(file)
+    assert recorded is not None
+    assert recorded.as_of == START
+    assert recorded.lags["g", "orders"].lag == 5
+    assert lag.read_recorded(file, START - 1) is None

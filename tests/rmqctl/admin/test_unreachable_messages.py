@@ -20,7 +20,7 @@ HOUR_S = 3_600
 
 def moved(group, queue, offset):
     where = ["-g", group, "-t", f"t:{queue}", "--to-offset", offset]
-    assert run("offset", "reset", *where, "--execute", "-y").code == 0
+    assert run("offset", "reset", *where, "--new-group", "-y").code == 0
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_an_import_refuses_unknown_fields_too(store, tmp_path, more):
 )
 def test_a_file_of_offsets_refuses_unknown_fields(store, text):
     run("produce", "t", "-q", stdin=b"x\n")
-    result = run("offset", "import", "-", "-g", "h", "-n", stdin=text.encode())
+    result = run("offset", "import", "-", "-g", "h", "--new-group", "-n", stdin=text.encode())
     assert result.code == 2
     assert "did you mean 'group'?" in result.err
 
@@ -115,6 +115,6 @@ def test_a_file_of_offsets_may_come_by_standard_input(store):
     run("topic", "create", "t", "--queues", 1)
     run("produce", "t", "-q", stdin=b"x\ny\n")
     text = b"topic,queue,offset\nt,0,1\n"
-    assert run("offset", "import", "-", "-g", "g", "-y", stdin=text).code == 0
+    assert run("offset", "import", "-", "-g", "g", "--new-group", "-y", stdin=text).code == 0
     (row,) = run("offset", "list", "-g", "g", "-o", "json").json()
     assert row["committed_offset"] == 1

@@ -309,11 +309,11 @@ def test_a_member_of_another_topic_holds_back_queue_files_only(orders):
     with start("consume", "other", "-g", "live", "--from-where", "first") as process:
         try:
             process.stdout.readline()
-            result = run("topic", "delete", "empty", "--confirm", "empty", "-o", "json")
+            result = run("topic", "delete", "empty", "--confirm", "empty", "-y", "-o", "json")
             assert result.code == 0, result.err
             assert all(row["applied"] for row in result.json())
             assert run("topic", "describe", "empty").code == 3
-            result = run("topic", "delete", "orders", "--confirm", "orders")
+            result = run("topic", "delete", "orders", "--confirm", "orders", "-y")
             assert (result.code, result.raw) == (7, b"")
             assert f"process {process.pid} (group live) has" in result.err
             assert "repeat the command, then start it again" in result.err

@@ -11,6 +11,9 @@ from tests.support.cli import run
 from tests.support.hand_made import TINY
 from tests.support.samples import START_MS, Sample
 
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+"""A queue without files is warned of."""
+
 CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=2000)
 
 
