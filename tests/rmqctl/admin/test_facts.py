@@ -96,13 +96,13 @@ def test_members_are_read_from_the_store_and_asked(asked, orders):
 
 def test_why_a_group_is_behind(asked):
     now_ms = START + 60 * MINUTE
-    found = groups.why(asked.view, asked.broker, "g", now_ms=now_ms, ask=lambda *_: None)
+    found = groups.why(asked.view, asked.broker, "g", now_ms=now_ms, ask=lambda *_: {})
     assert (found.group, found.lag, found.unknown_queues) == ("g", 5, 1)
     assert [(queue["queue_id"], queue["lag"]) for queue in found.queues] == [(0, 5), (1, None)]
     assert found.queues[0]["next_message"]["queue_offset"] == 5
     assert found.facts
     with pytest.raises(NotFound):
-        groups.why(asked.view, asked.broker, "h", now_ms=START, ask=lambda *_: None)
+        groups.why(asked.view, asked.broker, "h", now_ms=START, ask=lambda *_: {})
 
 
 @pytest.mark.parametrize("package", [topics, groups, lag, dead_letters, retries, store, broker])
