@@ -141,8 +141,8 @@ def test_a_walk(terminal: Terminal, tmp_path: Path) -> None:
 
     # A plan, a no, and a yes: mended in an editor, sent again.
     letter = cells(type_("rmqctl dlq browse shop --body 'order 7'")[1])[1]
-    shown = type_(f"rmqctl dlq redrive shop {letter} --set-property mended=yes")
-    assert "nothing was changed; add to do it" in shown
+    shown = type_(f"rmqctl dlq redrive shop {letter} --set-property mended=yes -n")
+    assert "dry run: nothing was changed" in shown
     shown = type_(f"EDITOR=./mend rmqctl dlq redrive shop {letter} --edit", ("[y/N] ", "n"))
     assert terminal.code() == 7
     type_(f"EDITOR=./mend rmqctl dlq redrive shop {letter} --edit", ("[y/N] ", "y"))
