@@ -246,13 +246,16 @@ class QueueReader:
 
 
 def _is_expired(data: memoryview, position: int, log_min: int) -> bool:
-    """Whether a unit's record has been deleted, or the unit is a filler."""
+    """Whether a unit's record has been deleted, or the unit is a filler.
+
+    Java takes a damaged unit with a negative offset for deleted, too; here it is unreadable.
+    """
     unit = CQ_STORE_UNIT.unpack_from(data, position)
-    return bool(unit[0] < log_min or unit == _FILLER)
+    return bool(0 <= unit[0] < log_min or unit == _FILLER)
 
 
 def _first_kept(data: memoryview, log_min: int) -> int:
     for number, unit in enumerate(CQ_STORE_UNIT.iter_unpack(data)):
-        if unit[0] >= log_min and unit != _FILLER:
+        if not 0 <= unit[0] < log_min and unit != _FILLER:
             return number
     return len(data) // CQ_STORE_UNIT_SIZE

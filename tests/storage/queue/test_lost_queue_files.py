@@ -41,3 +41,11 @@ def test_a_filler_is_one_in_all_its_bytes(root, tags, first):
         file.write(CQ_STORE_UNIT.pack(0, PRE_BLANK_SIZE, tags))
     with StoreView.open(root) as view:
         assert view.queue_bounds("A", 0) == (first, 10)
+
+
+def test_a_negative_log_offset_is_no_sign_of_deletion(root):
+    path = min((root / "consumequeue/A/0").iterdir())
+    with path.open("r+b") as file:
+        file.write(CQ_STORE_UNIT.pack(-5, 100, 0))
+    with StoreView.open(root) as view:
+        assert view.queue_bounds("A", 0) == (0, 10)
