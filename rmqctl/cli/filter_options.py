@@ -1,6 +1,7 @@
 """The filter options, and the filter of a call."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -151,6 +152,9 @@ def _json_test(cli: Cli, texts: Iterable[str]) -> Predicate:
     finder = JsonFilter([cli.parsed("--json-path", JsonCondition, text) for text in texts])
 
     def warn() -> None:
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, Exception):
+            return  # interrupted: other messages may have them
         for mistake in finder.mistakes():
             cli.warn(f"--json-path: {mistake}")
 

@@ -23,7 +23,7 @@ class TimeLimit(BaseException):
 
 
 _handlers_before: list[Any] = []
-"""What SIGALRM did before a time limit was set."""
+"""What SIGALRM and errors that Python ignores did before a time limit was set."""
 
 
 def install() -> None:
@@ -52,7 +52,17 @@ def limit_time(milliseconds: int) -> None:
     def expire(number: int, frame: FrameType | None) -> NoReturn:
         raise TimeLimit
 
-    _handlers_before.append(signal.signal(signal.SIGALRM, expire))
+    hook = sys.unraisablehook
+
+    def ignored(unraisable: "sys.UnraisableHookArgs") -> None:
+        # Python ignores what is raised in a finalizer or in the callback of a weak reference.
+        if unraisable.exc_type is TimeLimit:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        else:
+            hook(unraisable)
+
+    sys.unraisablehook = ignored
+    _handlers_before.append((signal.signal(signal.SIGALRM, expire), hook))
     signal.setitimer(signal.ITIMER_REAL, max(milliseconds, 1) / 1000)
 
 
@@ -63,7 +73,8 @@ def end_time_limit() -> None:
     """
     while _handlers_before:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, _handlers_before.pop() or signal.SIG_DFL)
+        handler, sys.unraisablehook = _handlers_before.pop()
+        signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
 
 
 def silence_stdout() -> None:

@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from rmqctl import exit_codes
+from rmqctl.cli.signals import TimeLimit, end_time_limit, limit_time
 from tests.support.cli import ROOT, call, run, start
 
 WAITING = """
@@ -121,3 +123,22 @@ def test_a_timer_of_somebody_else_goes_on():
     finally:
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, *before)
+
+
+def test_a_time_limit_that_a_finalizer_swallows_comes_again():
+    class Slow:
+        def __del__(self):
+            time.sleep(0.2)
+
+    def run_long():
+        Slow()
+        time.sleep(5)
+
+    hook = sys.unraisablehook
+    limit_time(20)
+    try:
+        with pytest.raises(TimeLimit):
+            run_long()
+    finally:
+        end_time_limit()
+    assert sys.unraisablehook is hook
