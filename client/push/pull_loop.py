@@ -349,7 +349,10 @@ class PullLoop:
     def _failed(self, request: PullRequest, error: Exception | None) -> None:
         topic = request.message_queue.topic
         if error is not None and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            logger.warning("a pull failed: %s: %s", request, error)
+            # A pull that was under way when the consumer left its group is refused, as it should.
+            ending = self._consumer.state is not ServiceState.RUNNING
+            level = logging.DEBUG if ending else logging.WARNING
+            logger.log(level, "a pull failed: %s: %s", request, error)
         busy = isinstance(error, BrokerError) and error.code is ResponseCode.FLOW_CONTROL
         delay_ms = BROKER_FLOW_CONTROL_DELAY_MS if busy else self._exception_delay_ms
         self._service.execute_pull_request_later(request, delay_ms)
