@@ -20,7 +20,7 @@ _GO = b"go\n"
 
 
 class ReaderProcess:
-    """A forked process that reads until it is told to end; see :func:`reader_process`."""
+    """A forked process that reads until it is asked to end; see :func:`reader_process`."""
 
     def __init__(self, pid: int, commands: BinaryIO, answers: BinaryIO) -> None:
         self._pid = pid

@@ -146,7 +146,7 @@ def _tests(cli: Cli) -> list[Predicate]:
 
 
 def _json_test(cli: Cli, texts: Iterable[str]) -> Predicate:
-    """A test of JSON bodies; after the run the user is told of fields that no message has."""
+    """A test of JSON bodies; after the run, a warning names fields that no message has."""
     from rmqctl.parse.json_path import JsonCondition, JsonFilter
 
     finder = JsonFilter([cli.parsed("--json-path", JsonCondition, text) for text in texts])

@@ -65,9 +65,7 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             "clients": CommandRef(
                 "group.commands", "clients", "Show live members and their queues"
             ),
-            "why": CommandRef(
-                "group.commands", "why", "Show why a group is behind, and since when"
-            ),
+            "why": CommandRef("group.commands", "why", "Show why a group lags, and since when"),
             "create": CommandRef("group.change_commands", "create", "Create consumer groups"),
             "alter": CommandRef("group.change_commands", "alter", "Change the settings of groups"),
             "delete": CommandRef("group.change_commands", "delete", "Delete a consumer group"),

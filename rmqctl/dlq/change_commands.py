@@ -139,7 +139,7 @@ def redrive(
         run.open_writer,
         lambda: pace.portion(1),
         run.started,
-        run.told,
+        run.on_receipt,
         receipts,
     )
     chosen = None
@@ -192,7 +192,7 @@ class _Run:
         self._cli.say(f"run {run}; to continue it after an interruption: --resume {run}")
         self._progress = self._cli.progress("redrive", "messages", len(self._change.plan))
 
-    def told(self, _: RedriveReceipt) -> None:
+    def on_receipt(self, _: RedriveReceipt) -> None:
         """Count a receipt."""
         if self._progress is not None:
             self._progress.advance(1, 1)

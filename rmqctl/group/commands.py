@@ -88,7 +88,7 @@ def why(
     group: Annotated[str | None, typer.Argument(metavar="GROUP", help="The consumer group")] = None,
     more: MoreGroups = None,
 ) -> None:
-    """Show why a group is behind, and since when.
+    """Show why a group lags, and since when.
 
     State, members and what each does, queues with unread messages and the message that is next,
     retries, dead letters, and commands that may help. JSON and YAML have one object with all

@@ -68,7 +68,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "four at once": "rmqctl consume orders -g billing --threads 4 --exec ./bill.sh",
             "read without committing": "rmqctl consume orders -g billing --no-commit -e",
             "members and their queues": "rmqctl group clients billing",
-            "why a group is behind": "rmqctl group why billing",
+            "why a group lags": "rmqctl group why billing",
             "a new group, from a time": "rmqctl consume orders -g audit --from -1d",
             "a new group, from new messages on": "rmqctl consume orders -g audit --offset end",
         },

@@ -11,6 +11,7 @@ characters, not tokens, as a path, a value and a regular expression end at diffe
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
@@ -35,7 +36,7 @@ _OPERATOR: Final = re.compile(
 _SAME: Final = {"==": "=", "=~": "~", "<>": "!=", "matches": "~", "not matches": "!~"}
 
 
-class Grammar(Generic[S]):
+class Grammar(ABC, Generic[S]):
     """Parses a condition over subjects of one type."""
 
     def __init__(self, text: str, prefix: str = "") -> None:
@@ -85,9 +86,9 @@ class Grammar(Generic[S]):
         finally:
             self._depth -= 1
 
+    @abstractmethod
     def comparison(self) -> Callable[[S], bool]:
-        """One condition: a subclass reads it."""
-        raise NotImplementedError
+        """Read one condition."""
 
     # What subclasses read with
 

@@ -71,7 +71,7 @@ class Writing(NamedTuple):
     """Called before each message; waits as long as the rate demands."""
     started: Callable[[], object] = lambda: None
     """Called once the run is in the journal, before the first message."""
-    told: Callable[[RedriveReceipt], object] = lambda _: None
+    on_receipt: Callable[[RedriveReceipt], object] = lambda _: None
     """Called with each receipt."""
     receipts_file: Path | None = None
     """The receipts are appended to it as JSON lines."""
@@ -168,9 +168,9 @@ class Redrive(Change):
             stored = self._begin(writer, runs, entry)
             self._writing.started()
 
-            def told(receipt: RedriveReceipt) -> None:
+            def on_receipt(receipt: RedriveReceipt) -> None:
                 append(receipt)
-                self._writing.told(receipt)
+                self._writing.on_receipt(receipt)
 
             with runs.receipts(self.task.run) as written:
                 self._run = RedriveRun(
@@ -181,7 +181,7 @@ class Redrive(Change):
                     pace=self._writing.pace,
                     stop_after_errors=self._limits.stop_after_errors,
                     written=written,
-                    told=told,
+                    on_receipt=on_receipt,
                 )
                 yield from self._run.receipts()
 

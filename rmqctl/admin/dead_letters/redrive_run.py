@@ -217,7 +217,7 @@ class RedriveRun:
         pace: Callable[[], object],
         stop_after_errors: int,
         written: "Receipts",
-        told: Callable[[RedriveReceipt], object],
+        on_receipt: Callable[[RedriveReceipt], object],
     ) -> None:
         self._writer = writer
         self._task = task
@@ -226,7 +226,7 @@ class RedriveRun:
         self._pace = pace
         self._most_errors = stop_after_errors
         self._written = written
-        self._told = told
+        self._on_receipt = on_receipt
         self._topic = dlq_topic(task.group)
         self._to_mark: dict[int, list[Range]] = defaultdict(list)
         self._unmarked = 0
@@ -300,7 +300,7 @@ class RedriveRun:
             self._to_mark[queue_id].append((offset, offset + 1))
             self._unmarked += 1
         self._written.write({"queue_id": queue_id, **receipt._asdict()})
-        self._told(receipt)
+        self._on_receipt(receipt)
         late = time.monotonic() >= self._marked_at + _MARK_EVERY_S
         if late or self._unmarked >= _MARK_EVERY:
             self._mark()

@@ -4,7 +4,7 @@
     describe        a GroupDescription each
     clients         a GroupClientRow for each live member, which is asked for its state
 
-    why             why a group is behind: a GroupWhy
+    why             why a group lags: a GroupWhy
 
     create          with settings; one that exists with the same settings stays
     alter           change settings

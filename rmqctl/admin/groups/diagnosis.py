@@ -1,4 +1,4 @@
-"""Why a group is behind: its queues, members, retries and dead letters in one answer.
+"""Why a group lags: its queues, members, retries and dead letters in one answer.
 
 What the files do not tell is None: a Java broker keeps its members in memory, and without samples
 it is not known since when a group stands.
@@ -45,7 +45,7 @@ def why(
     now_ms: int,
     ask: RunningInfo | None = None,
 ) -> GroupWhy:
-    """Why a group is behind. Live members are asked for what they do.
+    """Why a group lags. Live members are asked for what they do.
 
     ``ask`` does that; default: the broker, which has to be open for writing. NotFound for an
     unknown group.

@@ -1,4 +1,4 @@
-"""Why a group is behind, as rows with sentences."""
+"""Why a group lags, as rows with sentences."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -116,7 +116,7 @@ class GroupWhyRow(NamedTuple):
 
 
 class GroupWhy(NamedTuple):
-    """Why a group is behind, or that it is not."""
+    """Why a group lags, or that it is not."""
 
     group: Annotated[str, "the consumer group"]
     state: Annotated[str, "the worst of its queues: OK, UNKNOWN, WARN, REWIND, STALL or STOP"]

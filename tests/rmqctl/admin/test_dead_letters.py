@@ -138,7 +138,7 @@ def test_dead_letters_are_sent_again_with_receipts(store, dead, of_g, handled, b
     writing = admin.Writing(
         pace=lambda: told.append("pace"),
         started=lambda: told.append("started"),
-        told=lambda receipt: told.append(receipt.msg_id),
+        on_receipt=lambda receipt: told.append(receipt.msg_id),
         receipts_file=file,
     )
     change = of_g(admin.redrive, MessageSelection(["0", "4"]), writing=writing)

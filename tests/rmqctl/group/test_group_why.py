@@ -1,4 +1,4 @@
-"""``group why``: why a group is behind, and since when."""
+"""``group why``: why a group lags, and since when."""
 
 import json
 
