@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.errors import NotFound, Refused, UsageProblem
 
 from .rows import BenchResult
@@ -61,6 +62,8 @@ _Pull = Annotated[int, typer.Option(metavar="N", min=1, help="Most messages per 
 
 
 @prints(BenchResult)
+@changes(Changes.RUNS)
+@most_used("--rate", "--duration", "--count", "--size", "--delete-topic")
 def produce(
     ctx: typer.Context,
     topic: _Topic = OWN_TOPIC,
@@ -99,6 +102,8 @@ def produce(
 
 
 @prints(BenchResult)
+@changes(Changes.RUNS)
+@most_used("--rate", "--duration", "--count", "--size", "--threads", "--delete-topic")
 def both(
     ctx: typer.Context,
     topic: _Topic = OWN_TOPIC,

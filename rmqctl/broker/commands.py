@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.errors import UsageProblem
 
@@ -43,6 +44,7 @@ def status(ctx: typer.Context) -> None:
             cli.warn(stranded_sentence(lost))
 
 
+@changes(Changes.RUNS)
 def start(ctx: typer.Context) -> None:
     """Run the broker's timed services in the foreground until Ctrl-C or SIGTERM.
 
@@ -52,6 +54,9 @@ def start(ctx: typer.Context) -> None:
     process per store runs them at a time; another one takes over when it ends.
 
     In a store that rmqctl did not create, this command delivers messages but deletes nothing.
+
+    For an hour:               rmqctl broker start --timeout 1h
+    As a service:              rmqctl broker start -S /data/store -v
     """
     cli = context_of(ctx)
     if cli.flag("dry_run"):

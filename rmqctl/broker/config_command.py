@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.admin.broker.rows import BrokerSettingRow
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 
@@ -16,6 +17,7 @@ _ACTIONS = ("get", "set")
 
 
 @prints(BrokerSettingRow)
+@changes(Changes.ASKS)
 def config(
     ctx: typer.Context,
     action: Annotated[

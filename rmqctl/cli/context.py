@@ -21,6 +21,7 @@ from rmqctl.output.view import Format, View
 from rmqctl.parse.lists import parse_names
 
 from . import signals
+from .marks import Changes
 from .settings import Settings, user_data_folder
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Cli:
         self.command_path = "rmqctl"
         self.failure_code: int | None = None
         """The exit code of every failure, for a command with exit codes of its own."""
+        self.changes: Changes | None = Changes.ASKS
+        """How the command changes something, as it is marked."""
         self.incomplete = False
         """The result is incomplete and the user was warned: exit code 8."""
         self.opened: list[StoreView] = []

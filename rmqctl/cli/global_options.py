@@ -6,9 +6,24 @@ command's name wins.
 """
 
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from typer.core import TyperOption
+
+
+class Scope(IntEnum):
+    """Which commands a global option has an effect on. All commands accept it."""
+
+    ALL = 0
+    STORE = 1
+    """Commands that read or write a store."""
+    ROWS = 2
+    """Commands that print rows."""
+    PLAN = 3
+    """Commands with a dry run."""
+    CONSENT = 4
+    """Commands that ask before they change something."""
 
 
 class Spec(NamedTuple):
@@ -18,35 +33,55 @@ class Spec(NamedTuple):
     metavar: str
     help: str
     multiple: bool = False
+    scope: Scope = Scope.ALL
 
 
 SPECS: Final = (
-    Spec(("-S", "--store"), "DIR", "Folder of the store (RMQCTL_STORE)", multiple=True),
+    Spec(
+        ("-S", "--store"),
+        "DIR",
+        "Folder of the store (RMQCTL_STORE)",
+        multiple=True,
+        scope=Scope.STORE,
+    ),
     Spec(("--context",), "NAME", "Named set of settings to use (RMQCTL_CONTEXT)"),
     Spec(("--config",), "FILE", "Settings file (RMQCTL_CONFIG)"),
     Spec(
         ("-o", "--output"),
         "FMT",
         "Format: table, wide, plain, json, jsonl, yaml, csv, tsv or md; help lists the fields",
+        scope=Scope.ROWS,
     ),
-    Spec(("--columns",), "A,B", "Print only these fields, in this order"),
-    Spec(("--sort",), "A,-B", "Sort by these fields; - sorts descending"),
-    Spec(("--where",), "EXPR", "Print only matching rows, such as 'lag > 1000'"),
-    Spec(("--limit",), "N", "At most N rows"),
-    Spec(("--no-headers",), "", "Print no header line"),
-    Spec(("--tz",), "ZONE", "Time zone for reading and printing times (default: local)"),
-    Spec(("--raw",), "", "Print raw milliseconds, bytes and ids"),
-    Spec(("--color",), "WHEN", "Use color: auto, always or never"),
-    Spec(("--no-color",), "", "The same as --color never"),
+    Spec(("--columns",), "A,B", "Print only these fields, in this order", scope=Scope.ROWS),
+    Spec(("--sort",), "A,-B", "Sort by these fields; - sorts descending", scope=Scope.ROWS),
+    Spec(("--where",), "EXPR", "Print only matching rows, such as 'lag > 1000'", scope=Scope.ROWS),
+    Spec(("--limit",), "N", "At most N rows", scope=Scope.ROWS),
+    Spec(("--no-headers",), "", "Print no header line", scope=Scope.ROWS),
+    Spec(
+        ("--tz",),
+        "ZONE",
+        "Time zone for reading and printing times (default: local)",
+        scope=Scope.STORE,
+    ),
+    Spec(("--raw",), "", "Print raw milliseconds, bytes and ids", scope=Scope.ROWS),
+    Spec(("--color",), "WHEN", "Use color: auto, always or never", scope=Scope.ROWS),
+    Spec(("--no-color",), "", "The same as --color never", scope=Scope.ROWS),
     Spec(("-q", "--quiet"), "", "Print less on stderr"),
     Spec(("-v", "--verbose"), "", "Print more on stderr"),
     Spec(("--debug",), "", "Show a traceback on errors"),
-    Spec(("--progress",), "STYLE", "Progress on stderr: auto, plain or none"),
-    Spec(("--no-input",), "", "Never prompt; fail where confirmation is needed"),
-    Spec(("-y", "--yes"), "", "Make changes without a question"),
-    Spec(("-n", "--dry-run"), "", "Show what would be done; change nothing"),
-    Spec(("--execute",), "", "Has no effect; older scripts give it"),
-    Spec(("--reason",), "TEXT", "Reason to record in the journal with the change"),
+    Spec(("--progress",), "STYLE", "Progress on stderr: auto, plain or none", scope=Scope.STORE),
+    Spec(
+        ("--no-input",), "", "Never prompt; fail where confirmation is needed", scope=Scope.CONSENT
+    ),
+    Spec(("-y", "--yes"), "", "Make changes without a question", scope=Scope.CONSENT),
+    Spec(("-n", "--dry-run"), "", "Show what would be done; change nothing", scope=Scope.PLAN),
+    Spec(("--execute",), "", "Has no effect; older scripts give it", scope=Scope.CONSENT),
+    Spec(
+        ("--reason",),
+        "TEXT",
+        "Reason to record in the journal with the change",
+        scope=Scope.CONSENT,
+    ),
     Spec(("--timeout",), "DUR", "Stop after this time, such as 30s"),
     Spec(("--version",), "", "Show the version and exit"),
 )

@@ -4,7 +4,8 @@ Importing all commands would slow down every call, and a call needs one of them.
 its commands from the table in :mod:`rmqctl.cli.tree` and builds the one that was named.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -13,23 +14,23 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command as build_command
 
 from .exclusions import check_exclusions
-from .global_options import SPECS, global_options, is_everywhere, options_of
+from .global_options import global_options, is_everywhere, options_of
+from .marks import Changes
 from .tree import SECTIONS, TREE, CommandGroup, CommandRef
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+# Typer may carry its own copy of click or use the installed one.
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 ABOUT = """\
 rmqctl produces to, consumes from and manages an Apache RocketMQ 4.9 store: a folder on disk that
 is used without a broker process. Not affiliated with the Apache Software Foundation."""
 EXAMPLES = """\
-  Send a message:                     echo hello | rmqctl produce greetings
-  Read all messages, then stop:       rmqctl consume greetings -e
-  Consume as a member of a group:     rmqctl consume greetings -g readers -e
-  List the queues of the store:       rmqctl topic queues"""
+  Send a message:                  echo hello | rmqctl produce greetings
+  Read all messages, then stop:    rmqctl consume greetings -e
+  Consume as a member of a group:  rmqctl consume greetings -g readers -e"""
 
-_MORE = """\
-rmqctl --help: options of every command. rmqctl COMMAND --help: its own, with examples.
-rmqctl cheat: example commands. rmqctl explain TERM: what a term or a code means."""
+_MORE = "More: rmqctl COMMAND --help; --help --all; rmqctl cheat; rmqctl explain TERM"
 
 
 class Command(TyperCommand):
@@ -39,6 +40,12 @@ class Command(TyperCommand):
     """What the command prints; ``-o help`` lists the fields of the first."""
     failure_code: int | None = None
     """See Cli.failure_code."""
+    changes: Changes | None = None
+    """How the command changes something; None if it only reads."""
+    most_used: tuple[str, ...] | None = None
+    """Long names of the options that its help shows without ``--all``; None: all own ones."""
+    uses_store: bool = True
+    """Whether ``--store`` has an effect."""
     many_stores: bool = False
     """Whether ``--store`` may be given several times; all of the stores are read."""
 
@@ -56,7 +63,8 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing:
             ctx.obj.failure_code = self.failure_code
         words = list(args)
-        rest = super().parse_args(ctx, args)
+        with _whole_help(ctx, words):
+            rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing and not ctx.ignore_unknown_options:
             own = {p.opts[-1] for p in self.params if p.name in ctx.params and _is_typed(ctx, p)}
             everywhere = {f"--{name.replace('_', '-')}" for name in ctx.obj.given}
@@ -67,6 +75,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
+        ctx.obj.changes = self.changes
         ctx.obj.begin(ctx.command_path, many_stores=self.many_stores)
         if self.row_types and not self._sees_to_its_view(ctx):
             ctx.obj.check_view(*self.row_types)
@@ -77,25 +86,36 @@ class Command(TyperCommand):
         own_formats = any(p.name == "output" and not is_everywhere(p) for p in self.params)
         return own_formats or bool(ctx.ignore_unknown_options)
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """The docstring as written: its lines are already short."""
-        _write_text(formatter, self.help or "")
+    @property
+    def passes_options(self) -> bool:
+        """Whether its words are the command line of another command."""
+        return bool(self.context_settings.get("ignore_unknown_options"))
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments and the command's own options in full, the global options in short."""
-        arguments: list[tuple[str, str]] = []
-        options: list[tuple[str, str]] = []
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None or is_everywhere(parameter) or parameter.name == "help":
-                continue
-            (options if isinstance(parameter, TyperOption) else arguments).append(record)
-        for title, records in (("Arguments", arguments), ("Options", options)):
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-        with formatter.section("Global options (see rmqctl --help)"):
-            formatter.write_text(" ".join("/".join(spec.names) for spec in SPECS) + " -h/--help")
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """What fits a screen; all of it with ``--all``."""
+        from . import help_text
+
+        self.format_usage(ctx, formatter)
+        lines = help_text.whole if ctx.meta.get(_WHOLE) else help_text.screen
+        formatter.write("".join(f"{line}\n" for line in lines(ctx, self, formatter.width)))
+
+
+_WHOLE = "rmqctl.whole_help"
+"""Whether ``--help`` comes with ``--all``; kept beside the context of the call."""
+
+
+@contextmanager
+def _whole_help(ctx: Any, words: Sequence[str]) -> Iterator[None]:
+    """``--help --all`` prints the whole help, also of commands without an option ``--all``."""
+    asked = "--all" in words and not {"-h", "--help"}.isdisjoint(words)
+    ctx.meta[_WHOLE] = asked
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        if not asked or getattr(error, "option_name", None) != "--all":
+            raise
+        typer.echo(ctx.get_help())
+        ctx.exit(0)
 
 
 def _is_typed(ctx: Any, parameter: Any) -> bool:
@@ -132,7 +152,6 @@ class LazyGroup(TyperGroup):
             subcommand_metavar="COMMAND ...",
         )
         self.table = table
-        self.short = False
         self.unknown: str | None = None
         """The command that was asked for and does not exist."""
 
@@ -153,7 +172,8 @@ class LazyGroup(TyperGroup):
         ``help NAME`` is the same as ``NAME --help``.
         """
         if args[0] == "help":
-            if len(args) == 1:
+            if args[1:] in ([], ["--all"]):
+                ctx.meta[_WHOLE] = len(args) > 1
                 typer.echo(ctx.get_help())
                 ctx.exit(0)
             args = [*args[1:], "--help"]
@@ -166,37 +186,37 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before the command; without arguments, print the help.
-
-        The root then prints its short help, without options.
-        """
+        """Parse the options before the command; without arguments, print the help."""
         if not args and not ctx.resilient_parsing:
-            self.short = True
             typer.echo(ctx.get_help())
             ctx.exit(0)
-        return super().parse_args(ctx, args)
+        with _whole_help(ctx, args):
+            return super().parse_args(ctx, args)
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """The summary of the group; on the root also the examples."""
-        _write_text(formatter, self.help or "")
-        if self.table is TREE:
-            with formatter.section("Examples"):
-                formatter.write(EXAMPLES + "\n")
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The commands of the table; on the root also examples, and with ``--all`` the options."""
+        from .help_text import definitions, wrapped
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The commands of the table; on the root also the options."""
+        self.format_usage(ctx, formatter)
+        width, is_root = formatter.width, self.table is TREE
+        about = self.help or ""
+        if is_root and not ctx.meta.get(_WHOLE):
+            about = about.partition(". Not")[0] + "."
+        lines = ["", *wrapped(about, width)]
+        if is_root:
+            lines += ["", "Examples:", *EXAMPLES.splitlines()]
         for title, names in self._sections():
             rows = [(name, self.table[name].help) for name in names]
-            with formatter.section(title):
-                formatter.write_dl(rows)
-        if self.table is not TREE:
-            return
-        if self.short:
-            _write_text(formatter, _MORE)
-            return
-        with formatter.section("Global options, before or after the command's name"):
+            lines += ["", f"{title}:", *definitions(rows, width)]
+        if is_root and ctx.meta.get(_WHOLE):
             records = [option.get_help_record(ctx) for option in self.params]
-            formatter.write_dl([record for record in records if record])
+            lines += ["", "Global options, before or after the command's name:"]
+            lines += definitions([record for record in records if record], width)
+        elif is_root:
+            lines += ["", _MORE]
+        else:
+            lines += ["", f"More: {ctx.command_path} COMMAND --help"]
+        formatter.write("".join(f"{line}\n" for line in lines))
 
     def _sections(self) -> Sequence[tuple[str, Sequence[str]]]:
         if self.table is not TREE:
@@ -206,12 +226,6 @@ class LazyGroup(TyperGroup):
             for title, names in SECTIONS.items()
             if (present := [name for name in names if name in self.table])
         ]
-
-
-def _write_text(formatter: Any, text: str) -> None:
-    if text:
-        formatter.write_paragraph()
-        formatter.write("".join(f"  {line}".rstrip() + "\n" for line in text.splitlines()))
 
 
 def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
@@ -226,6 +240,9 @@ def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
     assert isinstance(command, Command)
     command.row_types = getattr(function, "row_types", ())
     command.failure_code = getattr(function, "failure_code", None)
+    command.changes = getattr(function, "changes", None)
+    command.most_used = getattr(function, "most_used", None)
+    command.uses_store = getattr(function, "uses_store", True)
     command.many_stores = getattr(function, "many_stores", False)
     command.add(options_of(getattr(function, "more_options", ())))
     return command

@@ -157,7 +157,7 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
         },
     ),
     "lag": CommandGroup(
-        "Lag: the backlog of groups, its age, and messages at risk of deletion.",
+        "Lag: the backlog of groups, its age, and messages at risk.",
         {
             "show": CommandRef("lag.commands", "show", "Show the lag of groups"),
             "report": CommandRef(

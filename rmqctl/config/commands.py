@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes, uses_no_store
 from rmqctl.cli.settings import KEYS, did_you_mean
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.output.values import for_terminal
@@ -42,6 +43,7 @@ def show(
 
 
 @prints(SettingRow)
+@uses_no_store
 def get(
     ctx: typer.Context, setting: Annotated[str, typer.Argument(metavar="SETTING", help="Which")]
 ) -> None:
@@ -64,6 +66,8 @@ def get(
 
 
 @prints(SetSettingRow)
+@changes(Changes.PLANS)
+@uses_no_store
 def set_setting(
     ctx: typer.Context,
     setting: Annotated[str, typer.Argument(metavar="SETTING", help="Which")],
@@ -105,8 +109,13 @@ def set_setting(
 
 
 @prints(SettingsFileRow)
+@uses_no_store
 def path(ctx: typer.Context) -> None:
-    """Show the settings files, the strongest first, including missing ones."""
+    """Show the settings files, the strongest first, including missing ones.
+
+    All files:                 rmqctl config path
+    Those that exist:          rmqctl config path --where 'exists = true'
+    """
     cli = context_of(ctx)
     counts = {layer.origin: len(layer.values) for layer in cli.settings.layers()}
     cli.rows(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes, uses_no_store
 from rmqctl.errors import NotFound, Refused, UsageProblem
 
 from .rows import ContextRow, SetSettingRow
@@ -20,20 +21,30 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="The context")]
 
 
 @prints(ContextRow)
+@uses_no_store
 def list_contexts(ctx: typer.Context) -> None:
-    """List the contexts of all settings files."""
+    """List the contexts of all settings files.
+
+    All contexts:              rmqctl context list
+    Their names alone:         rmqctl context list --columns context --no-headers
+    """
     cli = context_of(ctx)
     cli.rows(ContextRow, _rows(cli, _in_use(cli)))
 
 
 @prints(ContextRow)
+@uses_no_store
 def show(
     ctx: typer.Context,
     context_name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Default: the one in use")
     ] = None,
 ) -> None:
-    """Show all settings of a context; exit code 3 if no context is in use."""
+    """Show all settings of a context; exit code 3 if no context is in use.
+
+    The one in use:            rmqctl context show
+    Another one:               rmqctl context show prod
+    """
     cli = context_of(ctx)
     used = _in_use(cli)
     wanted = context_name if context_name is not None else used
@@ -43,6 +54,8 @@ def show(
 
 
 @prints(SetSettingRow)
+@changes(Changes.PLANS)
+@uses_no_store
 def use(
     ctx: typer.Context,
     context_name: Annotated[str | None, typer.Argument(metavar="NAME", help="The context")] = None,
@@ -78,6 +91,8 @@ def use(
 
 
 @prints(ContextRow)
+@changes(Changes.PLANS)
+@uses_no_store
 def add(
     ctx: typer.Context,
     context_name: _Name,
@@ -125,10 +140,15 @@ def add(
 
 
 @prints(ContextRow)
+@changes(Changes.PLANS)
+@uses_no_store
 def remove(ctx: typer.Context, context_name: _Name) -> None:
     """Remove a context from every writable settings file that has it.
 
     A settings file that uses the context uses none afterwards.
+
+    Preview:                   rmqctl context rm prod -n
+    Remove it:                 rmqctl context rm prod
     """
     from . import settings_files as files
     from .settings_text import changed, without_context

@@ -7,6 +7,7 @@ import typer
 from rmqctl.admin.message_filter import MessageFilter
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.errors import CliError, PartlyDone, UsageProblem
 from rmqctl.group.options import NewGroup
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
@@ -31,6 +32,8 @@ _READER = "TOOLS_CONSUMER"
 
 @filters_messages
 @prints(MessageRow, JsonMessageRow)
+@changes(Changes.RUNS)
+@most_used("--group", "--exit", "--last", "--follow", "--count", "--from", "--tag", "--exec")
 def consume(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read")],

@@ -10,6 +10,7 @@ import typer
 from rmqctl.admin.dead_letters.rows import AckRow, RedriveReceipt, RedriveRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter, message_selection
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.errors import UsageProblem
 
@@ -31,6 +32,8 @@ _Ids = Annotated[
 
 @prints(RedriveReceipt, RedriveRow)
 @filters_messages
+@changes(Changes.ASKS)
+@most_used("--all", "--target", "--edit", "--rate", "--resume")
 def redrive(
     ctx: typer.Context,
     group: _Group,
@@ -245,6 +248,8 @@ def _editor(cli: Cli) -> "Callable[[Sequence[MessageExt]], Content | None]":
 
 @prints(AckRow)
 @filters_messages
+@changes(Changes.ASKS)
+@most_used("--all", "--older-than", "--undo", "--tag")
 def ack(
     ctx: typer.Context,
     group: _Group,

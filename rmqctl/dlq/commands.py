@@ -10,6 +10,7 @@ from rmqctl.admin.dead_letters.rows import DeadLetter, DeadLetterGroupRow, DeadL
 from rmqctl.admin.retries.rows import AttemptRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
+from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.output.message_rows import MessageRow, message_row
@@ -40,6 +41,7 @@ def list_dlqs(ctx: typer.Context) -> None:
 
 @prints(DeadLetterRow)
 @filters_messages
+@most_used("--all", "--from", "--to", "--tag", "--key", "--json-path", "--regex")
 def browse(
     ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
 ) -> None:
@@ -98,6 +100,7 @@ def show(
 
 @prints(DeadLetterGroupRow)
 @filters_messages
+@most_used("--by", "--all", "--from", "--to", "--tag", "--key", "--json-path")
 def groups(
     ctx: typer.Context,
     group: _Group,
@@ -126,6 +129,7 @@ def groups(
 
 @prints(MessageRow)
 @filters_messages
+@most_used("--all", "--from", "--to", "--tag", "--key", "--json-path", "--regex")
 def export(
     ctx: typer.Context, group: _Group, unhandled: _Unhandled = False, everything: _All = False
 ) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.admin.groups.rows import ChangedGroupRow, CreatedGroupRow, DeletedGroupRow
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading, view_for_change
 from rmqctl.errors import UsageProblem
 
@@ -65,6 +66,8 @@ _SETTINGS: Final = {
 
 
 @prints(CreatedGroupRow)
+@changes(Changes.PLANS)
+@most_used("--retry-max-times", "--retry-queue-nums", "--consume-enable", "--broadcast")
 def create(
     ctx: typer.Context,
     new_groups: _Names = None,
@@ -103,6 +106,8 @@ def create(
 
 
 @prints(ChangedGroupRow)
+@changes(Changes.ASKS)
+@most_used("--retry-max-times", "--retry-queue-nums", "--consume-enable", "--broadcast")
 def alter(
     ctx: typer.Context,
     groups: _Names = None,
@@ -136,6 +141,7 @@ def alter(
 
 
 @prints(DeletedGroupRow)
+@changes(Changes.ASKS)
 def delete(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group to delete")],

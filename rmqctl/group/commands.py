@@ -48,6 +48,9 @@ def describe(
     """Show settings, subscriptions and members of groups, their retries and dead letters.
 
     In JSON one group is an object, several are an array.
+
+    One group:                 rmqctl group describe readers
+    All, as JSON:              rmqctl group describe -o json
     """
     cli = context_of(ctx)
     names = named(groups, group)

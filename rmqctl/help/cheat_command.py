@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import uses_no_store
 from rmqctl.errors import NotFound
 
 from .rows import CheatRow
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @prints(CheatRow)
+@uses_no_store
 def cheat(
     ctx: typer.Context,
     sheet: Annotated[

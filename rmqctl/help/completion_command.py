@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from rmqctl.cli.context import context_of
+from rmqctl.cli.marks import uses_no_store
 from rmqctl.errors import UsageProblem
 
 _BASH: Final = r"""# bash completion for rmqctl; made by `rmqctl completion bash`.
@@ -208,6 +209,7 @@ SCRIPTS: Final = {
 """File name in ``completions/`` and text of each shell's script."""
 
 
+@uses_no_store
 def completion(
     ctx: typer.Context,
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell")],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import uses_no_store
 from rmqctl.errors import NotFound
 
 from .rows import TermRow
@@ -18,6 +19,7 @@ _INDENT = "    "
 
 
 @prints(TermRow)
+@uses_no_store
 def explain(
     ctx: typer.Context,
     term: Annotated[

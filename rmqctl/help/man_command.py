@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of
+from rmqctl.cli.marks import uses_no_store
 from rmqctl.errors import NotFound
 
 _WIDTH = 100
 
 
+@uses_no_store
 def man(
     ctx: typer.Context,
     command: Annotated[

@@ -7,6 +7,7 @@ import typer
 
 from rmqctl import __version__
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import uses_no_store
 
 
 class VersionRow(NamedTuple):
@@ -19,8 +20,13 @@ class VersionRow(NamedTuple):
 
 
 @prints(VersionRow)
+@uses_no_store
 def version(ctx: typer.Context) -> None:
-    """Show the versions of rmqctl, Python and the operating system."""
+    """Show the versions of rmqctl, Python and the operating system.
+
+    For a report of a fault:   rmqctl version
+    The version alone:         rmqctl version --columns rmqctl -o tsv --no-headers
+    """
     context_of(ctx).one(
         VersionRow(
             rmqctl=__version__,

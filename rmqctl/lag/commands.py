@@ -11,6 +11,7 @@ from rmqctl.admin.lag.rows import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.cli.as_of import AsOf, moment_of, open_at
 from rmqctl.cli.context import context_of, prints, prints_instead
 from rmqctl.cli.gc_tuning import no_search_for_cycles
+from rmqctl.cli.marks import most_used
 from rmqctl.cli.system_rows import All, tell_hidden
 from rmqctl.errors import UsageProblem
 
@@ -42,6 +43,7 @@ def _prints_comparison(ctx: typer.Context, text: str | None) -> str | None:
 
 
 @prints(LagRow)
+@most_used("--topic", "--by", "--as-of", "--compare")
 def show(
     ctx: typer.Context,
     groups: Groups = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 
@@ -15,6 +16,7 @@ from .options import Groups, MoreGroups, Topics, named
 _LEAST_INTERVAL_MS = 100
 
 
+@changes(Changes.PLANS)
 def record(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to append to")],

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import DAMAGED
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @prints(MessageRow)
+@changes(Changes.PLANS)
 def get(
     ctx: typer.Context,
     message_id: Annotated[

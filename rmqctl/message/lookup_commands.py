@@ -7,6 +7,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, warn_of_blank
+from rmqctl.cli.marks import most_used, uses_no_store
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.output.message_rows import MessageRow
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 @prints(MessageRow)
 @filters_messages
+@most_used("--key", "--tag", "--topic", "--from", "--to", "--property", "--index")
 def query(
     ctx: typer.Context,
     only: Annotated[
@@ -198,6 +200,7 @@ def life(
 
 
 @prints(IdRow)
+@uses_no_store
 def decode_id(
     ctx: typer.Context,
     message_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The ids")],

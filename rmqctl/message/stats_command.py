@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.filter_options import filters_messages
+from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import UsageProblem
 
@@ -31,6 +32,7 @@ def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
 
 @prints(MessageStats, StatsRow, TimeStatsRow)
 @filters_messages
+@most_used("--topic", "--by", "--from", "--to", "--tag", "--json-path")
 def stats(
     ctx: typer.Context,
     topic: Annotated[

@@ -10,6 +10,7 @@ from rmqctl.admin.offsets.inspection_rows import InspectedOffsetRow, OffsetRow
 from rmqctl.audit.rows import ChangeRow
 from rmqctl.cli.as_of import AsOf, broker_then, moment_of, progress_then
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.cli.system_rows import All, print_rows
 from rmqctl.consume.printing import BODY_FORMS
@@ -60,6 +61,7 @@ def list_offsets(
 
 
 @prints(InspectedOffsetRow, AroundRow, AroundRowOfJson)
+@most_used("--topic", "--queue", "--at", "--around", "--as-of", "--all")
 def inspect(
     ctx: typer.Context,
     groups: _Groups = None,

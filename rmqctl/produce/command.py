@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.errors import NotFound, UsageProblem
 
 from .rows import SentRow
@@ -22,6 +23,8 @@ _INPUTS = ("text", "jsonl", "csv", "hex")
 
 
 @prints(SentRow)
+@changes(Changes.RUNS)
+@most_used("--key", "--tag", "--property", "--delay", "--input", "--template")
 def produce(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The target topic")],

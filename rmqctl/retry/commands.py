@@ -7,6 +7,7 @@ import typer
 from rmqctl.admin.retries.rows import AgendaRow, AttemptRow, DelayedRow, RetryRow, SentNowRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter, message_selection
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.errors import UsageProblem
 
@@ -15,6 +16,7 @@ _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group
 
 @prints(RetryRow)
 @filters_messages
+@most_used("--all", "--from", "--to", "--tag", "--key", "--json-path", "--regex")
 def browse(
     ctx: typer.Context,
     group: _Group,
@@ -63,6 +65,7 @@ def show(
 
 @prints(AgendaRow, DelayedRow)
 @filters_messages
+@most_used("--each", "--from", "--to", "--tag", "--key", "--json-path", "--regex")
 def agenda(
     ctx: typer.Context,
     each: Annotated[
@@ -106,6 +109,8 @@ _Everything = Annotated[bool, typer.Option("--all", help="All waiting retries")]
 
 @prints(SentNowRow)
 @filters_messages
+@changes(Changes.ASKS)
+@most_used("--all", "--from", "--tag", "--key", "--json-path")
 def now(
     ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
 ) -> None:
@@ -121,6 +126,8 @@ def now(
 
 @prints(SentNowRow)
 @filters_messages
+@changes(Changes.ASKS)
+@most_used("--all", "--from", "--tag", "--key", "--json-path")
 def dead(
     ctx: typer.Context, group: _Group, ids: _Ids = None, everything: _Everything = False
 ) -> None:

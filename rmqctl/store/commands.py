@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE, NOT_WRITABLE
@@ -17,6 +18,7 @@ _OBJECTS = (Format.JSON, Format.YAML)
 
 
 @prints(InitRow)
+@changes(Changes.PLANS)
 def init(
     ctx: typer.Context,
     folder: Annotated[
@@ -69,7 +71,11 @@ def _check_free(root: Path) -> None:
 
 @prints(StoreInfoRow)
 def info(ctx: typer.Context) -> None:
-    """Show facts about the store and the processes that have it open. Read only, takes no lock."""
+    """Show facts about the store and the processes that have it open. Read only, takes no lock.
+
+    The store of these settings:  rmqctl store info
+    A broker's disk:              rmqctl store info -S /mnt/disk/store
+    """
     from storage.info import store_info
 
     cli = context_of(ctx)

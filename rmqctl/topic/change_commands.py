@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.admin.topics.rows import ChangedTopicRow, CreatedTopicRow, DeletedTopicRow
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_for_change
 from rmqctl.errors import UsageProblem
 
@@ -43,6 +44,8 @@ _PERMS = (2, 4, 6, 7)
 
 
 @prints(CreatedTopicRow)
+@changes(Changes.PLANS)
+@most_used("--from-file", "--queues", "--perm", "--order")
 def create(
     ctx: typer.Context,
     new_topics: Annotated[
@@ -102,6 +105,8 @@ def create(
 
 
 @prints(ChangedTopicRow)
+@changes(Changes.ASKS)
+@most_used("--queues", "--read-queue-nums", "--write-queue-nums", "--perm", "--order")
 def alter(
     ctx: typer.Context,
     topics: Annotated[
@@ -148,6 +153,7 @@ def alter(
 
 
 @prints(DeletedTopicRow)
+@changes(Changes.ASKS)
 def delete(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to delete")],

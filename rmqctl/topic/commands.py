@@ -59,6 +59,9 @@ def describe(
     """Show all settings of topics, their messages and the groups that read them.
 
     In JSON one topic is an object, several are an array.
+
+    One topic:                 rmqctl topic describe orders
+    All, as JSON:              rmqctl topic describe -o json
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:

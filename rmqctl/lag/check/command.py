@@ -10,6 +10,7 @@ import typer
 from rmqctl.admin.lag.check_rows import CheckResult, Verdict
 from rmqctl.cli.context import Cli, context_of, fails_with, prints
 from rmqctl.cli.gc_tuning import no_search_for_cycles
+from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
@@ -29,6 +30,7 @@ class CheckFormat(StrEnum):
 
 @fails_with(Verdict.UNKNOWN.code)
 @prints(CheckResult)
+@most_used("--topic", "--warn-lag", "--crit-lag", "--warn-age", "--crit-age", "--output")
 def check(
     ctx: typer.Context,
     groups: Groups = None,

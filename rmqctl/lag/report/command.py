@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints, takes_many_stores
+from rmqctl.cli.marks import Changes, changes, most_used, uses_no_store
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
 
@@ -79,6 +80,8 @@ _OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
 
 @takes_many_stores
 @prints(LagReport)
+@changes(Changes.PLANS)
+@most_used("--by", "--engine", "--save", "--output")
 def report(
     ctx: typer.Context,
     groups: Groups = None,
@@ -329,6 +332,8 @@ def _rows(
 
 
 @prints(WarmupRow)
+@changes(Changes.RUNS)
+@uses_no_store
 def warmup(ctx: typer.Context) -> None:
     """Build an archive of Spark's classes, with which Spark starts faster; takes half a minute.
 

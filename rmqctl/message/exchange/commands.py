@@ -9,6 +9,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.output.message_rows import MessageRow
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 @prints(MessageRow)
 @filters_messages
+@changes(Changes.PLANS)
+@most_used("--save", "--as", "--mask", "--from")
 def export(
     ctx: typer.Context,
     topics: Annotated[
@@ -149,6 +152,8 @@ def _export(
 
 
 @prints(SentRow)
+@changes(Changes.RUNS)
+@most_used("--as", "--map-topic", "--topic", "--keep-times", "--skip-invalid")
 def import_messages(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A file of 'message export'")],

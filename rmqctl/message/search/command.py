@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages
+from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.output.message_rows import MessageRow
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 @prints(MessageRow, NearRow, SearchCount)
 @filters_messages
+@most_used("--topic", "--from", "--to", "--regex", "--json-path", "--around", "--count-only")
 def search(
     ctx: typer.Context,
     pattern: Annotated[

@@ -7,6 +7,7 @@ import typer
 
 from rmqctl.admin.offsets.comparison_rows import ExportedOffset, OffsetDiffRow
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
@@ -59,6 +60,7 @@ def diff(
 
 
 @prints(ExportedOffset)
+@changes(Changes.PLANS)
 def export(
     ctx: typer.Context,
     groups: Annotated[

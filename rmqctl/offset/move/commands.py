@@ -8,6 +8,7 @@ import typer
 from rmqctl.admin.offsets.orphan_rows import DoneOrphan, Orphan
 from rmqctl.admin.offsets.rows import DoneMove
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 from rmqctl.group.options import NewGroup
@@ -40,6 +41,11 @@ _Expect = Annotated[
 
 
 @prints(DoneMove)
+@changes(Changes.ASKS)
+@most_used(
+    *("--group", "--topic", "--to-datetime", "--by-duration"),
+    *("--to-earliest", "--to-latest", "--to-offset"),
+)
 def reset(
     ctx: typer.Context,
     group: _Groups = None,
@@ -124,11 +130,11 @@ def reset(
     It shows what would be read again or skipped, and asks. All queues
     of one call are moved, or none. Retry topics are left alone unless they are named.
 
-    Preview:             rmqctl offset reset -g readers -t orders --by-duration 1d -n
-    Back to yesterday:   rmqctl offset reset -g readers -t orders --by-duration 1d
-    One queue:           rmqctl offset reset -g readers -t orders:3 --to-offset 100
-    Save a plan:         rmqctl offset reset -g readers --all-topics --to-latest --export plan.csv
-    Carry it out:        rmqctl offset reset --from-file plan.csv --expect plan.csv
+    Preview:       rmqctl offset reset -g readers -t orders --by-duration 1d -n
+    A day back:    rmqctl offset reset -g readers -t orders --by-duration 1d
+    One queue:     rmqctl offset reset -g readers -t orders:3 --to-offset 100
+    Save a plan:   rmqctl offset reset -g readers --all-topics --to-latest --export plan.csv
+    Carry it out:  rmqctl offset reset --from-file plan.csv --expect plan.csv
     """
     cli = context_of(ctx)
     from .boundaries import parse_boundary
@@ -178,6 +184,7 @@ def reset(
 
 
 @prints(DoneMove)
+@changes(Changes.ASKS)
 def undo(
     ctx: typer.Context,
     change_id: Annotated[
@@ -216,6 +223,8 @@ def undo(
 
 
 @prints(DoneMove)
+@changes(Changes.ASKS)
+@most_used("--group", "--topic", "--clamp", "--expect", "--new-group")
 def import_offsets(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV as Kafka's tools, or JSON")],
@@ -253,6 +262,7 @@ def import_offsets(
 
 
 @prints(DoneMove)
+@changes(Changes.ASKS)
 def delete(
     ctx: typer.Context,
     group: _Groups = None,
@@ -304,6 +314,7 @@ def delete(
 
 
 @prints(Orphan, DoneOrphan)
+@changes(Changes.ASKS)
 def orphans(
     ctx: typer.Context,
     fix: Annotated[

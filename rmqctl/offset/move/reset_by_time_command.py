@@ -6,11 +6,14 @@ import typer
 
 from rmqctl.admin.offsets.rows import ResetByTimeRow
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.group.options import NewGroup
 
 
 @prints(ResetByTimeRow)
+@changes(Changes.ASKS)
+@most_used("--group", "--topic", "--timestamp", "--queue")
 def reset_offset_by_time(
     ctx: typer.Context,
     group: Annotated[str, typer.Option("--group", "-g", metavar="GROUP", help="Whose progress")],

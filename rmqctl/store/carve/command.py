@@ -7,6 +7,7 @@ import typer
 
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
+from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import NotFound, PartlyDone, Refused, UsageProblem
 
@@ -15,6 +16,8 @@ from .rows import CarvedRow, CarvePlanRow
 
 @prints(CarvedRow, CarvePlanRow)
 @filters_messages
+@changes(Changes.ASKS)
+@most_used("--topic", "--group")
 def carve(
     ctx: typer.Context,
     out: Annotated[str, typer.Argument(metavar="OUT", help="Folder of the new store")],

@@ -5,12 +5,14 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.errors import UsageProblem
 
 from .rows import RebuildRow
 
 
 @prints(RebuildRow)
+@changes(Changes.ASKS)
 def rebuild(
     ctx: typer.Context,
     what: Annotated[str, typer.Argument(metavar="queue|index", help="What to rebuild")],

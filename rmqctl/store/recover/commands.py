@@ -6,12 +6,14 @@ import typer
 
 from rmqctl.admin.store.rows import RecoveredSettingDone
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import view_of
 
 from .rows import RecoveredOffsetDone
 
 
 @prints(RecoveredOffsetDone)
+@changes(Changes.ASKS)
 def recover_offsets(
     ctx: typer.Context,
     overwrite: Annotated[
@@ -51,6 +53,7 @@ def recover_offsets(
 
 
 @prints(RecoveredSettingDone)
+@changes(Changes.ASKS)
 def recover_config(ctx: typer.Context) -> None:
     """Recover settings of topics, groups and delays from truncated, empty or missing files.
 

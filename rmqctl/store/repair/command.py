@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes
 
 from .rows import RepairRow
 
 
 @prints(RepairRow)
+@changes(Changes.ASKS)
 def repair(
     ctx: typer.Context,
     only: Annotated[

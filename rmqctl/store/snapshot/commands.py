@@ -7,12 +7,14 @@ import typer
 
 from rmqctl.admin.store.rows import RestoreRow
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.errors import UsageProblem
 
 from .rows import SnapshotRow
 
 
 @prints(SnapshotRow)
+@changes(Changes.PLANS)
 def snapshot(
     ctx: typer.Context,
     save: Annotated[
@@ -56,6 +58,7 @@ def snapshot(
 
 
 @prints(RestoreRow)
+@changes(Changes.ASKS)
 def restore(
     ctx: typer.Context,
     snapshot: Annotated[

@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.admin.store.rows import CleanedFileDone
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_progress, open_for_writing
 from rmqctl.errors import UsageProblem
 
@@ -52,6 +53,7 @@ def du(
 
 
 @prints(CleanedFileDone)
+@changes(Changes.ASKS)
 def clean(ctx: typer.Context) -> None:
     """Delete expired log files, and the queue and index files that belong to them.
 
