@@ -79,7 +79,7 @@ def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) ->
     if reserved_ms is None:
         reserved_ms = config.file_reserved_time_hours * HOUR_MS
     used = used_ratio(root)
-    forced = config.clean_file_forcibly_enable or not was_created_here(root)
+    forced = deletes_by_force(root, config)
     return RetentionRules(
         reserved_ms,
         frozenset(int(hour) for hour in config.delete_when.split(";") if hour.strip()),
@@ -88,9 +88,20 @@ def rules_of(root: Path, config: StoreConfig, reserved_ms: int | None = None) ->
     )
 
 
-def rules_by_hand(config: StoreConfig) -> RetentionRules:
-    """The rules for a command: age alone decides, whatever the hour and the disk."""
-    return RetentionRules(config.file_reserved_time_hours * HOUR_MS, frozenset(), any_hour=True)
+def deletes_by_force(root: Path, config: StoreConfig) -> bool:
+    """Whether files of any age are deleted while the disk is fuller than
+    diskSpaceCleanForciblyRatio."""
+    return config.clean_file_forcibly_enable or not was_created_here(root)
+
+
+def rules_by_hand(config: StoreConfig, reserved_ms: int | None = None) -> RetentionRules:
+    """The rules for a command: age alone decides, whatever the hour and the disk.
+
+    ``reserved_ms`` is that age, else fileReservedTime.
+    """
+    if reserved_ms is None:
+        reserved_ms = config.file_reserved_time_hours * HOUR_MS
+    return RetentionRules(reserved_ms, frozenset(), any_hour=True)
 
 
 class LogFile(NamedTuple):

@@ -350,9 +350,10 @@ class MessageStore(ForkAware):
         if self._full_index:
             self._note_full_index()
 
-    def clean(self, *, manual: bool = False) -> DeletedFiles:
+    def clean(self, *, manual: bool = False, reserved_ms: int | None = None) -> DeletedFiles:
         """Delete log, queue and index files whose time is over; never the last of a kind.
 
+        ``manual``: at whatever hour; ``reserved_ms`` then stands for fileReservedTime.
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
         """
         from storage.append.file_deletion import Retention
@@ -360,7 +361,7 @@ class MessageStore(ForkAware):
         self._check_usable()
         with self.write_lock():
             retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
-            return retention.run(self._clock(), manual=manual)
+            return retention.run(self._clock(), manual=manual, reserved_ms=reserved_ms)
 
     def start_services(self) -> None:
         """Start the background thread: regular syncs, and the timed services if elected."""

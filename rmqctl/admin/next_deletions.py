@@ -29,12 +29,13 @@ def next_clean(view: "StoreView", now_ms: int) -> NextClean:
     return _until_first(_files(view, rules_of(view.root, view.config), now_ms))
 
 
-def expired(view: "StoreView", now_ms: int) -> list[LogFile]:
+def expired(view: "StoreView", now_ms: int, reserved_ms: int | None = None) -> list[LogFile]:
     """The files that are old enough now, at any hour, without regard to disk usage.
 
-    In order from the oldest: the first one that is too young keeps all later ones.
+    In order from the oldest: the first one that is too young keeps all later ones. The age is
+    ``reserved_ms``, else fileReservedTime.
     """
-    return due_now(_files(view, rules_by_hand(view.config), now_ms), now_ms)
+    return due_now(_files(view, rules_by_hand(view.config, reserved_ms), now_ms), now_ms)
 
 
 def _files(view: "StoreView", rules: RetentionRules, now_ms: int) -> list[LogFile]:

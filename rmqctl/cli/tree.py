@@ -222,7 +222,7 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             "init": CommandRef("store.commands", "init", "Create an empty store"),
             "info": CommandRef("store.commands", "info", "Show facts about a store"),
             "du": CommandRef(
-                "store.usage.commands", "du", "Show disk usage and the next deletions"
+                "store.usage.commands", "du", "Show what fills the disk, and the next deletions"
             ),
             "clean": CommandRef("store.usage.commands", "clean", "Delete expired files"),
             "fsck": CommandRef("store.commands", "fsck", "Check all files of a store"),

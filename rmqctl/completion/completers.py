@@ -307,7 +307,12 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("hour", ""),
         ("day", ""),
     ),
-    "store du by": _choice(("topic", ""), ("group", "its retries and dead letters"), ("day", "")),
+    "store du by": _choice(
+        ("topic", ""),
+        ("kind", "messages, index, reserved ..."),
+        ("group", "its retries and dead letters"),
+        ("day", ""),
+    ),
     "message export form": _FORMS,
     "message import form": _FORMS,
     "resume": _choice(("last", "the newest run of the group")),

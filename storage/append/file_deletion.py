@@ -53,13 +53,17 @@ class Retention:
         self._shared = shared
         self._appender = appender
 
-    def run(self, now_ms: int, *, manual: bool = False) -> DeletedFiles:
+    def run(
+        self, now_ms: int, *, manual: bool = False, reserved_ms: int | None = None
+    ) -> DeletedFiles:
         """Delete what is due at ``now_ms``; ``manual``: age alone decides, at whatever hour.
+
+        That age is ``reserved_ms``, else fileReservedTime.
 
         A death in between leaves files that the next run deletes. Raises OSError.
         """
         self._appender.put_keys()  # while all their records are there
-        log_files = self._expired_log_files(now_ms, manual=manual)
+        log_files = self._expired_log_files(now_ms, manual=manual, reserved_ms=reserved_ms)
         words = self._shared.words
         if log_files:
             # Readers stop reading below the new minimum before the files are deleted.
@@ -78,10 +82,12 @@ class Retention:
             words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
         return cleaned
 
-    def _expired_log_files(self, now_ms: int, *, manual: bool) -> list[int]:
+    def _expired_log_files(
+        self, now_ms: int, *, manual: bool, reserved_ms: int | None
+    ) -> list[int]:
         """First offsets of the log files that may go now, oldest first."""
         config = self._config
-        rules = rules_by_hand(config) if manual else rules_of(self._root, config)
+        rules = rules_by_hand(config, reserved_ms) if manual else rules_of(self._root, config)
         log_end = self._shared.words[Word.LOG_END]
         files = log_files(self._root, config, rules, log_end, now_ms)
         return [file.first for file in due_now(files, now_ms)[:FILES_PER_RUN]]

@@ -142,6 +142,7 @@ CALLS: Final = (
     Call("store tail -- -e"),
     Call("store recover-config -- -n"),
     Call("store du"),
+    Call("store du -- --by kind"),
     Call("store du -- --by group"),
     Call("store du -- --by day"),
     Call("store clean -- -n"),

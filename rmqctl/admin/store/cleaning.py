@@ -10,7 +10,9 @@ from rmqctl.admin.writing import OpenWriter, writer_of
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.format.names import COMMITLOG, file_name
+from storage.retention import HOUR_MS
 
+from .cleaning_levers import levers
 from .rows import CleanedFile, CleanedFileDone, FileKind
 
 if TYPE_CHECKING:
@@ -27,20 +29,27 @@ class Cleaning(Change):
         plan: Sequence[CleanedFile],
         now_ms: int,
         open_writer: OpenWriter | None,
+        older_than_ms: int | None = None,
     ) -> None:
         self._root = view.root
         self._now_ms = now_ms
+        self._older_than_ms = older_than_ms
         self._open_writer = open_writer or writer_of(view.root)
         unread = sorted({group for row in plan for group in row.unread_by})
         summary = [f"not read by {', '.join(unread)}, which will lose messages"] if unread else []
         if plan:
             summary.append("queue and index files that refer only to these are deleted, too")
+        else:
+            summary += levers(view, now_ms=now_ms).sentences(now_ms)
+        reserved_ms = view.config.file_reserved_time_hours * HOUR_MS
+        early = older_than_ms is not None and older_than_ms < reserved_ms
         super().__init__(
             CleanedFile,
             plan,
             result_type=CleanedFileDone,
             summary=summary,
             question=f"Delete {len(plan)} file{'s' if len(plan) != 1 else ''} of the log?",
+            confirm_name=view.root.resolve().name if early else None,
             entry={"what": "clean", "old": sorted(row.file for row in plan), "new": None},
         )
 
@@ -55,7 +64,7 @@ class Cleaning(Change):
             assert store is not None
             Journal(self._root).append(entry, self._now_ms)
             while True:
-                cleaned = store.clean(manual=True)
+                cleaned = store.clean(manual=True, reserved_ms=self._older_than_ms)
                 for name in cleaned.log_files:
                     row = left.pop(name, None)
                     yield CleanedFileDone(*(row or _unplanned(name, FileKind.LOG)), True)
@@ -73,24 +82,28 @@ def clean(
     view: "StoreView",
     broker: "Broker",
     *,
+    older_than_ms: int | None = None,
     now_ms: int | None = None,
     warn: Warn = no_warning,
     open_writer: OpenWriter | None = None,
 ) -> Cleaning:
     """Delete expired log files, and the queue and index files that belong to them.
 
-    Expired is what was not written for fileReservedTime, whether read or not; never the newest
-    file. Rows are CleanedFile, then CleanedFileDone.
+    Expired is what was not written for fileReservedTime, or for ``older_than_ms``, whether read or
+    not; never the newest file. With a shorter age than fileReservedTime, the name of the store's
+    folder has to be confirmed. Rows are CleanedFile, then CleanedFileDone.
     """
     now = clock_ms() if now_ms is None else now_ms
-    plan = _plan(view, offsets_in_force(view, broker, warn).table, now)
-    return Cleaning(view, plan, now, open_writer)
+    plan = _plan(view, offsets_in_force(view, broker, warn).table, now, older_than_ms)
+    return Cleaning(view, plan, now, open_writer, older_than_ms)
 
 
-def _plan(view: "StoreView", progress: Progress, now_ms: int) -> list[CleanedFile]:
+def _plan(
+    view: "StoreView", progress: Progress, now_ms: int, older_than_ms: int | None
+) -> list[CleanedFile]:
     size = view.config.mapped_file_size_commit_log
     rows = []
-    for file in expired(view, now_ms):
+    for file in expired(view, now_ms, older_than_ms):
         path = view.root / COMMITLOG / file_name(file.first)
         status = path.stat()
         ends: dict[str, dict[int, int]] = {}

@@ -1,11 +1,13 @@
-"""``store du``: log usage by topic, group or day, and the next deletions."""
+"""What a store takes on the disk, by topic, kind, group or day, and the next deletions."""
 
 import os
 from collections.abc import Iterable, Iterator
 from datetime import timedelta, tzinfo
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.queue_position import unread_bytes
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.next_deletions import (
     NextClean,
     Progress,
@@ -14,55 +16,115 @@ from rmqctl.admin.next_deletions import (
     next_clean,
     unread_by,
 )
+from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.topics.figures import Part, TopicFigures, log_bytes
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import LATEST, near_datetime
+from storage.clock import now_ms as clock_ms
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.read.by_time import Boundary
 from storage.retention import used_ratio
 
-from .rows import DiskUseRow
+from .disk_files import MEANINGS, DiskFiles, DiskKind, disk_files
+from .disk_rows import DiskKindRow, DiskUseRow
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.api.broker import Broker
+    from storage.readonly import StoreView
 
 _DAY_MS: Final = 86_400_000
 _WARNINGS: Final = (75, 85, 90)
 """Disk usage in percent at which RocketMQ deletes at any hour, deletes by force, and refuses."""
 
 _FAR_DAYS: Final = 3_650
+_RESERVED: Final = (DiskKind.RESERVED_LOG, DiskKind.RESERVED_QUEUE, DiskKind.RESERVED_INDEX)
+
+
+def disk_use(
+    view: "StoreView", broker: "Broker", *, now_ms: int | None = None, warn: Warn = no_warning
+) -> "DiskUse":
+    """What a store takes on the disk, and what the next deletions free.
+
+    Reads every unit of the queues (20 bytes a message), no record, and looks at all files.
+    """
+    now = clock_ms() if now_ms is None else now_ms
+    return DiskUse(view, offsets_in_force(view, broker, warn).table, now)
 
 
 class DiskUse:
     """The usage of one store, as of construction."""
 
-    def __init__(self, broker: "EmbeddedBroker", progress: Progress, now_ms: int) -> None:
-        self._view = broker.view
+    def __init__(self, view: "StoreView", progress: Progress, now_ms: int) -> None:
+        self._view = view
         self._progress = progress
         self._now = now_ms
         self._whole = log_bytes(self._view)
         self.next: NextClean = next_clean(self._view, now_ms)
 
+    @cached_property
+    def files(self) -> DiskFiles:
+        """The bytes on the disk by kind, as of the first use."""
+        return disk_files(self._view)
+
+    @cached_property
+    def _rows(self) -> dict[str, DiskUseRow]:
+        """The row of each topic with queues."""
+        rows = {topic: self._row(topic, figures) for topic, figures in self._topics()}
+        for topic, size in self.files.queues.items():
+            if topic not in rows:  # its queues never had a message
+                none = DiskUseRow(
+                    DiskKind.TOPIC, topic, None, None, 0, 0, size, 0.0, None, None, [], 0
+                )
+                rows[topic] = none
+        return dict(sorted(rows.items()))
+
     def by_topic(self) -> Iterator[DiskUseRow]:
-        """A row for each topic with messages, and one for the rest of the log."""
-        sizes: list[int | None] = []
-        for topic, figures in self._topics():
-            row = self._row(topic, figures)
-            sizes.append(row.bytes)
-            yield row
-        known = [size for size in sizes if size is not None]
-        if self._whole and len(known) == len(sizes):
-            left = self._whole - sum(known)
-            share = left / self._whole
-            yield DiskUseRow(None, None, None, None, left, share, None, None, [], None)
+        """A row for each topic, then one for each other kind of bytes on the disk.
+
+        The sum of ``disk_bytes`` is what ``du`` counts; of ``bytes``, what is in the log.
+        """
+        yield from self._rows.values()
+        known = [row.bytes for row in self._rows.values() if row.bytes is not None]
+        whole = len(known) == len(self._rows)
+        for kind, size in self._rest():
+            left = None
+            if kind in {DiskKind.DELETED, DiskKind.UNKNOWN}:
+                left = self._whole - sum(known) if whole else None
+            else:
+                left = 0
+            share = left / self._whole if self._whole and left is not None else None
+            yield DiskUseRow(kind, None, None, None, None, left, size, share, None, None, [], None)
+
+    def by_kind(self) -> Iterator[DiskKindRow]:
+        """A row for each kind of bytes; the sum of ``disk_bytes`` is what ``du`` counts."""
+        known = [row for row in self._rows.values() if row.disk_bytes is not None]
+        sizes = {
+            DiskKind.MESSAGES: sum(row.bytes or 0 for row in known),
+            DiskKind.QUEUE: sum(self.files.queues.get(row.topic or "", 0) for row in known),
+            **dict(self._rest()),
+        }
+        total = self.files.total
+        for kind in DiskKind:
+            if kind in sizes:
+                share = sizes[kind] / total if total else None
+                files = self.files.files.get(kind)
+                yield DiskKindRow(kind, sizes[kind], share, files, MEANINGS[kind])
+
+    def _rest(self) -> Iterator[tuple[DiskKind, int]]:
+        """What belongs to no topic: the rest of the log, then the other files."""
+        rows = self._rows.values()
+        left = self.files.log + sum(self.files.queues.values())
+        left -= sum(row.disk_bytes for row in rows if row.disk_bytes is not None)
+        unknown = any(row.disk_bytes is None for row in rows)
+        yield (DiskKind.UNKNOWN if unknown else DiskKind.DELETED), left
+        yield from self.files.others.items()
 
     def by_group(self) -> Iterator[DiskUseRow]:
         """A row for each group with retries or dead letters: their sum."""
         groups: dict[str, list[DiskUseRow]] = {}
-        for topic, figures in self._topics():
+        for topic, row in self._rows.items():
             for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX):
                 if topic.startswith(prefix):
-                    row = self._row(topic, figures)
                     groups.setdefault(topic.removeprefix(prefix), []).append(row)
         for group, rows in sorted(groups.items()):
             yield self._added_up(rows)._replace(group=group)
@@ -84,7 +146,7 @@ class DiskUse:
             ]
             row = self._added_up([row for row in rows if row.messages])
             if row.messages:
-                yield row._replace(from_timestamp=day)
+                yield row._replace(from_timestamp=day, disk_bytes=None)
             first = self._first_from(until, topics)
 
     def _first_from(self, day: int, topics: list[tuple[str, list[Part]]]) -> int | None:
@@ -98,7 +160,12 @@ class DiskUse:
         return min((time for time in found if time and day <= time < LATEST), default=None)
 
     def sentences(self) -> Iterator[str]:
-        """Sentences: the next deletions, why other files stay, and when the disk is full."""
+        """Sentences: the sum, the next deletions, why other files stay, when the disk is full."""
+        reserved = sum(self.files.others.get(kind, 0) for kind in _RESERVED)
+        yield (
+            f"{format_size(self.files.total)} on the disk, as 'du -s' counts; "
+            f"{format_size(reserved)} of it reserved for the next messages"
+        )
         going, staying, at = self.next.files, self.next.staying, self.next.at
         size = self._view.config.mapped_file_size_commit_log
         if at is None:
@@ -165,12 +232,15 @@ class DiskUse:
         known = [time for time in times if time is not None]
         ends = {part.queue_id: part.end for part in parts if part.messages}
         size = _sum(sizes)
+        queue = self.files.queues.get(topic, 0)
         return DiskUseRow(
+            DiskKind.TOPIC,
             topic,
             None,
             None,
             sum(part.messages for part in parts),
             size,
+            None if size is None else size + queue,
             None if size is None or not self._whole else size / self._whole,
             min(known, default=None),
             max(known, default=None),
@@ -210,8 +280,10 @@ class DiskUse:
             None,
             None,
             None,
+            None,
             sum(row.messages or 0 for row in rows),
             size,
+            _sum([row.disk_bytes for row in rows]),
             None if size is None or not self._whole else size / self._whole,
             min(oldest, default=None),
             max(newest, default=None),

@@ -1,0 +1,203 @@
+"""What the files of a store take on the disk, by kind: every block that ``du`` counts, once."""
+
+import os
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from stat import S_ISDIR
+from struct import error
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.files.bounded import read_first
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader, index_file_size
+from storage.format.names import (
+    COMMITLOG,
+    CONFIG,
+    CONSUMEQUEUE,
+    CONSUMEQUEUE_EXT,
+    INDEX,
+    OURS,
+    is_index_file_name,
+    parse_file_name,
+)
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+BLOCK: Final = 512
+"""The unit of ``st_blocks``, whatever the file system's block size is."""
+
+
+class DiskKind(StrEnum):
+    """What some bytes on the disk are."""
+
+    TOPIC = "topic"
+    MESSAGES = "messages"
+    DELETED = "deleted"
+    UNKNOWN = "unknown"
+    QUEUE = "queue"
+    INDEX = "index"
+    RESERVED_LOG = "reserved log"
+    RESERVED_QUEUE = "reserved queue"
+    RESERVED_INDEX = "reserved index"
+    CONFIG = "config"
+    OWN = "own"
+    OTHER = "other"
+    FOLDERS = "folders"
+    HOLES = "holes"
+
+
+MEANINGS: Final[Mapping[DiskKind, str]] = {
+    DiskKind.TOPIC: "messages of a topic and the files of its queues",
+    DiskKind.MESSAGES: "messages in the log that queues point to",
+    DiskKind.DELETED: "log that no queue points to: deleted topics, ends of files",
+    DiskKind.UNKNOWN: "log and queues of topics with damaged queues",
+    DiskKind.QUEUE: "consume queues, 20 bytes for each message",
+    DiskKind.INDEX: "the index of keys",
+    DiskKind.RESERVED_LOG: "blocks of log files for the next messages",
+    DiskKind.RESERVED_QUEUE: "blocks of queue files for the next messages",
+    DiskKind.RESERVED_INDEX: "blocks of index files for the next keys",
+    DiskKind.CONFIG: "RocketMQ's settings and offsets, in config",
+    DiskKind.OWN: "rmqctl's own files: offsets, journal, processes",
+    DiskKind.OTHER: "other files: checkpoint, lock, unknown ones",
+    DiskKind.FOLDERS: "the folders themselves",
+    DiskKind.HOLES: "written, but not on the disk: holes, compression",
+}
+
+
+_FOLDERS: Final = {CONFIG: DiskKind.CONFIG, OURS: DiskKind.OWN}
+
+
+class DiskFiles(NamedTuple):
+    """Bytes on the disk by kind, and the number of files of kinds that are whole files."""
+
+    log: int
+    """Bytes up to the end of the log."""
+    queues: Mapping[str, int]
+    """Bytes up to the ends of the queues, by topic."""
+    others: Mapping[DiskKind, int]
+    """All kinds but those of the log and the queues. HOLES is negative."""
+    files: Mapping[DiskKind, int]
+
+    @property
+    def total(self) -> int:
+        """What ``du -s --block-size=1`` prints for the folder."""
+        return self.log + sum(self.queues.values()) + sum(self.others.values())
+
+
+def disk_files(view: "StoreView") -> DiskFiles:
+    """Look at every file and folder of a store. Files that go meanwhile are not counted.
+
+    A file with several names is counted once; symbolic links are not followed. OSError if a folder
+    cannot be read.
+    """
+    return _Count(view).result()
+
+
+class _Count:
+    def __init__(self, view: "StoreView") -> None:
+        self._root = view.root
+        self._view = view
+        self._log_end = view.log_max_offset()
+        self._log = 0
+        self._queues: dict[str, int] = {}
+        self._others: dict[DiskKind, int] = dict.fromkeys(
+            (
+                DiskKind.INDEX,
+                DiskKind.RESERVED_LOG,
+                DiskKind.RESERVED_QUEUE,
+                DiskKind.RESERVED_INDEX,
+                DiskKind.CONFIG,
+                DiskKind.OWN,
+                DiskKind.OTHER,
+                DiskKind.FOLDERS,
+            ),
+            0,
+        )
+        self._files: dict[DiskKind, int] = {}
+
+    def result(self) -> DiskFiles:
+        for names, status in _walk(self._root):
+            self._add(names, status)
+        return DiskFiles(self._log, self._queues, self._others, self._files)
+
+    def _add(self, names: tuple[str, ...], status: os.stat_result) -> None:
+        size = status.st_blocks * BLOCK
+        folder = names[0] if names else ""
+        first = parse_file_name(names[-1]) if names else None
+        if S_ISDIR(status.st_mode):
+            self._count(DiskKind.FOLDERS, size)
+        elif folder == COMMITLOG and len(names) == 2 and first is not None:
+            written = min(max(self._log_end - first, 0), status.st_size)
+            self._log += written
+            self._split(DiskKind.MESSAGES, DiskKind.RESERVED_LOG, written, size)
+        elif folder == CONSUMEQUEUE and len(names) == 4 and first is not None:
+            written = min(max(self._queue_end(*names[1:3]) - first, 0), status.st_size)
+            self._add_queue(names[1], written, size)
+        elif folder == CONSUMEQUEUE_EXT and len(names) == 4:
+            self._add_queue(names[1], size, size)
+        elif folder == INDEX and len(names) == 2 and is_index_file_name(names[1]):
+            used = min(_index_bytes(self._root.joinpath(*names), size), size)
+            self._others[DiskKind.INDEX] += used
+            self._split(DiskKind.INDEX, DiskKind.RESERVED_INDEX, used, size)
+        else:
+            self._count(_FOLDERS.get(folder, DiskKind.OTHER), size)
+
+    def _add_queue(self, topic: str, written: int, size: int) -> None:
+        self._queues[topic] = self._queues.get(topic, 0) + written
+        self._split(DiskKind.QUEUE, DiskKind.RESERVED_QUEUE, written, size)
+
+    def _count(self, kind: DiskKind, size: int) -> None:
+        self._others[kind] += size
+        self._files[kind] = self._files.get(kind, 0) + 1
+
+    def _split(self, kind: DiskKind, reserved: DiskKind, written: int, size: int) -> None:
+        """Count the blocks of a file beyond what was written; the rest is counted as ``kind``."""
+        self._files[kind] = self._files.get(kind, 0) + 1
+        if size >= written:
+            self._others[reserved] += size - written
+        else:
+            holes = self._others.get(DiskKind.HOLES, 0)
+            self._others[DiskKind.HOLES] = holes - (written - size)
+
+    def _queue_end(self, topic: str, queue: str) -> int:
+        """Bytes of a queue up to its end; 0 for a folder that is no queue."""
+        if not (queue.isascii() and queue.isdigit()):
+            return 0
+        return self._view.queue_bounds(topic, int(queue)).max_offset * CQ_STORE_UNIT_SIZE
+
+
+def _index_bytes(path: Path, size: int) -> int:
+    """Bytes of an index file up to its last entry; all of it if that is not known."""
+    try:
+        header = IndexHeader.unpack_from(read_first(path, INDEX_HEADER_SIZE))
+    except (OSError, error):
+        return size
+    return index_file_size(max(0, header.hash_slot_count), header.next_entry)
+
+
+def _walk(root: Path) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+    """The root, and each file and folder below it, once: its names and its status."""
+    seen: set[tuple[int, int]] = set()
+    yield (), root.stat()
+    folders: list[tuple[tuple[str, ...], Path]] = [((), root)]
+    while folders:
+        names, folder = folders.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
+            continue
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            inode = (status.st_dev, status.st_ino)
+            if inode in seen:
+                continue
+            if status.st_nlink > 1:
+                seen.add(inode)
+            yield (*names, entry.name), status
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(((*names, entry.name), Path(entry.path)))
