@@ -9,6 +9,7 @@ from typer.core import TyperOption
 
 from .global_options import SPECS, Scope, is_everywhere
 from .marks import Changes
+from .names_both_ways import NameOption
 
 _INDENT: Final = "  "
 _EXAMPLES: Final = 3
@@ -126,7 +127,7 @@ def screen(ctx: Any, command: Any, width: int) -> list[str]:
     chosen = _chosen([part for part in parts if not isinstance(part, str)])
     if chosen:
         lines += ["", "Examples:", *examples(chosen, width)]
-    rows = _records(ctx, [*_arguments(command), *_most_used(command)])
+    rows = [*_with_options(ctx, command), *_records(ctx, _most_used(command))]
     rows = [(name, _SHORT.get(name, text)) for name, text in rows]
     if rows:
         lines += ["", "Options:", *definitions(rows, width)]
@@ -164,6 +165,14 @@ def _options(command: Any) -> list[Any]:
     return [p for p in command.params if isinstance(p, TyperOption)]
 
 
+def _with_options(ctx: Any, command: Any) -> Iterator[tuple[str, str]]:
+    """The arguments; one that may be an option, too, with its short name: ``GROUP, -g``."""
+    short = {p.argument: p.kind.short for p in _options(command) if isinstance(p, NameOption)}
+    for argument in _arguments(command):
+        for name, text in _records(ctx, [argument]):
+            yield (f"{name}, {short[argument]}" if argument in short else name), text
+
+
 def _records(ctx: Any, parameters: Iterable[Any]) -> list[tuple[str, str]]:
     records = (parameter.get_help_record(ctx) for parameter in parameters)
     return [record for record in records if record]
@@ -190,6 +199,8 @@ def _most_used(command: Any) -> list[Any]:
             (name,) = long
             if name in (names or ()) or (name in _ALWAYS and _matters(command, scopes[name])):
                 everywhere.append(option)
+        elif isinstance(option, NameOption):
+            continue  # beside its argument
         elif option.name != "help" and (names is None or long.intersection(names)):
             own.append(option)
     if names is not None:

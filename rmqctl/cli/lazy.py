@@ -16,6 +16,7 @@ from typer.main import get_command as build_command
 from .exclusions import check_exclusions
 from .global_options import global_options, is_everywhere, options_of
 from .marks import Changes
+from .names_both_ways import accept_both, name_options
 from .tree import SECTIONS, TREE, CommandGroup, CommandRef
 
 _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -57,6 +58,15 @@ class Command(TyperCommand):
         """Add further options, except those whose name the command uses itself."""
         own = {name for parameter in self.params for name in parameter.opts}
         self.params += [option for option in options if not own & set(option.opts)]
+
+    def name_both_ways(self) -> None:
+        """Add an option for each argument that names a topic or a group."""
+        place = next(n for n, p in enumerate(self.params) if isinstance(p, TyperOption))
+        self.params[place:place] = name_options(self.params)
+
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser; topics and groups may be words or options."""
+        return accept_both(super().make_parser(ctx), ctx, self.get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; a failure from here on belongs to this command."""
@@ -238,6 +248,7 @@ def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
     app.command(name, cls=Command, context_settings={**_CONTEXT, **raw})(function)
     command = build_command(app)
     assert isinstance(command, Command)
+    command.name_both_ways()
     command.row_types = getattr(function, "row_types", ())
     command.failure_code = getattr(function, "failure_code", None)
     command.changes = getattr(function, "changes", None)

@@ -14,6 +14,7 @@ from typer.core import TyperOption
 from rmqctl.cli import lazy
 from rmqctl.cli.context import Cli
 from rmqctl.cli.global_options import NAMES, is_everywhere
+from rmqctl.cli.names_both_ways import NameOption
 
 from .completers import COMPLETERS, MOST_ITEMS, old_options
 
@@ -75,6 +76,8 @@ class _Place:
         """The option whose value comes next."""
         self.arguments: list[str] = []
         """The positional arguments before the cursor."""
+        self.by_option: list[Any] = []
+        """The arguments whose only value an option before the cursor gives."""
         self.only_arguments = False
         """Whether ``--`` is before the cursor."""
         self.lost = False
@@ -92,7 +95,7 @@ class _Place:
             return self._options(short=not incomplete.startswith("--"))
         if isinstance(self.command, lazy.LazyGroup):
             return [(name, entry.help) for name, entry in self.command.table.items()]
-        arguments = [p for p in self.command.params if not isinstance(p, TyperOption)]
+        arguments = self.own_arguments()
         if not arguments:
             return []
         before = len(self.arguments)
@@ -101,6 +104,14 @@ class _Place:
             return []
         cli.given["completed_words"] = self.arguments
         return _values(arguments[place], cli, self.name)
+
+    def own_arguments(self) -> list[Any]:
+        """The arguments of the command that words give."""
+        return [
+            parameter
+            for parameter in self.command.params
+            if not isinstance(parameter, TyperOption) and parameter not in self.by_option
+        ]
 
     def _options(self, *, short: bool) -> Iterator[tuple[str, str]]:
         """The options of the command; after the name of an mqadmin command, its options first."""
@@ -120,14 +131,14 @@ def _walk(words: Sequence[str], cli: Cli) -> _Place:
     place = _Place(lazy.root())
     for word in words:
         if place.option is not None:
-            _keep(place.option, word, cli)
+            _keep(place, place.option, word, cli)
             place.option = None
         elif word == "--":
             place.only_arguments = True
         elif word.startswith("-") and len(word) > 1 and not place.only_arguments:
             option, value = _option_of(place.command, word)
             if option is not None and value is not None:
-                _keep(option, value, cli)
+                _keep(place, option, value, cli)
             else:
                 place.option = option
         elif isinstance(place.command, lazy.LazyGroup):
@@ -145,17 +156,20 @@ def _walk(words: Sequence[str], cli: Cli) -> _Place:
     return place
 
 
-def _keep(option: TyperOption, value: str, cli: Cli) -> None:
+def _keep(place: _Place, option: TyperOption, value: str, cli: Cli) -> None:
     """Keep the options that the completers need: the store and the settings."""
     if option.name in {"store", "context", "config"}:
         cli.remember(option.name, [value] if option.multiple else value)
-    if option.name == "topic":
+    named = option.argument if isinstance(option, NameOption) else option
+    if named.name in _TOPICS:
         cli.given["completed_topic"] = value
+    if named is not option and named.nargs == 1:
+        place.by_option.append(named)
 
 
 def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
     """Keep a topic, as its queues may be completed later on the line."""
-    arguments = [p for p in place.command.params if not isinstance(p, TyperOption)]
+    arguments = place.own_arguments()
     if arguments and arguments[min(len(place.arguments), len(arguments) - 1)].name in _TOPICS:
         cli.given.setdefault("completed_topic", word)
 
@@ -205,6 +219,8 @@ def _fields(command: Any) -> Iterable[tuple[str, str]]:
 
 
 def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:
+    if isinstance(parameter, NameOption):
+        parameter = parameter.argument
     completer = COMPLETERS.get(f"{command} {parameter.name}") or COMPLETERS.get(parameter.name)
     own = parameter.name in NAMES and not is_everywhere(parameter)  # has values of its own
     if completer is not None and not own:

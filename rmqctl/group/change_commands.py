@@ -10,8 +10,6 @@ from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading, view_for_change
 from rmqctl.errors import UsageProblem
 
-from .options import MoreGroups, named
-
 _Names = Annotated[list[str] | None, typer.Argument(metavar="GROUP...", help="The consumer groups")]
 _RetryMaxTimes = Annotated[
     int | None,
@@ -71,7 +69,6 @@ _SETTINGS: Final = {
 def create(
     ctx: typer.Context,
     new_groups: _Names = None,
-    new_group: MoreGroups = None,
     retry_max_times: _RetryMaxTimes = None,
     retry_queue_nums: _RetryQueueNums = None,
     consume_enable: _ConsumeEnable = None,
@@ -90,7 +87,7 @@ def create(
     Three retries, not 16:     rmqctl group create billing --retry-max-times 3
     """
     cli = context_of(ctx)
-    names = _names(new_groups, new_group)
+    names = _names(new_groups)
     values = _given(ctx)
     from broker.validation import check_group
     from storage.configs.subscription_groups import SubscriptionGroupConfig
@@ -111,7 +108,6 @@ def create(
 def alter(
     ctx: typer.Context,
     groups: _Names = None,
-    group: MoreGroups = None,
     retry_max_times: _RetryMaxTimes = None,
     retry_queue_nums: _RetryQueueNums = None,
     consume_enable: _ConsumeEnable = None,
@@ -129,7 +125,7 @@ def alter(
     Fewer retries:             rmqctl group alter billing --retry-max-times 3
     """
     cli = context_of(ctx)
-    names = _names(groups, group)
+    names = _names(groups)
     values = _given(ctx)
     if not values:
         raise UsageProblem("no setting to change; give --retry-max-times or another setting")
@@ -187,8 +183,7 @@ def _given(ctx: typer.Context) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _names(groups: list[str] | None, more: list[str] | None) -> list[str]:
-    names = list(dict.fromkeys(named(groups, more)))
-    if not names:
+def _names(groups: list[str] | None) -> list[str]:
+    if not groups:
         raise UsageProblem("missing argument 'GROUP...'")
-    return names
+    return groups

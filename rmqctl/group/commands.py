@@ -17,8 +17,6 @@ from rmqctl.cli.system_rows import All, print_rows
 from rmqctl.errors import UsageProblem
 from rmqctl.output.view import Format
 
-from .options import MoreGroups, named
-
 _Names = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
 
 
@@ -42,7 +40,6 @@ def list_groups(ctx: typer.Context, everything: All = False) -> None:
 def describe(
     ctx: typer.Context,
     groups: _Names = None,
-    group: MoreGroups = None,
     everything: All = False,
 ) -> None:
     """Show settings, subscriptions and members of groups, their retries and dead letters.
@@ -53,7 +50,7 @@ def describe(
     All, as JSON:              rmqctl group describe -o json
     """
     cli = context_of(ctx)
-    names = named(groups, group)
+    names = groups or []
     with open_for_progress(cli) as broker:
         from rmqctl.admin import groups as admin
 
@@ -66,7 +63,7 @@ def describe(
 
 
 @prints(GroupClientRow)
-def clients(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None) -> None:
+def clients(ctx: typer.Context, groups: _Names = None) -> None:
     """Show the live members of groups: where they run and which queues they have.
 
     Every member is queried; one that does not answer within 10 s has null for its queues.
@@ -75,7 +72,7 @@ def clients(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None)
     With all fields:           rmqctl group clients readers -o json
     """
     cli = context_of(ctx)
-    names = named(groups, group)
+    names = groups or []
     with open_for_progress(cli) as broker:
         from rmqctl.admin import groups as admin
         from rmqctl.cli.logs import show_logs
@@ -89,7 +86,6 @@ def clients(ctx: typer.Context, groups: _Names = None, group: MoreGroups = None)
 def why(
     ctx: typer.Context,
     group: Annotated[str | None, typer.Argument(metavar="GROUP", help="The consumer group")] = None,
-    more: MoreGroups = None,
 ) -> None:
     """Show why a group lags, and since when.
 
@@ -101,8 +97,7 @@ def why(
     The blocking messages:     rmqctl group why billing -o json | jq '.queues[].next_message'
     """
     cli = context_of(ctx)
-    names = named(None if group is None else [group], more)
-    if len(names) != 1:
+    if group is None:
         raise UsageProblem("name one group, such as 'rmqctl group why billing'")
     with open_for_progress(cli) as broker:
         from rmqctl.admin import groups as admin
@@ -110,7 +105,7 @@ def why(
 
         show_logs(cli)
         ask = broker.members.calls.consumer_running_info  # a reader may ask, too
-        found = admin.why(broker.view, broker, names[0], now_ms=cli.now_ms, ask=ask)
+        found = admin.why(broker.view, broker, group, now_ms=cli.now_ms, ask=ask)
         if cli.view.format in (Format.JSON, Format.YAML):
             cli.one(found)
         else:

@@ -15,7 +15,7 @@ from rmqctl.cli.marks import most_used
 from rmqctl.cli.system_rows import All, tell_hidden
 from rmqctl.errors import UsageProblem
 
-from .options import Groups, IncludeRetry, MoreGroups, Topics, named
+from .options import Groups, IncludeRetry, Topics
 
 
 class By(StrEnum):
@@ -47,7 +47,6 @@ def _prints_comparison(ctx: typer.Context, text: str | None) -> str | None:
 def show(
     ctx: typer.Context,
     groups: Groups = None,
-    group: MoreGroups = None,
     topic: Topics = None,
     by: Annotated[
         By,
@@ -91,7 +90,7 @@ def show(
     if compare is None and recorded is not None:
         raise UsageProblem("--recorded needs --compare with a time")
     moment = moment_of(cli, as_of)
-    chosen = named(groups, group)
+    chosen = groups or []
     with no_search_for_cycles(), open_at(cli, as_of, chosen, topic) as broker:
         from analytics.lag.selection import Choice
         from rmqctl.admin import lag

@@ -4,8 +4,6 @@ from typing import Annotated
 
 import typer
 
-from rmqctl.group.options import MoreGroups as MoreGroups, named as named
-
 Groups = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
 Topics = Annotated[
     list[str] | None,

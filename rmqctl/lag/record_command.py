@@ -11,7 +11,7 @@ from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 
-from .options import Groups, MoreGroups, Topics, named
+from .options import Groups, Topics
 
 _LEAST_INTERVAL_MS = 100
 
@@ -21,7 +21,6 @@ def record(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to append to")],
     groups: Groups = None,
-    group: MoreGroups = None,
     topic: Topics = None,
     interval: Annotated[
         str | None,
@@ -50,7 +49,7 @@ def record(
             raise UsageProblem(
                 f"{file} lies in the store, and nothing is written there; name another"
             )
-        choice = Choice(named(groups, group), topic)
+        choice = Choice(groups or [], topic)
         while True:
             at = now_ms()
             seen = lag.look(broker.view, broker, at, choice)

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 def get(
     ctx: typer.Context,
     message_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A unique id or an offset id")
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="A unique id or an offset id; with -Q and -O the word is TOPIC"
+        ),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="The topic")
+        str | None, typer.Argument(metavar="[TOPIC]", help="Only in this topic (default: all)")
     ] = None,
     queue: Annotated[
         int | None, typer.Option("--queue", "-Q", metavar="N", help="The queue")
@@ -38,11 +41,13 @@ def get(
     """Show one message, by id or by topic, queue and offset.
 
     By unique or offset id:    rmqctl message get 7F000001000ABC...
-    By offset:                 rmqctl message get -t orders -Q 0 -O 17
-    Save the body:             rmqctl message get -t orders -Q 0 -O 17 --save body.bin
+    By offset:                 rmqctl message get orders -Q 0 -O 17
+    Save the body:             rmqctl message get orders -Q 0 -O 17 --save body.bin
     """
     cli = context_of(ctx)
     by_place = queue is not None or queue_offset is not None
+    if by_place and topic is None:
+        message_id, topic = None, message_id
     if (message_id is None) is not by_place:
         raise UsageProblem("give either an id, or --topic, --queue and --offset")
     if queue is not None and queue < 0:

@@ -25,15 +25,11 @@ if TYPE_CHECKING:
 @most_used("--key", "--tag", "--topic", "--from", "--to", "--property", "--index")
 def query(
     ctx: typer.Context,
-    only: Annotated[
+    topic: Annotated[
         str | None, typer.Argument(metavar="[TOPIC]", help="Only this topic (default: all)")
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", "-k", metavar="K", help="With this key or unique id")
-    ] = None,
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic (default: all)"),
     ] = None,
     index: Annotated[
         bool, typer.Option("--index", help="Use only the key index, as a broker does")
@@ -65,9 +61,6 @@ def query(
         from rmqctl.cli.filter_options import message_filter
         from rmqctl.message.search.query import check_topic_exists
 
-        if only is not None and topic not in (None, only):
-            raise UsageProblem(f"{only} and --topic {topic} name two topics; give one")
-        topic = topic or only
         if topic is not None:
             check_topic_exists(view, topic)
         chosen = message_filter(cli)

@@ -35,9 +35,8 @@ def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
 @most_used("--topic", "--by", "--from", "--to", "--tag", "--json-path")
 def stats(
     ctx: typer.Context,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Only these (default: all)")
     ] = None,
     by: Annotated[
         str | None,
@@ -51,7 +50,7 @@ def stats(
 ) -> None:
     """Count messages: their sizes, times, and most frequent topics, tags, keys and hosts.
 
-    Without -t: all topics except the broker's internal ones. --by prints a row for each topic,
+    Without TOPIC: all topics except the broker's internal ones. --by prints a row for each topic,
     tag, key, host or time span.
 
     All messages:             rmqctl message stats
@@ -68,7 +67,7 @@ def stats(
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
 
-        query = build_query(cli, view, None, topic or None, None, needs_filter=False)
+        query = build_query(cli, view, None, topics or None, None, needs_filter=False)
         counter, damaged = _counted(cli, view, query, Counter(names, cli.zone), jobs)
         if damaged:
             cli.left_out(

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 _Groups = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")]
-_MoreGroups = Annotated[
-    list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
-]
 _Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
@@ -41,7 +37,6 @@ _Topics = Annotated[
 def list_offsets(
     ctx: typer.Context,
     groups: _Groups = None,
-    group: _MoreGroups = None,
     topic: _Topics = None,
     everything: All = False,
 ) -> None:
@@ -51,7 +46,7 @@ def list_offsets(
     One group, as JSON:        rmqctl offset list readers -o json
     """
     cli = context_of(ctx)
-    chosen = [*(groups or ()), *(group or ())] or None
+    chosen = groups or None
     with open_for_reading(cli) as broker:
         from rmqctl.admin import offsets
 
@@ -65,7 +60,6 @@ def list_offsets(
 def inspect(
     ctx: typer.Context,
     groups: _Groups = None,
-    group: _MoreGroups = None,
     topic: _Topics = None,
     queue: Annotated[
         str | None, typer.Option("--queue", "-Q", metavar="LIST", help="Only these, such as 0,2-4")
@@ -112,7 +106,7 @@ def inspect(
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     from rmqctl.admin import offsets
 
-    chosen = offsets.Chosen([*(groups or ()), *(group or ())], topic, queues)
+    chosen = offsets.Chosen(groups or [], topic, queues)
     then = None if as_of is None else progress_then(cli, moment)
     if then is not None:
         then.warn(cli, chosen.groups, chosen.topics)
@@ -152,7 +146,6 @@ def inspect(
 def history(
     ctx: typer.Context,
     groups: _Groups = None,
-    group: _MoreGroups = None,
     topic: _Topics = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="Only from then on, such as -7d")
@@ -173,7 +166,7 @@ def history(
         from rmqctl.admin.journal import Changes
         from rmqctl.audit.history import history_rows
 
-        chosen = [*(groups or ()), *(group or ())]
+        chosen = groups or []
         changes = Changes(broker.view.root)
         rows = history_rows(broker, changes, chosen, topic or (), start, cli.warn)
         cli.rows(ChangeRow, rows)

@@ -10,8 +10,6 @@ from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_for_change
 from rmqctl.errors import UsageProblem
 
-from .options import MoreTopics, named
-
 if TYPE_CHECKING:
     from storage.configs.topics import TopicConfig
 
@@ -51,7 +49,6 @@ def create(
     new_topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC...]", help="The topics to create")
     ] = None,
-    topic: MoreTopics = None,
     from_file: Annotated[
         str | None,
         typer.Option(
@@ -81,7 +78,7 @@ def create(
     cli = context_of(ctx)
     from .table_file import WantedTopic, wanted_topics
 
-    wanted = [WantedTopic("command line", name) for name in named(new_topics, topic)]
+    wanted = [WantedTopic("command line", name) for name in new_topics or ()]
     if from_file is not None:
         wanted += wanted_topics(from_file)
     if not wanted:
@@ -112,7 +109,6 @@ def alter(
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="TOPIC...", help="The topics to change")
     ] = None,
-    topic: MoreTopics = None,
     queue_nums: _Queues = None,
     read_queue_nums: _ReadQueues = None,
     write_queue_nums: _WriteQueues = None,
@@ -128,7 +124,7 @@ def alter(
     Make it read-only:         rmqctl topic alter orders --perm 4
     """
     cli = context_of(ctx)
-    names = named(topics, topic)
+    names = topics or []
     if not names:
         raise UsageProblem("missing argument 'TOPIC...'")
     values: dict[str, Any] = {}

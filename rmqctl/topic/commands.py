@@ -8,7 +8,7 @@ from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.cli.system_rows import All, print_rows
 
-from .options import MoreTopics, Topics, named
+from .options import Topics
 
 
 @prints(TopicRow)
@@ -30,7 +30,6 @@ def list_topics(ctx: typer.Context, everything: All = False) -> None:
 def queues(
     ctx: typer.Context,
     topics: Topics = None,
-    topic: MoreTopics = None,
     as_of: AsOf = None,
     everything: All = False,
 ) -> None:
@@ -44,7 +43,7 @@ def queues(
     with open_at(cli, as_of) as broker:
         from rmqctl.admin import topics as admin
 
-        names = named(topics, topic)
+        names = topics or []
         rows = admin.queues(broker.view, broker, names)
         print_rows(cli, TopicQueueRow, rows, broker.view, everything=everything or bool(names))
 
@@ -53,7 +52,6 @@ def queues(
 def describe(
     ctx: typer.Context,
     topics: Topics = None,
-    topic: MoreTopics = None,
     everything: All = False,
 ) -> None:
     """Show all settings of topics, their messages and the groups that read them.
@@ -67,7 +65,7 @@ def describe(
     with open_for_reading(cli) as broker:
         from rmqctl.admin import topics as admin
 
-        names = named(topics, topic)
+        names = topics or []
         rows = admin.describe(broker.view, broker, names)
         if len(names) == 1:
             cli.one(rows[0])

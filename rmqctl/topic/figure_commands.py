@@ -11,7 +11,7 @@ from rmqctl.cli.opening import open_for_reading
 from rmqctl.cli.system_rows import All, print_rows
 from rmqctl.errors import UsageProblem
 
-from .options import MoreTopics, Topics, named
+from .options import Topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,6 @@ _BY = ("topic", "queue", "hour")
 def stats(
     ctx: typer.Context,
     topics: Topics = None,
-    topic: MoreTopics = None,
     by: Annotated[
         str, typer.Option("--by", metavar="WHAT", help="One row per topic, queue or hour")
     ] = "topic",
@@ -46,13 +45,13 @@ def stats(
     with open_for_reading(cli) as broker:
         from rmqctl.admin import topics as admin
 
-        names = named(topics, topic)
+        names = topics or []
         rows = _stats(admin.stats(broker.view, broker, names), by, cli.zone)
         print_rows(cli, TopicStatsRow, rows, broker.view, everything=everything or bool(names))
 
 
 @prints(TopicUsageRow)
-def usage(ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None) -> None:
+def usage(ctx: typer.Context, topics: Topics = None) -> None:
     """Show the bytes of the log that each topic uses, and the files of its queues.
 
     Bytes are exact: every unit of the queues is read (20 bytes per message), but no record. Without
@@ -64,7 +63,7 @@ def usage(ctx: typer.Context, topics: Topics = None, topic: MoreTopics = None) -
     with open_for_reading(cli) as broker:
         from rmqctl.admin import topics as admin
 
-        names = named(topics, topic)
+        names = topics or []
         whole = admin.log_bytes(broker.view)
         rows = [found.usage(whole) for found in admin.stats(broker.view, broker, names)]
         rest = None if names else admin.rest_of_log(broker.view, rows)

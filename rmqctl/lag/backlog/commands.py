@@ -10,7 +10,7 @@ from rmqctl.admin.lag.backlog_rows import HistogramRow, RiskRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
-from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+from rmqctl.lag.options import Groups, IncludeRetry, Topics
 
 if TYPE_CHECKING:
     from analytics.lag.histogram import Ages
@@ -150,7 +150,6 @@ def _count(text: str) -> int:
 def risk(
     ctx: typer.Context,
     groups: Groups = None,
-    group: MoreGroups = None,
     topic: Topics = None,
     within: Annotated[
         str, typer.Option("--within", metavar="DUR", help="How far to look ahead")
@@ -187,7 +186,7 @@ def risk(
         from storage.retention import rules_of
 
         rules = rules_of(broker.view.root, broker.view.config, reserved_ms)
-        choice = Choice(named(groups, group), topic, include_retry)
+        choice = Choice(groups or [], topic, include_retry)
         seen = lag.look(broker.view, broker, cli.now_ms, choice, rules=rules)
         tell_unknown(cli, seen)
         count = cli.rows(RiskRow, lag.risk_rows(broker.view, seen, rules, within_ms))

@@ -13,7 +13,7 @@ from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, UsageProblem
-from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+from rmqctl.lag.options import Groups, IncludeRetry, Topics
 
 if TYPE_CHECKING:
     from rmqctl.admin.lag.limits import Limit, Limits
@@ -34,7 +34,6 @@ class CheckFormat(StrEnum):
 def check(
     ctx: typer.Context,
     groups: Groups = None,
-    group: MoreGroups = None,
     topic: Topics = None,
     warn_lag: Annotated[
         str | None, typer.Option("--warn-lag", metavar="N", help="Warning above this lag")
@@ -110,7 +109,7 @@ def check(
     from . import monitoring
 
     try:
-        result = _check(cli, named(groups, group), topic, limits, include_retry)
+        result = _check(cli, groups or [], topic, limits, include_retry)
     except InvalidNameError:  # a wrong command line, as the others
         raise
     except (CliError, RocketMQError, OSError) as error:

@@ -13,7 +13,7 @@ import typer
 from rmqctl.cli.context import Cli, context_of, prints, takes_many_stores
 from rmqctl.cli.marks import Changes, changes, most_used, uses_no_store
 from rmqctl.errors import PartlyDone, UsageProblem
-from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+from rmqctl.lag.options import Groups, IncludeRetry, Topics
 
 from .rows import (
     LagReport,
@@ -85,7 +85,6 @@ _OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
 def report(
     ctx: typer.Context,
     groups: Groups = None,
-    group: MoreGroups = None,
     topic: Topics = None,
     by: Annotated[
         By | None, typer.Option("--by", help="Print one row per this (default: group)")
@@ -181,7 +180,7 @@ def report(
     refs = reporting.stores_of(cli) if kept is None else ()
     reporting.check_some_are_there(refs, master)
     number = len(refs) if kept is None else len(kept)
-    choice = Choice(named(groups, group) or None, topic, include_retry)
+    choice = Choice(groups, topic, include_retry)
     asked = reporting.Asked(refs, choice, moment, exact, kept)
     with no_search_for_cycles():
         with reporting.engine_of(cli, engine, master, number) as who:

@@ -11,7 +11,7 @@ from rmqctl.admin.lag.watch_rows import WatchedRateRow, WatchedRow
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
-from rmqctl.lag.options import Groups, IncludeRetry, MoreGroups, Topics, named
+from rmqctl.lag.options import Groups, IncludeRetry, Topics
 
 _LEAST_INTERVAL_MS = 100
 
@@ -26,7 +26,6 @@ def _prints_rates(ctx: typer.Context, rate: bool) -> bool:
 def watch(
     ctx: typer.Context,
     groups: Groups = None,
-    group: MoreGroups = None,
     topic: Topics = None,
     interval: Annotated[
         str, typer.Option("--interval", "-i", metavar="DUR", help="Time between readings")
@@ -70,7 +69,7 @@ def watch(
 
         from .watch import Screen, watch as watch_lag
 
-        choice = Choice(named(groups, group), topic, include_retry)
+        choice = Choice(groups or [], topic, include_retry)
         watch_lag(
             Watcher(broker.view, broker, choice, now_ms(), cli.warn),
             Screen(cli, WatchedRateRow if rate else WatchedRow),

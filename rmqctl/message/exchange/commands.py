@@ -34,10 +34,6 @@ def export(
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Only these (default: all)")
     ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
-    ] = None,
     save: Annotated[
         str | None, typer.Option("--save", metavar="FILE", help="Output file (default: stdout)")
     ] = None,
@@ -97,9 +93,7 @@ def export(
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
 
-        query = build_query(
-            cli, view, None, [*(topics or ()), *(topic or ())] or None, None, needs_filter=False
-        )
+        query = build_query(cli, view, None, topics or None, None, needs_filter=False)
         _export(cli, view, query, None if shown else form, rules, save, jobs)
 
 
@@ -157,6 +151,9 @@ def _export(
 def import_messages(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A file of 'message export'")],
+    topic: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC]", help="Topic for all other messages")
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option("--as", metavar="FORM", help="jsonl, csv, parquet or raw (default: by FILE)"),
@@ -166,10 +163,6 @@ def import_messages(
         typer.Option(
             "--map-topic", metavar="A=B", help="Store messages of topic A in B; repeatable"
         ),
-    ] = None,
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Topic for all other messages"),
     ] = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Skip messages that cannot be stored")

@@ -29,7 +29,7 @@ def search(
         str | None, typer.Argument(metavar="[PATTERN]", help="The text to find")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic")
+        str | None, typer.Argument(metavar="[TOPIC]", help="Only this topic (default: all)")
     ] = None,
     fields: Annotated[
         str | None,

@@ -66,10 +66,6 @@ def export(
     groups: Annotated[
         list[str] | None, typer.Argument(metavar="[GROUP...]", help="Default: all")
     ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="The same as an option; repeatable"),
-    ] = None,
     topic: _Topics = None,
     queue: Annotated[
         str | None, typer.Option("--queue", "-Q", metavar="LIST", help="Only these, such as 0,2-4")
@@ -88,7 +84,7 @@ def export(
     """
     cli = context_of(ctx)
     form = _form(save)
-    chosen = list(dict.fromkeys([*(groups or ()), *(group or ())]))
+    chosen = groups or []
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     with open_for_reading(cli) as broker:
         from rmqctl.admin.offsets.comparison import export as export_rows

@@ -15,7 +15,7 @@ from rmqctl.group.options import NewGroup
 
 _Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", "-g", metavar="GROUP", help="Whose progress; repeatable"),
+    typer.Argument(metavar="[GROUP...]", help="Whose progress"),
 ]
 _Topics = Annotated[
     list[str] | None,
@@ -48,7 +48,7 @@ _Expect = Annotated[
 )
 def reset(
     ctx: typer.Context,
-    group: _Groups = None,
+    groups: _Groups = None,
     all_groups: Annotated[
         bool, typer.Option("--all-groups", help="All groups that read the topics")
     ] = False,
@@ -126,14 +126,14 @@ def reset(
 ) -> None:
     """Move the progress of groups: to a time, an end, an offset, a message, another group.
 
-    Say whose (--group, --all-groups), where (--topic, --all-topics) and one place to go to.
+    Say whose (GROUP, --all-groups), where (--topic, --all-topics) and one place to go to.
     It shows what would be read again or skipped, and asks. All queues
     of one call are moved, or none. Retry topics are left alone unless they are named.
 
-    Preview:       rmqctl offset reset -g readers -t orders --by-duration 1d -n
-    A day back:    rmqctl offset reset -g readers -t orders --by-duration 1d
-    One queue:     rmqctl offset reset -g readers -t orders:3 --to-offset 100
-    Save a plan:   rmqctl offset reset -g readers --all-topics --to-latest --export plan.csv
+    Preview:       rmqctl offset reset readers -t orders --by-duration 1d -n
+    A day back:    rmqctl offset reset readers -t orders --by-duration 1d
+    One queue:     rmqctl offset reset readers -t orders:3 --to-offset 100
+    Save a plan:   rmqctl offset reset readers --all-topics --to-latest --export plan.csv
     Carry it out:  rmqctl offset reset --from-file plan.csv --expect plan.csv
     """
     cli = context_of(ctx)
@@ -161,7 +161,7 @@ def reset(
         raise UsageProblem(f"--preview: {preview!r} is not one of full, short")
     selection = GroupSelection.parse(
         cli,
-        group,
+        groups,
         topic,
         all_groups=all_groups,
         all_topics=all_topics,
@@ -228,7 +228,7 @@ def undo(
 def import_offsets(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV as Kafka's tools, or JSON")],
-    group: _Groups = None,
+    groups: _Groups = None,
     topic: _Topics = None,
     clamp: Annotated[
         bool, typer.Option("--clamp/--no-clamp", help="Cut to what a queue has, or refuse (7)")
@@ -240,11 +240,11 @@ def import_offsets(
     """Set the progress of groups to what a file says.
 
     The file has topic, queue and offset in each line, perhaps a group before them: what 'rmqctl
-    offset export', 'offset reset --export' and Kafka's tools write. --group names whose progress
+    offset export', 'offset reset --export' and Kafka's tools write. GROUP names whose progress
     it is if the file does not, else which of the file's groups are meant. It shows what it
     would do and asks.
 
-    rmqctl offset import saved.csv -g readers --dry-run
+    rmqctl offset import saved.csv readers --dry-run
     """
     cli = context_of(ctx)
     from storage.read.by_time import Boundary
@@ -252,7 +252,7 @@ def import_offsets(
     from .options import GroupSelection, ResetGuards, run_reset
 
     selection = GroupSelection.parse(
-        cli, group, topic, all_groups=False, all_topics=False, from_file=True
+        cli, groups, topic, all_groups=False, all_topics=False, from_file=True
     )
     guards = ResetGuards(clamp=clamp, no_live=no_live, new_groups=new_group, expect=expect)
     with open_for_reading(cli) as broker:
@@ -265,7 +265,7 @@ def import_offsets(
 @changes(Changes.ASKS)
 def delete(
     ctx: typer.Context,
-    group: _Groups = None,
+    groups: _Groups = None,
     topic: _Topics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="All topics that the groups read")
@@ -278,7 +278,7 @@ def delete(
     A group without progress begins as a new one does. It shows what it would do and asks;
     'rmqctl offset undo' brings the progress back.
 
-    rmqctl offset delete -g readers -t orders --dry-run
+    rmqctl offset delete readers -t orders --dry-run
     """
     cli = context_of(ctx)
     from broker.validation import check_group
@@ -286,11 +286,11 @@ def delete(
     from rmqctl.cli.change_steps import begin_java_check
     from rmqctl.parse.lists import parse_queues
 
-    if not group:
-        raise UsageProblem("name groups with --group")
+    if not groups:
+        raise UsageProblem("name groups")
     if bool(topic) == all_topics:
         raise UsageProblem("name topics with --topic, or take all with --all-topics")
-    for name in group:
+    for name in groups:
         check_group(name)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)
     choices = [cli.parsed("--topic", parse_topic_choice, text) for text in topic or ()]
@@ -302,7 +302,7 @@ def delete(
         change = delete_offsets(
             broker.view,
             broker,
-            groups=group,
+            groups=groups,
             topics=choices or None,
             queues=queues,
             no_live=no_live,

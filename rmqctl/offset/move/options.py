@@ -47,7 +47,7 @@ class GroupSelection(NamedTuple):
         """Read the options. UsageProblem unless groups and topics are each given in exactly one
         way; a file may give them instead."""
         if bool(groups) + all_groups != 1 and not (from_file and not (groups or all_groups)):
-            raise UsageProblem("name groups with --group, or take all with --all-groups")
+            raise UsageProblem("name groups, or take all with --all-groups")
         if bool(topics) + all_topics != 1 and not (from_file and not (topics or all_topics)):
             raise UsageProblem("name topics with --topic, or take all with --all-topics")
         for group in groups or ():

@@ -16,7 +16,7 @@ from rmqctl.group.options import NewGroup
 @most_used("--group", "--topic", "--timestamp", "--queue")
 def reset_offset_by_time(
     ctx: typer.Context,
-    group: Annotated[str, typer.Option("--group", "-g", metavar="GROUP", help="Whose progress")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Whose progress")],
     topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="In which topic")],
     timestamp: Annotated[
         str,

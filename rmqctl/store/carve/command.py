@@ -23,7 +23,7 @@ def carve(
     out: Annotated[str, typer.Argument(metavar="OUT", help="Folder of the new store")],
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="A topic to copy; repeatable"),
+        typer.Argument(metavar="[TOPIC...]", help="The topics to copy"),
     ] = None,
     group: Annotated[
         list[str] | None,
@@ -32,7 +32,7 @@ def carve(
             "-g",
             metavar="GROUP",
             help="A group to copy: its retries, dead letters, settings and progress, and without "
-            "-t the topics that it reads; repeatable",
+            "TOPIC the topics that it reads; repeatable",
         ),
     ] = None,
     mask: Annotated[

@@ -17,7 +17,7 @@ def rebuild(
     ctx: typer.Context,
     what: Annotated[str, typer.Argument(metavar="queue|index", help="What to rebuild")],
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only queues of this topic")
+        str | None, typer.Argument(metavar="[TOPIC]", help="Only queues of this topic")
     ] = None,
     queue: Annotated[
         str | None,
@@ -31,7 +31,7 @@ def rebuild(
 
     Show differences:          rmqctl store rebuild queue
     Rebuild all queues:        rmqctl store rebuild queue
-    Two queues of a topic:     rmqctl store rebuild queue -t orders -Q 0,3
+    Two queues of a topic:     rmqctl store rebuild queue orders -Q 0,3
     The key index:             rmqctl store rebuild index
     """
     from rmqctl.cli.opening import view_of
