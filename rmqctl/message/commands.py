@@ -21,9 +21,7 @@ def get(
     ctx: typer.Context,
     message_id: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[ID]", help="A unique id or an offset id; with -Q and -O the word is TOPIC"
-        ),
+        typer.Argument(metavar="[ID]", help="A unique or offset id; with -Q and -O: TOPIC"),
     ] = None,
     topic: Annotated[
         str | None, typer.Argument(metavar="[TOPIC]", help="Only in this topic (default: all)")
