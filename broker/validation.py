@@ -188,34 +188,34 @@ def check_types(messages: Iterable[object]) -> None:
     """
     for message in messages:
         if not isinstance(message, Message):
-            raise MessageIllegalError(f"{_typed(message)} is no message; make a Message of it")
+            raise MessageIllegalError(f"{typed(message)} is no message; make a Message of it")
         topic: object = message.topic
         if not isinstance(topic, str):
-            raise InvalidNameError(f"the topic is {_typed(topic)}; it is a str")
+            raise InvalidNameError(f"the topic is {typed(topic)}; it is a str")
         body: object = message.body
         if not isinstance(body, bytes | bytearray | memoryview):
-            raise MessageIllegalError(f"the message body is {_typed(body)}; it is bytes")
+            raise MessageIllegalError(f"the message body is {typed(body)}; it is bytes")
         flag: object = message.flag
         if not isinstance(flag, int) or not -(1 << 31) <= flag < 1 << 31:
             raise MessageIllegalError(
-                f"the message's flag is {_typed(flag)}; it is a whole number of 32 bits"
+                f"the message's flag is {typed(flag)}; it is a whole number of 32 bits"
             )
         properties: object = message.properties
         if not isinstance(properties, Mapping):
             raise MessageIllegalError(
-                f"the message's properties are {_typed(properties)}; they are a dict"
+                f"the message's properties are {typed(properties)}; they are a dict"
             )
         for name, value in properties.items():
             if not isinstance(name, str):
-                raise MessageIllegalError(f"a property's name is {_typed(name)}; it is a str")
+                raise MessageIllegalError(f"a property's name is {typed(name)}; it is a str")
             if not isinstance(value, str):
                 raise MessageIllegalError(
-                    f"the value of property {_shown(name)} is {_typed(value)}; it is a str"
+                    f"the value of property {_shown(name)} is {typed(value)}; it is a str"
                 )
 
 
-def _typed(value: object) -> str:
-    """A value and its type: None, ``5 (int)``."""
+def typed(value: object) -> str:
+    """Write a value and its type for an error: None, ``5 (int)``."""
     if value is None:
         return "None"
     text = repr(value)
@@ -225,7 +225,7 @@ def _typed(value: object) -> str:
 
 def _check_name(kind: str, name: str, longest: int) -> None:
     if not isinstance(name, str):
-        raise InvalidNameError(f"the {kind} is {_typed(name)}; it is a str")
+        raise InvalidNameError(f"the {kind} is {typed(name)}; it is a str")
     if not name.strip():
         raise InvalidNameError(f"the {kind} has no name")
     if not _ALLOWED.fullmatch(name):

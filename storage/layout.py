@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from .config import FIXED_FIELDS, StoreConfig, changed_settings
 from .configs.config_file import replace_file
-from .configs.store_settings import StoreSettings, write_store_settings
+from .configs.store_settings import SETTINGS_FILE, StoreSettings, write_store_settings
 from .errors import CorruptFileError, StoreVersionError
 from .files.bounded import read_bounded
+from .files.creating import is_temporary
 from .files.ownership import note_store, refuse_to_shut_out
 from .format.errors import JsonError
 from .format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
@@ -30,6 +32,7 @@ CREATED: Final = "created"
 STORE_FILE: Final = "store.json"
 STORE_FILE_VERSION: Final = 1
 _LOCK_CONTENT: Final = b"lock"
+_FOLDERS: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS})
 _SEAL: Final = "crc"
 _GIVEN: Final = "given"
 MAX_VERSION: Final = 1_000
@@ -76,6 +79,34 @@ def create_store(fs: FileSystem, root: Path, config: StoreConfig) -> None:
     fs.sync_dir(root / OURS)
     fs.sync_dir(root)
     fs.sync_dir(root.parent)
+
+
+def remove_unfinished_store(root: Path) -> None:
+    """Remove what a killed :func:`create_store` has left; any other folder stays as it is.
+
+    That is: no mark of a finished store, empty folders, and of files only the lock file and our
+    records. Raises OSError.
+    """
+    ours = root / OURS
+    if was_created_here(root) or not _holds_only(root, _FOLDERS | {LOCK}):
+        return
+    if not _holds_only(ours, {STORE_FILE, SETTINGS_FILE}):
+        return
+    folders = [root / name for name in _FOLDERS - {OURS}]
+    if any(any(folder.iterdir()) for folder in folders if folder.is_dir()):
+        return
+    for folder in (ours, *folders, root):
+        for path in folder.iterdir() if folder.is_dir() else ():
+            path.unlink()
+        if folder != root and folder.is_dir():
+            folder.rmdir()
+
+
+def _holds_only(folder: Path, names: Set[str]) -> bool:
+    """Whether a folder holds nothing but these, and files that were to replace one of them."""
+    if not folder.is_dir():
+        return not folder.exists()
+    return all(path.name in names or is_temporary(path.name) for path in folder.iterdir())
 
 
 def was_created_here(root: Path) -> bool:

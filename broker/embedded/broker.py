@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
@@ -22,6 +22,7 @@ from broker.filter.subscription import message_filter
 from broker.java_store import config_of
 from broker.offset.offset_manager import offset_query
 from broker.tables.shared_table import READ_ONLY
+from broker.validation import typed
 from storage.clock import now_ms
 from storage.deadlines import MAX_CLOSE_S, Deadline
 from storage.layout import was_created_here
@@ -68,22 +69,42 @@ class EmbeddedBroker(BrokerParts):
     @classmethod
     def open(
         cls,
-        root: Path | str,
+        root: PathLike[str] | str,
         config: BrokerConfig | None = None,
         *,
         store_config: StoreConfig | None = None,
+        create: bool = False,
         read_only: bool = False,
         exclusive: bool = False,
         clock: Callable[[], int] | None = None,
     ) -> Self:
         """Open the store in a folder and serve it.
 
+        >>> from rmqctl import EmbeddedBroker
+        >>> with EmbeddedBroker.open(store.parent / "new", create=True) as broker:
+        ...     broker.name
+        'broker-a'
+
+        ``create`` makes the store first if the folder is missing or empty, as ``rmqctl store init``
+        does, with the settings of ``config`` and ``store_config``; a folder with other content
+        raises StoreNotWritableError.
+
         Without ``config`` the broker has the settings that were recorded for the store; in a Java
         broker's store also the names that the store shows (broker.java_store).
 
         Raises what ``MessageStore.open`` raises; with ``read_only`` what ``StoreView.open`` raises:
-        then no lock is taken and nothing is written.
+        then no lock is taken and nothing is written. Raises TypeError for an argument of another
+        type, ValueError for ``create`` with ``read_only``.
         """
+        _check_arguments(root, config, store_config)
+        if create:
+            if read_only:
+                raise ValueError(
+                    "create=True makes a store and read_only=True writes nothing; give one of them"
+                )
+            from broker.new_store import create_missing_store
+
+            create_missing_store(root, store_config, config, clock=clock or now_ms)
         if read_only:
             from storage.readonly import StoreView
 
@@ -473,6 +494,19 @@ class EmbeddedBroker(BrokerParts):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_arguments(root: object, config: object, store_config: object) -> None:
+    """Refuse what is no folder and what are no settings."""
+    if not isinstance(root, str | PathLike):
+        raise TypeError(f"the store is {typed(root)}; it is the path of a folder")
+    if config is not None and not isinstance(config, BrokerConfig):
+        raise TypeError(f"config is {typed(config)}; it is a BrokerConfig")
+    if store_config is not None:
+        from storage.config import StoreConfig
+
+        if not isinstance(store_config, StoreConfig):
+            raise TypeError(f"store_config is {typed(store_config)}; it is a StoreConfig")
 
 
 def _stop_within(thread: TimedServiceThread, deadline: Deadline) -> None:

@@ -154,12 +154,13 @@ def make_folders(path: Path, *, follow_folder: bool = False) -> None:
     """Make a folder and those above it; in a store they are the store owner's, elsewhere as
     :func:`replacing` says. Raises OSError."""
     try:
-        _make_folder(path, follow_folder=follow_folder)
-    except FileNotFoundError:
-        if path.parent == path:
-            raise
-        make_folders(path.parent, follow_folder=follow_folder)
-        make_folders(path, follow_folder=follow_folder)
+        try:
+            _make_folder(path, follow_folder=follow_folder)
+        except FileNotFoundError:
+            if path.parent == path:
+                raise
+            make_folders(path.parent, follow_folder=follow_folder)
+            _make_folder(path, follow_folder=follow_folder)
     except FileExistsError:
         if not path.is_dir():
             raise

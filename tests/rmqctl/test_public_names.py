@@ -15,6 +15,7 @@ import rmqctl
 from rmqctl import SMALL_STORE, MessageStore
 
 SHOWN = [
+    "broker.embedded.broker",
     "client.producer.producer",
     "client.producer.batch",
     "client.producer.selector",
