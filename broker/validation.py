@@ -108,6 +108,8 @@ def is_system_topic(topic: str) -> bool:
 def check_body(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> None:
     """Refuse an empty body and one above ``max_message_size`` bytes (Validators.checkMessage)."""
     if not body:
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise MessageIllegalError(_body_of_another_type(body))
         raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; RocketMQ's clients send none")
     check_body_size(body, max_message_size)
 
@@ -188,13 +190,15 @@ def check_types(messages: Iterable[object]) -> None:
     """
     for message in messages:
         if not isinstance(message, Message):
-            raise MessageIllegalError(f"{typed(message)} is no message; make a Message of it")
+            raise MessageIllegalError(
+                f"{typed(message)} is no message; make a Message of it: Message(topic, body)"
+            )
         topic: object = message.topic
         if not isinstance(topic, str):
             raise InvalidNameError(f"the topic is {typed(topic)}; it is a str")
         body: object = message.body
         if not isinstance(body, bytes | bytearray | memoryview):
-            raise MessageIllegalError(f"the message body is {typed(body)}; it is bytes")
+            raise MessageIllegalError(_body_of_another_type(body))
         flag: object = message.flag
         if not isinstance(flag, int) or not -(1 << 31) <= flag < 1 << 31:
             raise MessageIllegalError(
@@ -212,6 +216,11 @@ def check_types(messages: Iterable[object]) -> None:
                 raise MessageIllegalError(
                     f"the value of property {_shown(name)} is {typed(value)}; it is a str"
                 )
+
+
+def _body_of_another_type(body: object) -> str:
+    encode = "; encode it: text.encode()" if isinstance(body, str) else ""
+    return f"the message body is {typed(body)}; it is bytes{encode}"
 
 
 def typed(value: object) -> str:

@@ -5,6 +5,7 @@ RocketMQError
     ClientStateError              not started, started twice, or shut down
       GroupRegisteredError        the client runs a producer or consumer of this group already
     ClientConfigError             a setting out of its range, or missing (also a ValueError)
+      ClientArgumentError         an argument of a wrong type (also a TypeError)
     RouteNotFoundError            no broker has a queue of the topic for this
     BrokerNotExistError           no broker of that name is known (any more)
     RemotingError                 no answer came: the broker may have done it, or not
@@ -62,10 +63,24 @@ class ClientConfigError(ClientError, ValueError):
     """A setting is out of its range, or a required one is missing."""
 
 
+class ClientArgumentError(ClientConfigError, TypeError):
+    """An argument of a wrong type; the text names what was given and what is allowed."""
+
+
 def check_number(name: str, value: object) -> None:
-    """Refuse a setting that is no number. Raises ClientConfigError."""
+    """Refuse a setting that is no number, or has a fraction. Raises ClientConfigError."""
     if not isinstance(value, int | float):
         raise ClientConfigError(f"{name} is {value!r}; it is a number")
+    if value % 1:
+        raise ClientConfigError(f"{name} is {value}; it is a whole number")
+
+
+def check_range(name: str, value: float, low: int, high: int | None, *, but: str = "") -> None:
+    """Refuse a number outside of low..high; None is no upper bound. ``but`` names what is allowed
+    beside them. Raises ClientConfigError."""
+    if value < low or (high is not None and value > high):
+        bounds = f"{low} or more" if high is None else f"{low} to {high}"
+        raise ClientConfigError(f"{name} is {value}; it must be {bounds}{but}")
 
 
 class RouteNotFoundError(ClientError):
@@ -73,8 +88,19 @@ class RouteNotFoundError(ClientError):
 
     code = ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
 
-    def __init__(self, topic: str, why: str = "create it, or let a broker create topics") -> None:
-        super().__init__(f"no route info of topic {topic}: {why}")
+    def __init__(self, topic: str, *, brokers: int) -> None:
+        """``brokers``: how many brokers the client has."""
+        if brokers:
+            what = (
+                f"no broker has topic {topic}, or none lets it be written; create it, or let a "
+                "broker create topics (auto_create_topic_enable)"
+            )
+        else:
+            what = (
+                f"the client has no broker to send topic {topic} to; pass "
+                "brokers=[EmbeddedBroker.open(FOLDER)], or use Producer.open(FOLDER, GROUP)"
+            )
+        super().__init__(what)
         self.topic = topic
 
 
@@ -122,9 +148,10 @@ class SendFailedError(ClientError):
         code: int | None = None,
     ) -> None:
         times = len(brokers_sent)
+        attempts = "1 attempt" if times == 1 else f"{times} attempts"
         super().__init__(
-            f"send [{times}] times, still failed, cost [{cost_ms}]ms, topic: {topic}, "
-            f"brokers sent: {', '.join(brokers_sent) or 'none'}; the last one said: {cause}"
+            f"sending to topic {topic} failed after {attempts} in {cost_ms} ms, at "
+            f"{', '.join(brokers_sent) or 'no broker'}; the last error: {cause}"
         )
         self.topic = topic
         self.brokers_sent = tuple(brokers_sent)
@@ -149,7 +176,7 @@ class SendTimeoutError(SendFailedError, TimeoutError):
         cause: Exception | None = None,
     ) -> None:
         tried = f"after attempts at {', '.join(brokers_sent)}" if brokers_sent else "before any try"
-        last = f"; the last one said: {cause}" if cause else ""
+        last = f"; the last error: {cause}" if cause else ""
         ClientError.__init__(
             self,
             f"sending to topic {topic} took {cost_ms} ms of {timeout_ms} ms allowed, {tried}{last}",

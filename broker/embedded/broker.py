@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
@@ -97,6 +98,7 @@ class EmbeddedBroker(BrokerParts):
         type, ValueError for ``create`` with ``read_only``.
         """
         _check_arguments(root, config, store_config)
+        root = Path(root)
         if create:
             if read_only:
                 raise ValueError(

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
 
 from broker.api.members import MessageModel
 from broker.validation import check_group, check_topic
-from client.errors import ClientStateError
+from client.arguments import check_kind, check_methods, checked_brokers
 from client.rebalance.allocate import allocate_strategy
 from client.rebalance.rebalance import Rebalance
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER
 from client.runtime.own_broker import open_own_broker
-from client.runtime.service_state import ServiceState
+from client.runtime.service_state import ServiceState, not_running
 from storage.coordination.locks import ForkAware, at_fork
 from storage.deadlines import held_within
 
 from .consumer_config import ConsumerConfig
-from .subscription import MessageSelector, newer, subscription_data
+from .subscription import ALL_MESSAGES, newer, selector_of, subscription_data
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from client.runtime.instance import ClientInstance
     from storage.format.message import MessageQueue
 
+    from .subscription import MessageSelector
+
 logger = logging.getLogger("rmqctl.client")
 
+_OFFSET_STORE: Final = ("load", "read_offset", "update_offset", "persist_all")
 _LONGEST_WAIT_S: Final = 0.7
 
 
@@ -72,15 +75,20 @@ class Consumer(ForkAware, ABC):
     ) -> None:
         """Make a consumer of ``group``; the caller closes the brokers.
 
-        Raises InvalidNameError for an illegal group name.
+        Raises InvalidNameError for an illegal group name, ClientArgumentError for an argument of
+        another type.
         """
         check_group(group)
+        check_kind("config", config, self.default_config)
+        check_kind("client_config", client_config, ClientConfig)
+        if offset_store is not None:
+            check_methods("offset_store", offset_store, _OFFSET_STORE, "an OffsetStore")
         self.group = group
         self.filter_message_hooks: Final[list[FilterMessageHook]] = []
         """Called with what each pull brought; append yours before ``start``."""
         self._config = config or self.default_config()
         self._client_config = client_config or ClientConfig()
-        self._brokers = list(brokers)
+        self._brokers = checked_brokers(brokers, type(self), group)
         self._manager = manager
         self._given_offset_store = offset_store
         self._owned: Broker | None = None
@@ -96,18 +104,26 @@ class Consumer(ForkAware, ABC):
         store: str | PathLike[str],
         group: str,
         config: ConsumerConfig | None = None,
+        *,
+        create: bool = False,
         **settings: Any,
     ) -> Self:
         """Make a consumer for the store in a folder; the store is closed with the consumer.
 
+        ``create`` makes the store first if there is none (see EmbeddedBroker.open).
         Its broker delivers retries and delayed messages while it is open: see ``open_own_broker``,
         also for the errors. ``settings`` are those of the class, as is the type of ``config``.
         """
         check_group(group)
-        broker = open_own_broker(store)
-        if config is not None:
-            settings["config"] = config
-        consumer = cls(group, brokers=[broker], **settings)
+        check_kind("config", config, cls.default_config)
+        broker = open_own_broker(store, create=create)
+        try:
+            if config is not None:
+                settings["config"] = config
+            consumer = cls(group, brokers=[broker], **settings)
+        except BaseException:
+            broker.close()
+            raise
         consumer._owned = broker
         return consumer
 
@@ -186,9 +202,7 @@ class Consumer(ForkAware, ABC):
 
     def _running(self) -> ClientInstance:
         if self._state is not ServiceState.RUNNING:
-            raise ClientStateError(
-                f"consumer {self.group} is not running: its state is {self._state}"
-            )
+            raise not_running(f"consumer {self.group}", self._state)
         return self.instance
 
     # -- what it is made of
@@ -205,6 +219,9 @@ class Consumer(ForkAware, ABC):
         strategy = config.allocate_message_queue_strategy
         if isinstance(strategy, str):
             strategy = allocate_strategy(strategy)
+        else:
+            name = "allocate_message_queue_strategy"
+            check_methods(name, strategy, ("allocate",), "a strategy, or the name of one")
         rebalance = Rebalance(
             self.group,
             self.instance.client_id,
@@ -251,9 +268,7 @@ class Consumer(ForkAware, ABC):
         Raises InvalidNameError.
         """
         check_topic(topic)
-        if not isinstance(selector, MessageSelector):
-            selector = MessageSelector.by_tag(selector)
-        data = subscription_data(topic, selector, self._manager.clock.now_ms())
+        data = subscription_data(topic, selector_of(selector), self._manager.clock.now_ms())
         known = self._subscriptions.get(topic)
         if known is not None:
             data = newer(data, known.sub_version)
@@ -262,6 +277,17 @@ class Consumer(ForkAware, ABC):
             self.rebalance.subscriptions[topic] = data
             self.announce()
             self.instance.rebalance_immediately()
+
+    def _check_expressions(self) -> None:
+        """Have a broker of each topic, else any broker, check the expressions of subscriptions.
+
+        Raises SubscriptionParseError.
+        """
+        routes = self.instance.routes
+        for topic, subscription in self.rebalance.subscriptions.items():
+            if subscription.expression_type != ALL_MESSAGES.expression_type:
+                for broker in (routes.brokers_of(topic) or routes.brokers())[:1]:
+                    broker.check_client(self.instance.client_id, self.group, subscription)
 
     def announce(self) -> list[Exception]:
         """Send the subscriptions to the brokers; gives the errors of those that refuse."""

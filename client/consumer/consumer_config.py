@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.members import MessageModel
 from broker.api.offsets import ConsumeFromWhere
-from client.errors import ClientConfigError, check_number
+from client.errors import ClientConfigError, check_number, check_range
 from storage.format.message import TRACE_TOPIC
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ class ConsumerConfig:
         for name in (*_RANGES, *_TOPIC_THRESHOLDS):
             check_number(rocketmq_name(name), getattr(self, name))
         for name, (low, high) in _RANGES.items():
-            if not low <= getattr(self, name) <= high:
-                raise ClientConfigError(f"{rocketmq_name(name)} Out of range [{low}, {high}]")
+            check_range(rocketmq_name(name), getattr(self, name), low, high)
         for name, high in _TOPIC_THRESHOLDS.items():
-            if getattr(self, name) != -1 and not 1 <= getattr(self, name) <= high:
-                raise ClientConfigError(f"{rocketmq_name(name)} Out of range [1, {high}]")
+            if getattr(self, name) != -1:
+                but = ", or -1 for none"
+                check_range(rocketmq_name(name), getattr(self, name), 1, high, but=but)
         if self.consume_thread_min > self.consume_thread_max:
             raise ClientConfigError(
                 f"consumeThreadMin ({self.consume_thread_min}) is larger than "

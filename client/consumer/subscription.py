@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.api.members import SubscriptionData
 from broker.filter.subscription import SUB_ALL, TAG, parse_subscription
-from client.errors import ClientConfigError
+from broker.validation import typed
+from client.arguments import check_text
+from client.errors import ClientArgumentError, ClientConfigError
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -39,6 +41,27 @@ class MessageSelector(NamedTuple):
 ALL_MESSAGES: Final = MessageSelector()
 
 
+def selector_of(selector: str | MessageSelector | None) -> MessageSelector:
+    """Give the selector that an argument is or stands for: a text, or None, selects by tag.
+
+    Raises ClientArgumentError for another type, ClientConfigError for an unknown language.
+    """
+    if not isinstance(selector, MessageSelector):
+        if selector is not None and not isinstance(selector, str):
+            raise ClientArgumentError(
+                f"the selector is {typed(selector)}; it is tags such as 'a || b', or "
+                "MessageSelector.by_sql(...)"
+            )
+        return MessageSelector.by_tag(selector)
+    check_text("the selector's expression", selector.expression)
+    if selector.expression_type not in (TAG, SQL92):
+        raise ClientConfigError(
+            f"the selector's expression_type is {typed(selector.expression_type)}; "
+            f"it is {TAG} or {SQL92}"
+        )
+    return selector
+
+
 def subscription_data(topic: str, selector: MessageSelector, version: int) -> SubscriptionData:
     """Make the subscription to a topic since ``version``, ms (FilterAPI.build).
 
@@ -48,7 +71,10 @@ def subscription_data(topic: str, selector: MessageSelector, version: int) -> Su
     expression, expression_type = selector
     if expression_type != TAG:
         if not expression:
-            raise ClientConfigError(f"Expression can't be null! {expression_type}")
+            raise ClientConfigError(
+                f"the {expression_type} expression for topic {topic} is empty; give one, or "
+                "subscribe without a selector to get all messages"
+            )
         return SubscriptionData(
             topic, expression, sub_version=version, expression_type=expression_type
         )

@@ -19,6 +19,8 @@ from enum import StrEnum
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from client.errors import ClientArgumentError
+
 if TYPE_CHECKING:
     from storage.format.message import MessageExt, MessageQueue
 
@@ -117,19 +119,19 @@ AnyOrderlyListener: TypeAlias = "MessageListenerOrderly | OrderlyFunction"
 
 
 def concurrent_function(listener: AnyConcurrentListener) -> ConcurrentFunction:
-    """Give the function to call. Raises TypeError if there is none."""
+    """Give the function to call. Raises ClientArgumentError if there is none."""
     return _function(listener)
 
 
 def orderly_function(listener: AnyOrderlyListener) -> OrderlyFunction:
-    """Give the function to call. Raises TypeError if there is none."""
+    """Give the function to call. Raises ClientArgumentError if there is none."""
     return _function(listener)
 
 
 def _function(listener: object) -> Callable[..., Any]:
     function = getattr(listener, "consume_message", listener)
     if not callable(function):
-        raise TypeError(
+        raise ClientArgumentError(
             f"{listener!r} is no listener: it has no consume_message, and is no function"
         )
     return function

@@ -9,7 +9,7 @@ from typing import Final
 from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
 from broker.errors import ResponseCode
 from broker.validation import MAX_MESSAGE_SIZE
-from client.errors import ClientConfigError, check_number
+from client.errors import ClientConfigError, check_number, check_range
 from storage.format.compress import COMPRESS_OVER_BYTES
 from storage.format.message import AUTO_CREATE_TOPIC_KEY_TOPIC, TRACE_TOPIC
 
@@ -95,7 +95,10 @@ class ProducerConfig:
         ):
             value = getattr(self, name)
             check_number(name, value)
-            if value < least:
-                raise ClientConfigError(f"{name} is {value}; it must be {least} or more")
-        if len(self.latency_max) != len(self.not_available_duration):
-            raise ClientConfigError("latency_max and not_available_duration differ in length")
+            check_range(name, value, least, None)
+        latencies, durations = len(self.latency_max), len(self.not_available_duration)
+        if latencies != durations:
+            raise ClientConfigError(
+                f"latency_max and not_available_duration differ in length: {latencies} and "
+                f"{durations} numbers; each latency has one duration"
+            )

@@ -7,11 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from broker.validation import check_group, check_topic
-from client.errors import ClientStateError, GroupRegisteredError, TooManyAsyncSendsError
+from client.arguments import (
+    check_callable,
+    check_kind,
+    check_queue,
+    check_whole,
+    checked_brokers,
+)
+from client.errors import (
+    ClientConfigError,
+    ClientStateError,
+    GroupRegisteredError,
+    TooManyAsyncSendsError,
+)
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
 from client.runtime.own_broker import open_own_broker
-from client.runtime.service_state import ServiceState
+from client.runtime.service_state import ServiceState, not_running, not_startable
 from storage.coordination.locks import ForkAware, at_fork
 
 from .bounded_executor import BoundedExecutor
@@ -22,7 +34,7 @@ from .sending import SendProcess, SendTarget
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from pathlib import Path
+    from os import PathLike
 
     from broker.api.broker import Broker
     from broker.api.send import SendResult
@@ -74,9 +86,12 @@ class Producer(ForkAware):
     ) -> None:
         """Make a producer of ``group``; the caller closes the brokers.
 
-        Raises InvalidNameError for an illegal group name.
+        Raises InvalidNameError for an illegal group name, ClientArgumentError for an argument of
+        another type.
         """
         check_group(group)
+        check_kind("config", config, ProducerConfig)
+        check_kind("client_config", client_config, ClientConfig)
         self.group: Final = group
         self.config: Final = config or ProducerConfig()
         self.send_message_hooks: Final[list[SendMessageHook]] = []
@@ -84,7 +99,7 @@ class Producer(ForkAware):
         self.check_forbidden_hooks: Final[list[CheckForbiddenHook]] = []
         """May refuse a message before each attempt; append yours before ``start``."""
         self._client_config = client_config or ClientConfig()
-        self._brokers = list(brokers)
+        self._brokers = checked_brokers(brokers, type(self), group)
         self._manager = manager
         self._owned: Broker | None = None
         self._borrowed: ClientInstance | None = None
@@ -101,8 +116,17 @@ class Producer(ForkAware):
         at_fork(self)
 
     @classmethod
-    def open(cls, store: str | Path, group: str, config: ProducerConfig | None = None) -> Self:
+    def open(
+        cls,
+        store: str | PathLike[str],
+        group: str,
+        config: ProducerConfig | None = None,
+        *,
+        create: bool = False,
+    ) -> Self:
         """Make a producer for the store in a folder; the store is closed with the producer.
+
+        ``create`` makes the store first if there is none (see EmbeddedBroker.open).
 
         >>> from rmqctl import Message, Producer
         >>> with Producer.open(store, "order-service") as producer:
@@ -114,8 +138,22 @@ class Producer(ForkAware):
         also for the errors.
         """
         check_group(group)
-        broker = open_own_broker(store)
-        producer = cls(group, brokers=[broker], config=config)
+        check_kind("config", config, ProducerConfig)
+        return cls._owning(
+            store, create, lambda brokers: cls(group, brokers=brokers, config=config)
+        )
+
+    @classmethod
+    def _owning(
+        cls, store: str | PathLike[str], create: bool, make: Callable[[list[Broker]], Self]
+    ) -> Self:
+        """Make a producer that closes the store's broker."""
+        broker = open_own_broker(store, create=create)
+        try:
+            producer = make([broker])
+        except BaseException:
+            broker.close()
+            raise
         producer._owned = broker
         return producer
 
@@ -148,7 +186,7 @@ class Producer(ForkAware):
     def instance(self) -> ClientInstance:
         """The client that the producer is part of. Raises ClientStateError before ``start``."""
         if self._instance is None:
-            raise ClientStateError(f"producer {self.group} was not started; call start()")
+            raise not_running(f"producer {self.group}", self._state)
         return self._instance
 
     def start(self) -> None:
@@ -158,9 +196,7 @@ class Producer(ForkAware):
         has a producer of the group: then it can be started later.
         """
         if self._state is not ServiceState.CREATE_JUST:
-            raise ClientStateError(
-                f"producer {self.group} cannot be started: its state is {self._state}"
-            )
+            raise not_startable(f"producer {self.group}", self._state)
         self._state = ServiceState.START_FAILED
         instance = self._borrowed or self._register()
         config = self.config
@@ -255,6 +291,8 @@ class Producer(ForkAware):
             target = _target(queue, selector, arg)
         if timeout_ms is None:
             timeout_ms = self.config.send_msg_timeout_ms
+        elif type(timeout_ms) is not int:
+            check_whole("timeout_ms", timeout_ms)
         process = self._process
         if process is None or self._state is not _RUNNING:
             process = self._running  # raises
@@ -281,6 +319,8 @@ class Producer(ForkAware):
         from concurrent.futures import Future
 
         target = _target(queue, selector, arg)
+        check_callable("on_success", on_success)
+        check_callable("on_exception", on_exception)
         process, timeout_ms = self._running, self._timeout(timeout_ms)
         begin = self.instance.clock.now_ms()
         future: Future[SendResult] = Future()
@@ -372,13 +412,14 @@ class Producer(ForkAware):
     @property
     def _running(self) -> SendProcess:
         if self._process is None or self._state is not ServiceState.RUNNING:
-            raise ClientStateError(
-                f"producer {self.group} is not running: its state is {self._state}"
-            )
+            raise not_running(f"producer {self.group}", self._state)
         return self._process
 
     def _timeout(self, timeout_ms: int | None) -> int:
-        return self.config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        if timeout_ms is None:
+            return self.config.send_msg_timeout_ms
+        check_whole("timeout_ms", timeout_ms)
+        return timeout_ms
 
 
 def _target(
@@ -386,10 +427,18 @@ def _target(
 ) -> SendTarget:
     if selector is None:
         if arg is not None:
-            raise ValueError("arg is for a selector, and there is none")
+            raise ClientConfigError(
+                "arg is for a selector, and there is none; pass selector= too, such as "
+                "select_by_hash"
+            )
+        if queue is not None:
+            check_queue(queue, "fetch_publish_message_queues(topic)")
         return queue
+    check_callable("selector", selector)
     if queue is not None:
-        raise ValueError("a message goes to a queue or where a selector says, not both")
+        raise ClientConfigError(
+            "a message goes to a queue or where a selector says, not both; pass one of them"
+        )
     chosen = selector
     return lambda queues, message: chosen(queues, message, arg)
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from broker.api.send import SendResult, SendStatus
 from broker.errors import BrokerError
-from broker.validation import check_types
+from broker.validation import check_types, typed
+from client.arguments import check_queue
 from client.errors import (
     UNANSWERED,
     ClientError,
@@ -261,11 +262,16 @@ class SendProcess:
         if target is None:
             raise ValueError("there is no target")
         if not callable(target):
-            raise TypeError(f"{target!r} is no MessageQueue")
+            check_queue(target, "fetch_publish_message_queues(topic)")
         queue = target(list(self._publish_queues(outgoing.topic)), outgoing.message)
         if queue is None:
             raise ClientError(f"the selector chose no queue of topic {outgoing.topic}")
-        return queue
+        chosen: object = queue
+        if not isinstance(chosen, MessageQueue):
+            raise ClientError(
+                f"the selector gave {typed(queue)}; it gives one of the queues that it gets"
+            )
+        return chosen
 
     def _publish_queues(self, topic: str) -> Sequence[MessageQueue]:
         config = self._config
@@ -273,7 +279,7 @@ class SendProcess:
             topic, config.create_topic_key, config.default_topic_queue_nums
         )
         if not queues:
-            raise RouteNotFoundError(topic)
+            raise RouteNotFoundError(topic, brokers=len(self._routes.by_name))
         return queues
 
     def _left(self, outgoing: Outgoing, begin: int, timeout_ms: int) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from broker.api.send import SendResult, SendStatus
 from broker.api.transactions import (
@@ -21,6 +21,8 @@ from broker.api.transactions import (
     LocalTransactionState,
 )
 from broker.errors import BrokerError
+from broker.validation import check_group, check_types
+from client.arguments import check_kind, check_methods
 from client.errors import UNANSWERED, ClientError
 from client.hooks import EndTransactionContext, EndTransactionHook, call_hooks
 from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
@@ -34,18 +36,20 @@ from storage.format.message import (
 from storage.format.message_id import parse_offset_msg_id
 
 from .bounded_executor import BoundedExecutor
+from .config import ProducerConfig
 from .producer import Producer
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from broker.api.broker import Broker
     from client.runtime.client_config import ClientConfig
     from client.runtime.instance import ClientInstance
     from storage.format.message import Message, MessageExt
 
-    from .config import ProducerConfig
-
 logger = logging.getLogger("rmqctl.client")
 
+_LISTENER: Final = ("execute_local_transaction", "check_local_transaction")
 _LAST_CHECKS_MS: Final = 2_500
 _ENDINGS: Final = (*UNANSWERED, BrokerError, ClientError)
 
@@ -104,7 +108,11 @@ class TransactionProducer(Producer):
         client_config: ClientConfig | None = None,
         manager: ClientManager = CLIENT_MANAGER,
     ) -> None:
-        """Make a producer of ``group``. Any process of a group may answer its checks."""
+        """Make a producer of ``group``. Any process of a group may answer its checks.
+
+        Raises what Producer raises, ClientArgumentError too for a listener without its methods.
+        """
+        check_methods("the listener", listener, _LISTENER, "a TransactionListener")
         super().__init__(
             group, brokers=brokers, config=config, client_config=client_config, manager=manager
         )
@@ -115,6 +123,26 @@ class TransactionProducer(Producer):
             f"TransactionCheck {group}",
             self.config.check_thread_pool_size,
             self.config.check_request_hold_max,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        store: str | PathLike[str],
+        group: str,
+        config: ProducerConfig | None = None,
+        *,
+        create: bool = False,
+        listener: TransactionListener | None = None,
+    ) -> Self:
+        """See Producer.open; ``listener`` is required."""
+        check_group(group)
+        check_kind("config", config, ProducerConfig)
+        check_methods("the listener", listener, _LISTENER, "a TransactionListener")
+        assert listener is not None
+        own = listener
+        return cls._owning(
+            store, create, lambda brokers: cls(group, own, brokers=brokers, config=config)
         )
 
     def shutdown(self) -> None:
@@ -133,6 +161,7 @@ class TransactionProducer(Producer):
         the listener is not called and the message is rolled back. Ending is one-way: if it does not
         reach the broker, the broker asks. Raises the errors of ``send``; then nothing has happened.
         """
+        check_types((message,))
         properties = message.properties
         properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)
         properties[PROPERTY_TRANSACTION_PREPARED] = "true"

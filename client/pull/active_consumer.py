@@ -12,12 +12,15 @@ from broker.api.members import (
     ConsumeType,
 )
 from broker.errors import BrokerError
+from broker.validation import check_topic
+from client.arguments import check_queue, check_whole
 from client.consumer.consumer import Consumer
-from client.errors import ClientStateError, GroupRegisteredError
+from client.errors import GroupRegisteredError
 from client.offset_store.offset_store import ReadOffsetType, compute_pull_from_where
-from client.runtime.service_state import ServiceState
+from client.runtime.service_state import ServiceState, not_startable
 
 if TYPE_CHECKING:
+    from broker.api.broker import Broker
     from client.listener.process_queue import ProcessQueue
     from client.runtime.pull_service import PullRequest
     from storage.format.message import MessageExt, MessageQueue
@@ -33,12 +36,11 @@ class ActiveConsumer(Consumer):
     def start(self) -> None:
         """Join the group. Raises ClientStateError if it was started before, GroupRegisteredError if
         its client has a consumer of the group (then it can be started later), and the errors with
-        which brokers refuse it."""
+        which brokers refuse it. SubscriptionParseError, from the brokers' check of expressions,
+        leaves it running."""
         with self._lock:
             if self._state is not ServiceState.CREATE_JUST:
-                raise ClientStateError(
-                    f"consumer {self.group} cannot be started: its state is {self._state}"
-                )
+                raise not_startable(f"consumer {self.group}", self._state)
             self._state = ServiceState.START_FAILED
             try:
                 self._make_parts()
@@ -58,6 +60,7 @@ class ActiveConsumer(Consumer):
             except BaseException:
                 self._leave()
                 raise
+        self._check_expressions()
         self.instance.rebalance_immediately()
 
     def _make_parts(self) -> None:
@@ -73,24 +76,28 @@ class ActiveConsumer(Consumer):
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
         """Give all queues of a topic, sorted; empty if no broker has it."""
+        check_topic(topic)
         return self._running().routes.subscribe_queues(topic)
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """Give the offset of a store time, ms: that of the message nearest to it."""
-        broker = self._running().routes.broker(queue.broker_name)
+        check_whole("the timestamp", timestamp)
+        broker = self._broker_of(queue)
         return broker.search_offset(queue.topic, queue.queue_id, timestamp)
 
     def min_offset(self, queue: MessageQueue) -> int:
         """Give the first offset that is still there."""
-        return (
-            self._running().routes.broker(queue.broker_name).min_offset(queue.topic, queue.queue_id)
-        )
+        return self._broker_of(queue).min_offset(queue.topic, queue.queue_id)
 
     def max_offset(self, queue: MessageQueue) -> int:
         """Give the next offset to be written."""
-        return (
-            self._running().routes.broker(queue.broker_name).max_offset(queue.topic, queue.queue_id)
-        )
+        return self._broker_of(queue).max_offset(queue.topic, queue.queue_id)
+
+    def _broker_of(self, queue: MessageQueue) -> Broker:
+        """Give the broker of a queue. Raises ClientStateError, ClientArgumentError and
+        BrokerNotExistError."""
+        check_queue(queue)
+        return self._running().routes.broker(queue.broker_name)
 
     # -- for the instance (ConsumerInner)
 

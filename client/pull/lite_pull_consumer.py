@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError
+from client.arguments import check_queue, check_whole, checked_queues
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.pull_result import messages_of
 from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
-from client.errors import UNANSWERED, ClientError, ClientStateError
+from client.errors import UNANSWERED, ClientError, ClientStateError, check_number, check_range
 from client.listener.process_queue import ProcessQueue
 from client.offset_store.offset_store import ReadOffsetType
 from client.runtime.pull_service import PullRequest
@@ -51,6 +52,13 @@ class LitePullConfig(ConsumerConfig):
     """Pulling pauses when more messages of all queues wait to be polled (pullThresholdForAll)."""
     pull_batch_size: int = 10
     broker_suspend_max_time_ms: int = 20_000
+
+    def __post_init__(self) -> None:
+        # super() without arguments names the class that slots=True replaces.
+        super(LitePullConfig, self).__post_init__()
+        for name, least in (("auto_commit_interval_ms", 1), ("pull_threshold_for_all", 1)):
+            check_number(name, getattr(self, name))
+            check_range(name, getattr(self, name), least, None)
 
 
 class LitePullConsumer(ActiveConsumer):
@@ -93,7 +101,10 @@ class LitePullConsumer(ActiveConsumer):
         """Subscribe to a topic. Raises ClientStateError after ``assign``."""
         with self._lock:
             if self._assigned is not None:
-                raise ClientStateError("Subscribe and assign are mutually exclusive.")
+                raise ClientStateError(
+                    f"subscribe and assign are mutually exclusive: consumer {self.group} has "
+                    "assigned queues; use another consumer to subscribe"
+                )
             self._want(topic, selector)
 
     def unsubscribe(self, topic: str) -> None:
@@ -110,9 +121,13 @@ class LitePullConsumer(ActiveConsumer):
         """
         with self._lock:
             if self._subscriptions:
-                raise ClientStateError("Subscribe and assign are mutually exclusive.")
+                raise ClientStateError(
+                    f"subscribe and assign are mutually exclusive: consumer {self.group} "
+                    f"subscribes to {', '.join(sorted(self._subscriptions))}; use another "
+                    "consumer to assign queues, or unsubscribe first"
+                )
             now_ms = self._manager.clock.now_ms()
-            self._wanted_queues = tuple(sorted(set(queues)))
+            self._wanted_queues = tuple(sorted(set(checked_queues(queues))))
             self._assigned = {
                 queue.topic: subscription_data(queue.topic, ALL_MESSAGES, now_ms)
                 for queue in self._wanted_queues
@@ -140,7 +155,9 @@ class LitePullConsumer(ActiveConsumer):
                     self._begin(queue, self.compute_pull_from_where(queue))
 
     def assignment(self) -> list[MessageQueue]:
-        """Give the queues that are consumed now, sorted."""
+        """Give the queues that are consumed now, sorted; none before ``start``."""
+        if self._state is ServiceState.CREATE_JUST:
+            return []
         return self.rebalance.queues()
 
     # -- polling
@@ -153,6 +170,7 @@ class LitePullConsumer(ActiveConsumer):
         stored. Raises ClientStateError.
         """
         self._running()
+        check_number("timeout_ms", timeout_ms)
         with self._arrived:
             self._finish_polled()
         if self.config.auto_commit and time.monotonic() >= self._next_auto_commit:
@@ -210,6 +228,7 @@ class LitePullConsumer(ActiveConsumer):
     def committed(self, queue: MessageQueue) -> int | None:
         """Give the group's progress at the broker; None if there is none."""
         self._running()
+        check_queue(queue)
         memory = ReadOffsetType.MEMORY_FIRST_THEN_STORE
         return self.offset_store.read_offset(queue, memory)
 
@@ -236,11 +255,12 @@ class LitePullConsumer(ActiveConsumer):
         Raises ClientStateError if the queue is not consumed here, or the offset lies outside
         of it.
         """
+        check_whole("the offset", offset)
         low, high = self.min_offset(queue), self.max_offset(queue)
         if not low <= offset <= high:
             raise ClientStateError(
-                f"Seek offset illegal, seek offset = {offset}, min offset = {low}, "
-                f"max offset = {high}"
+                f"offset {offset} is outside of {queue}; seek to one from {low} (the first that is "
+                f"there) to {high} (the next to be written)"
             )
         with self.rebalance.lock:
             if queue not in self.rebalance.process_queues:
@@ -257,13 +277,15 @@ class LitePullConsumer(ActiveConsumer):
 
     def pause(self, queues: Collection[MessageQueue]) -> None:
         """Neither pull nor give messages of these queues until ``resume``."""
+        chosen = frozenset(checked_queues(queues))
         with self._arrived:
-            self._paused |= frozenset(queues)
+            self._paused |= chosen
 
     def resume(self, queues: Collection[MessageQueue]) -> None:
         """Go on with queues that were paused, within a second."""
+        chosen = frozenset(checked_queues(queues))
         with self._arrived:
-            self._paused -= frozenset(queues)
+            self._paused -= chosen
             self._arrived.notify_all()
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest as PullMessage, PullResult
+from client.arguments import check_queue, check_stored, check_whole
 from client.consumer.pull_result import messages_of
 from client.consumer.send_back import SendBack
-from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
+from client.consumer.subscription import ALL_MESSAGES, selector_of, subscription_data
 from client.offset_store.offset_store import ReadOffsetType
 from client.runtime.service_state import ServiceState
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from client.consumer.consumer import ConsumerArguments
+    from client.consumer.subscription import MessageSelector
     from storage.format.message import MessageExt, MessageQueue
 
 BROKER_SUSPEND_MAX_TIME_MS: Final = 20_000
@@ -81,10 +83,11 @@ class PullConsumer(ActiveConsumer):
         selector: str | MessageSelector | None,
         suspend_ms: int,
     ) -> PullResult:
-        routes = self._running().routes
-        if not isinstance(selector, MessageSelector):
-            selector = MessageSelector.by_tag(selector)
-        subscription = subscription_data(queue.topic, selector, self.instance.clock.now_ms())
+        broker = self._broker_of(queue)
+        check_whole("the offset", offset, 0)
+        check_whole("max_nums", max_nums, 1)
+        now_ms = self.instance.clock.now_ms()
+        subscription = subscription_data(queue.topic, selector_of(selector), now_ms)
         wire = PullMessage(
             self.group,
             queue.topic,
@@ -96,7 +99,7 @@ class PullConsumer(ActiveConsumer):
             suspend_ms,
             client_id=self.instance.client_id,
         )
-        result = routes.broker(queue.broker_name).pull(wire)
+        result = broker.pull(wire)
         hooks = self.filter_message_hooks
         return result._replace(messages=messages_of(result, subscription, self.group, queue, hooks))
 
@@ -104,6 +107,7 @@ class PullConsumer(ActiveConsumer):
         """Give the group's progress: what is noted here, else (or ``from_store``) the broker's;
         None if there is none."""
         self._running()
+        check_queue(queue)
         where = (
             ReadOffsetType.READ_FROM_STORE if from_store else ReadOffsetType.MEMORY_FIRST_THEN_STORE
         )
@@ -112,6 +116,8 @@ class PullConsumer(ActiveConsumer):
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
         """Note progress: the next offset to consume. Brokers keep the larger one."""
         self._running()
+        check_queue(queue)
+        check_whole("the offset", offset, 0)
         self._noted.add(queue)
         self.offset_store.update_offset(queue, offset, increase_only=False)
 
@@ -129,6 +135,9 @@ class PullConsumer(ActiveConsumer):
         Only a push consumer, or a consumer that pulls the retry topic, gets it again. Raises
         RocketMQError if neither its broker nor an ordinary send takes it.
         """
+        check_stored(message)
+        check_queue(queue)
+        check_whole("delay_level", delay_level)
         SendBack(self.group, self._running()).send_message_back(
             message, delay_level, queue, self._config.max_reconsume_times, {}
         )

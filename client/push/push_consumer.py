@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.api.members import ConsumerData, ConsumeType, MessageModel
 from broker.errors import BrokerError
+from client.arguments import check_listener
 from client.consumer.consumer import Consumer
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.send_back import SendBack
@@ -25,7 +27,7 @@ from client.errors import (
     ClientStateError,
     GroupRegisteredError,
 )
-from client.runtime.service_state import ServiceState
+from client.runtime.service_state import ServiceState, not_running, not_startable
 from storage.format.message import retry_topic
 
 from .pull_loop import PullLoop
@@ -75,7 +77,8 @@ class PushConsumer(Consumer):
     def __init__(self, group: str, **arguments: Unpack[ConsumerArguments]) -> None:
         """Make a consumer of ``group``; the caller closes the brokers.
 
-        Raises InvalidNameError for an illegal group name.
+        Raises InvalidNameError for an illegal group name, ClientArgumentError for an argument of
+        another type.
         """
         super().__init__(group, **arguments)
         self.consume_hooks: Final[list[ConsumeMessageHook]] = []
@@ -104,17 +107,38 @@ class PushConsumer(Consumer):
         """Change settings. In a running consumer only settings that are read at each use take
         effect.
 
-        Raises ClientConfigError for a value out of its range.
+        Raises ClientConfigError for a value out of its range, and for an unknown setting.
         """
+        known = [field.name for field in fields(self._config)]
+        for name in changes:
+            if name not in known:
+                near = "".join(f"; do you mean {it}?" for it in get_close_matches(name, known, 1))
+                raise ClientConfigError(f"no consumer setting is called {name!r}{near}")
         self._config = replace(self._config, **changes)
 
     def register_message_listener(self, listener: AnyConcurrentListener) -> None:
-        """Consume messages in many threads at once, in any order."""
+        """Consume messages in many threads at once, in any order.
+
+        Raises ClientArgumentError for what is no listener.
+        """
+        self._check_listener(listener)
         self._listener, self.orderly = listener, False
 
     def register_message_listener_orderly(self, listener: AnyOrderlyListener) -> None:
-        """Consume the messages of each queue one after the other."""
+        """Consume the messages of each queue one after the other.
+
+        Raises ClientArgumentError for what is no listener.
+        """
+        self._check_listener(listener)
         self._listener, self.orderly = listener, True
+
+    def _check_listener(self, listener: object) -> None:
+        check_listener(listener)
+        if self._state is ServiceState.RUNNING:
+            raise ClientStateError(
+                f"push consumer {self.group} runs with its listener; register a listener before "
+                "start(), or make another consumer"
+            )
 
     def subscribe(self, topic: str, selector: str | MessageSelector | None = "*") -> None:
         """Subscribe to a topic: all messages, those of tags ``a || b``, or those of a selector.
@@ -141,9 +165,7 @@ class PushConsumer(Consumer):
         """
         with self._lock:
             if self._state is not ServiceState.CREATE_JUST:
-                raise ClientStateError(
-                    f"push consumer {self.group} cannot be started: its state is {self._state}"
-                )
+                raise not_startable(f"push consumer {self.group}", self._state)
             self._state = ServiceState.START_FAILED
             self._check_config()
             try:
@@ -175,9 +197,16 @@ class PushConsumer(Consumer):
 
     def _check_config(self) -> None:
         if not self._subscriptions:
-            raise ClientConfigError(f"push consumer {self.group}: subscription is null")
+            raise ClientConfigError(
+                f"push consumer {self.group} subscribes to no topic; call subscribe(topic) before "
+                "start()"
+            )
         if self._listener is None:
-            raise ClientConfigError(f"push consumer {self.group}: messageListener is null")
+            raise ClientConfigError(
+                f"push consumer {self.group} has no listener; call "
+                "register_message_listener(listener) or register_message_listener_orderly(listener)"
+                " before start()"
+            )
 
     def _make_parts(self) -> None:
         self._join_instance()
@@ -226,12 +255,6 @@ class PushConsumer(Consumer):
         for error in refused:
             if isinstance(error, BrokerError):
                 raise error
-
-    def _check_expressions(self) -> None:
-        for topic, subscription in self.rebalance.subscriptions.items():
-            if subscription.expression_type != ALL_MESSAGES.expression_type:
-                for broker in self.instance.routes.brokers_of(topic)[:1]:
-                    broker.check_client(self.client_id, self.group, subscription)
 
     def suspend(self) -> None:
         """Stop pulling and rebalancing until ``resume``; pulled messages are still consumed."""
@@ -324,8 +347,11 @@ class PushConsumer(Consumer):
 
     @property
     def client_id(self) -> str:
-        """The client's id."""
-        return self.instance.client_id
+        """The client's id. Raises ClientStateError before ``start``."""
+        try:
+            return self.instance.client_id
+        except AttributeError:
+            raise not_running(f"push consumer {self.group}", self._state) from None
 
     @property
     def clock(self) -> Clock:

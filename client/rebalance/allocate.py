@@ -56,11 +56,11 @@ def may_allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Seq
     That is so right after a start, until the heartbeat has arrived: then all queues are given up.
     """
     if not client_id:
-        raise ValueError("currentCID is empty")
+        raise ValueError("the client id is empty; a strategy needs that of the member")
     if not queues:
-        raise ValueError("mqAll is null or mqAll empty")
+        raise ValueError("there are no queues to divide; pass those of the topic")
     if not client_ids:
-        raise ValueError("cidAll is null or cidAll empty")
+        raise ValueError("there are no client ids to divide queues among; pass the members' ids")
     return client_id in client_ids
 
 
@@ -158,7 +158,7 @@ class AllocateConsistentHash(MembersShare):
         hash_function: Callable[[str], int] = md5_hash,
     ) -> None:
         if virtual_node_cnt < 0:
-            raise ValueError(f"illegal virtualNodeCnt: {virtual_node_cnt}")
+            raise ValueError(f"virtual_node_cnt is {virtual_node_cnt}; it is 0 or more")
         self._virtual_node_cnt = virtual_node_cnt
         self._hash = hash_function
 
@@ -285,7 +285,7 @@ class AllocateMachineRoomNearby:
 
 def _known(room: str | None, of_what: str) -> str:
     if not room:
-        raise ValueError(f"machine room is null for the {of_what}")
+        raise ValueError(f"the machine room of {of_what} is not known; the resolver gives one")
     return room
 
 

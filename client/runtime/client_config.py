@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
-from client.errors import ClientConfigError, check_number
+from client.arguments import check_text
+from client.errors import check_number, check_range
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 
@@ -51,8 +52,9 @@ class ClientConfig:
             "pull_time_delay_mills_when_exception",
         ):
             check_number(name, getattr(self, name))
-            if getattr(self, name) < 1:
-                raise ClientConfigError(f"{name} Out of range [1, ...]")
+            check_range(name, getattr(self, name), 1, None)
+        for name in ("client_ip", "instance_name", "unit_name", "local_offset_store_dir"):
+            check_text(name, getattr(self, name), none=False)
 
     @property
     def client_id(self) -> str:

@@ -169,7 +169,9 @@ class Message(_Made, metaclass=_Called):
         try:
             own = self.properties = dict(properties) if properties else {}
         except (TypeError, ValueError):
-            raise TypeError(f"properties are {properties!r}; they are a dict") from None
+            raise TypeError(
+                f"properties are {properties!r}; they are a dict of names and values"
+            ) from None
         if tags:
             own[PROPERTY_TAGS] = tags
         if keys:
@@ -213,6 +215,11 @@ class Message(_Made, metaclass=_Called):
 
     @delay_time_level.setter
     def delay_time_level(self, level: int) -> None:
+        given: object = level
+        if not isinstance(given, int):
+            raise TypeError(f"delay_time_level is {level!r}; it is a whole number, 0 for no delay")
+        if level < 0:
+            raise ValueError(f"delay_time_level is {level}; levels begin at 1, 0 is no delay")
         self._set(PROPERTY_DELAY_TIME_LEVEL, str(level) if level else None)
 
     def get_property(self, name: str) -> str | None:

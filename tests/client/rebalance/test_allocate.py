@@ -88,7 +88,7 @@ def test_a_place_of_the_ring_owns_what_lies_on_it_and_the_first_what_lies_behind
 
 @pytest.mark.conformance("C1")
 def test_a_ring_may_not_have_a_negative_number_of_places() -> None:
-    with pytest.raises(ValueError, match="illegal virtualNodeCnt: -1"):
+    with pytest.raises(ValueError, match="virtual_node_cnt is -1; it is 0 or more"):
         AllocateConsistentHash(-1)
 
 
@@ -148,7 +148,7 @@ def test_nearby_gives_queues_to_clients_of_their_room_and_orphans_to_all() -> No
 @pytest.mark.conformance("C1")
 def test_nearby_refuses_an_unknown_room() -> None:
     strategy = AllocateMachineRoomNearby(AllocateAveragely())
-    with pytest.raises(ValueError, match="machine room is null for the client @x"):
+    with pytest.raises(ValueError, match="the machine room of client @x is not known"):
         strategy.allocate("g", "a@x", queues(4, "a@1"), ["@x", "a@x"])
 
 
@@ -178,9 +178,9 @@ def test_a_client_that_is_no_member_yet_gets_nothing(
 @pytest.mark.parametrize(
     ("client", "count", "clients", "reason"),
     [
-        ("", 8, CLIENTS, "currentCID is empty"),
-        ("c", 0, CLIENTS, "mqAll is null or mqAll empty"),
-        ("c", 8, [], "cidAll is null or cidAll empty"),
+        ("", 8, CLIENTS, "the client id is empty"),
+        ("c", 0, CLIENTS, "there are no queues to divide"),
+        ("c", 8, [], "there are no client ids to divide queues among"),
     ],
 )
 def test_missing_input_is_refused(

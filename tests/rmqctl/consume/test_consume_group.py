@@ -187,10 +187,10 @@ class TestRefused:
         [
             (["--set", "consumeTimout=5"], 2, "do you mean consumeTimeout?"),
             (["--set", "consumeTimeout=soon"], 2, "whole number"),
-            (["--set", "pullBatchSize=2000"], 2, "Out of range"),
+            (["--set", "pullBatchSize=2000"], 2, "pullBatchSize is 2000; it must be 1 to 1024"),
             (["--set", "pullBatchSize"], 2, "NAME=VALUE"),
             (["--threads", "0"], 2, "--threads"),
-            (["--threads", "1001"], 2, "Out of range"),
+            (["--threads", "1001"], 2, "is 1001; it must be 1 to 1000"),
             (["--exec", "no-such-program-here"], 2, "there is no program"),
             (["--exec", "'"], 2, "--exec"),
             (["--exec", "true", "--no-commit"], 2, "no --no-commit"),
