@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -109,6 +109,11 @@ class ClientHandler(Protocol):
 
     def notify_consumer_ids_changed(self, group: str) -> None:
         """The members of a group have changed: rebalance (NOTIFY_CONSUMER_IDS_CHANGED)."""
+        ...
+
+    def notify_topics_changed(self, topics: Collection[str]) -> None:
+        """Topics that a consumer subscribes to were made, changed or deleted: ask for their queues.
+        RocketMQ has no such request: its clients ask every 30 s."""
         ...
 
     def reset_offset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:

@@ -32,7 +32,7 @@ from storage.deadlines import MAX_CLOSE_S
 from storage.format.message import retry_topic
 
 from .group_table import GroupTable, group_table, is_expired
-from .notices import CHECK, MEMBERS, RESET, Notices
+from .notices import CHECK, MEMBERS, RESET, TOPICS, Notices
 from .process_info_json import consumer_json, groups_of, members_of
 from .queue_lock import QueueLocks
 
@@ -373,6 +373,10 @@ class MemberManager:
             offsets = {queue_id: offset for queue_id, offset in known.items() if offset is not None}
             for handler in self._handlers(group):
                 _call(partial(handler.reset_offset, group, topic, offsets))
+        elif kind == TOPICS:
+            topics = frozenset(control_message["topics"])
+            for handler in self._subscribers(topics):
+                _call(partial(handler.notify_topics_changed, topics))
         elif kind == CHECK:
             self.calls.take_check(control_message)
 
@@ -385,6 +389,20 @@ class MemberManager:
     def _handlers(self, group: str) -> list[ClientHandler]:
         with self._lock:
             return [c.handler for c in self._clients.values() if group in c.consumers]
+
+    def _subscribers(self, topics: frozenset[str]) -> list[ClientHandler]:
+        """Give the clients here that subscribe to one of the topics."""
+        with self._lock:
+            clients = list(self._clients.values())
+        return [
+            client.handler
+            for client in clients
+            if any(
+                item.topic in topics
+                for consumer in client.consumers.values()
+                for item in consumer.subscriptions
+            )
+        ]
 
 
 def _topics_of(table: GroupTable | None) -> set[str]:

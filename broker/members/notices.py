@@ -17,7 +17,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from storage.coordination.failure_detector import FailureDetector
 from storage.coordination.processes import ControlMessage, ProcessEntries, ProcessEntry, ProcessInfo
 from storage.deadlines import MAX_CLOSE_S, Deadline, held_within
 
-from .process_info_json import groups_of
+from .process_info_json import groups_of, topics_of
 
 logger = logging.getLogger("rmqctl.broker")
 
@@ -35,6 +35,7 @@ PROCESSES: Final = "stations"
 MEMBERS: Final = "members"
 RESET: Final = "reset"
 CHECK: Final = "check"
+TOPICS: Final = "topics"
 _QUESTION: Final = "question"
 _ANSWER: Final = "answer"
 
@@ -297,6 +298,21 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
         for info in processes.living():
             if group in groups_of(info):
                 processes.send(info.name, control_message, once=True)
+    finally:
+        processes.close()
+
+
+def tell_topics(root: Path, topics: Collection[str]) -> None:
+    """Make running consumers of topics ask for their queues again.
+
+    For any process that has made, changed or deleted the topics. Raises OSError.
+    """
+    processes = ProcessEntries(root)
+    try:
+        for info in processes.living():
+            concerned = sorted(topics_of(info).intersection(topics))
+            if concerned:
+                processes.send(info.name, {"kind": TOPICS, "topics": concerned}, once=True)
     finally:
         processes.close()
 

@@ -72,6 +72,19 @@ def groups_of(info: ProcessInfo) -> set[str]:
     return {group for client in _clients(info) for group in client["consumers"]}
 
 
+def topics_of(info: ProcessInfo) -> set[str]:
+    """Name the topics that the consumers of a process entry subscribe to; those of a newer version
+    may have content that is unknown here, and are left out."""
+    found: set[str] = set()
+    for client in _clients(info):
+        for group, consumer in client["consumers"].items():
+            try:
+                found.update(item.topic for item in consumer_from(group, consumer).subscriptions)
+            except _UNREADABLE as error:
+                _tell_unreadable(info, group, client["id"], f"{type(error).__name__}: {error}")
+    return found
+
+
 def _tell_unreadable(info: ProcessInfo, group: str, client_id: str, why: str) -> None:
     """Log it once for each client and group, because groups are read often."""
     if (client_id, group) in _reported:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -41,7 +41,7 @@ class SharedTable(Generic[T]):
     ``system`` are the settings that a broker makes at its start. They reach the file with the first
     change; settings in the file take precedence. ``write_lock`` None means read-only. ``kind`` and
     ``command`` name changes in the journal. ``changes`` gives another number when settings have
-    been replaced.
+    been replaced. ``changed`` is called with the names after each change, without the write lock.
     """
 
     def __init__(
@@ -55,8 +55,10 @@ class SharedTable(Generic[T]):
         journal: Journal,
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
+        changed: Callable[[Collection[str]], None] = lambda _: None,
     ) -> None:
         self._file = file
+        self._changed = changed
         self._kind = kind
         self._command = command
         self._write_lock = write_lock
@@ -106,6 +108,7 @@ class SharedTable(Generic[T]):
             table.add_missing(self.system)
             table.put(name, item, now)
             self._file.save(table)
+        self._changed((name,))
         return item
 
     def update_all(self, updates: Mapping[str, Update[T]]) -> set[str]:
@@ -131,6 +134,7 @@ class SharedTable(Generic[T]):
                     entries.append(self._entry(name, olds[name], update.item, update.note))
             self._journal.append_all(entries, now)
             self._file.save(table)
+        self._changed(changed)
         time.sleep(_LOOK_NS / 1e9)  # now all processes see it, see ``recent``
         return changed
 
@@ -149,6 +153,7 @@ class SharedTable(Generic[T]):
             table.remove(name, now)
             self._journal.append(self._entry(name, old, None, note), now)
             self._file.save(table)
+        self._changed((name,))
         time.sleep(_LOOK_NS / 1e9)
         return True
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerSystemError, NoPermissionError, TopicNotExistError
 from broker.validation import (
@@ -28,6 +29,7 @@ from storage.format.message import (
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )
+from storage.format.names import MEMBERS_FOLDER, OURS
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
 
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from storage.files.fs import FileSystem
 
-_MAX_PERM = 15
+logger: Final = logging.getLogger("rmqctl.broker")
+
+_MAX_PERM: Final = 15
 
 
 class TopicManager:
@@ -71,6 +75,7 @@ class TopicManager:
             journal=Journal(root, fs),
             now=now,
             changes=changes,
+            changed=lambda topics: _tell_consumers(root, topics),
         )
 
     def changes(self) -> int:
@@ -235,6 +240,19 @@ class TopicManager:
         queues = max(0, min(default_queue_nums, template.write_queue_nums))
         perm = template.perm & ~PERM_INHERIT
         return TopicConfig(topic, queues, queues, perm, template.topic_filter_type)
+
+
+def _tell_consumers(root: Path, topics: Collection[str]) -> None:
+    """Notify the consumers of topics that their queues may have changed. A change that is made
+    does not fail for a notice: without it consumers ask within 20 s."""
+    if not (root / OURS / MEMBERS_FOLDER).exists():
+        return
+    from broker.members.notices import tell_topics
+
+    try:
+        tell_topics(root, topics)
+    except OSError:
+        logger.exception("consumers of topics could not be notified: %s", ", ".join(topics))
 
 
 def _of_queues(topic: str, last_queue_id: int) -> TopicConfig:

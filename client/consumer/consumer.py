@@ -276,6 +276,7 @@ class Consumer(ForkAware, ABC):
         if self._state is ServiceState.RUNNING:
             self.rebalance.subscriptions[topic] = data
             self.announce()
+            self.instance.routes.refresh()  # later changes come with a notice
             self.instance.rebalance_immediately()
 
     def _check_expressions(self) -> None:

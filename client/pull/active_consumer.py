@@ -56,6 +56,7 @@ class ActiveConsumer(Consumer):
                 for error in self.instance.send_heartbeat_to_all_brokers():
                     if isinstance(error, BrokerError):
                         raise error
+                self.instance.routes.refresh()  # later changes come with a notice
                 self._state = ServiceState.RUNNING
             except BaseException:
                 self._leave()

@@ -250,8 +250,8 @@ class PushConsumer(Consumer):
         """Register with the brokers; raise the refusal of one of them."""
         for topic in self.rebalance.subscriptions:
             self.instance.routes.subscribe_queues(topic)
-        self.instance.routes.refresh()
         refused = self.announce()
+        self.instance.routes.refresh()  # later changes come with a notice
         for error in refused:
             if isinstance(error, BrokerError):
                 raise error

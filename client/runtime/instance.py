@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -429,6 +429,11 @@ class BrokerConnection:
         """See ClientHandler."""
         logger.info("members have changed: group=%s broker=%s", group, self._broker.name)
         self._instance.rebalance_immediately()
+
+    def notify_topics_changed(self, topics: Collection[str]) -> None:
+        """See ClientHandler."""
+        logger.info("topics have changed: %s broker=%s", ", ".join(topics), self._broker.name)
+        self._instance.scheduler.call_later(0, self._instance.update_topic_routes)
 
     def reset_offset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """See ClientHandler."""

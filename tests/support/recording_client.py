@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from broker.api.members import (
@@ -45,6 +45,9 @@ class RecordingClient:
 
     def notify_consumer_ids_changed(self, group: str) -> None:
         self.note("changed", group)
+
+    def notify_topics_changed(self, topics: Collection[str]) -> None:
+        self.note("topics", sorted(topics))
 
     def reset_offset(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         self.note("reset", group, topic, dict(offsets))

@@ -110,6 +110,9 @@ class Silent:
     def notify_consumer_ids_changed(self, group):
         pass
 
+    def notify_topics_changed(self, topics):
+        pass
+
 
 def consumer(sub_string):
     subscriptions = (SubscriptionData("T", sub_string, expression_type="SQL92", sub_version=1),)
