@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, cast
 from broker.api.send import SendResult, SendStatus
 from broker.errors import BrokerError
 from broker.validation import check_types, typed
-from client.arguments import check_queue
 from client.errors import (
     UNANSWERED,
     ClientError,
@@ -261,17 +260,15 @@ class SendProcess:
             return target
         if target is None:
             raise ValueError("there is no target")
-        if not callable(target):
-            check_queue(target, "fetch_publish_message_queues(topic)")
         queue = target(list(self._publish_queues(outgoing.topic)), outgoing.message)
         if queue is None:
             raise ClientError(f"the selector chose no queue of topic {outgoing.topic}")
-        chosen: object = queue
-        if not isinstance(chosen, MessageQueue):
+        given: object = queue
+        if not isinstance(given, MessageQueue):
             raise ClientError(
-                f"the selector gave {typed(queue)}; it gives one of the queues that it gets"
+                f"the selector gave {typed(given)}; it gives one of the queues that it gets"
             )
-        return chosen
+        return given
 
     def _publish_queues(self, topic: str) -> Sequence[MessageQueue]:
         config = self._config

@@ -43,7 +43,7 @@ class _Transactions:
 
 
 def _transactional(group: str, **arguments: Any) -> TransactionProducer:
-    return TransactionProducer(group, _Transactions(), **arguments)  # type: ignore[arg-type]
+    return TransactionProducer(group, _Transactions(), **arguments)
 
 
 MAKERS: tuple[Callable[..., Any], ...] = (Producer, _transactional, *CONSUMERS)
@@ -90,7 +90,7 @@ def test_a_lite_pull_consumer_needs_its_own_settings(broker: Any) -> None:
         LitePullConsumer("g", brokers=[broker], config=ConsumerConfig())
     for settings in ({"auto_commit_interval_ms": "x"}, {"pull_threshold_for_all": -5}):
         with pytest.raises(ClientConfigError, match=next(iter(settings))):
-            LitePullConfig(**settings)  # type: ignore[arg-type]
+            LitePullConfig(**settings)
     with pytest.raises(ClientConfigError, match="consumeThreadMin is 0; it must be 1 to 1000"):
         LitePullConfig(consume_thread_min=0)
     with pytest.raises(ClientConfigError, match=r"pullBatchSize is 1\.5; it is a whole number"):
@@ -144,7 +144,7 @@ def test_a_transaction_producer_needs_its_listener(broker: Any, tmp_path: Path) 
         with pytest.raises(ClientArgumentError, match=said):
             TransactionProducer.open(tmp_path / "s", "g", create=True, listener=listener)  # type: ignore[arg-type]
     assert not (tmp_path / "s").exists()
-    made = TransactionProducer.open(tmp_path / "s", "g", create=True, listener=_Transactions())  # type: ignore[arg-type]
+    made = TransactionProducer.open(tmp_path / "s", "g", create=True, listener=_Transactions())
     with made as producer:
         assert producer.state == "RUNNING"
         for wrong in (None, "x", ["x"]):
@@ -241,7 +241,7 @@ def test_arguments_of_a_send(manager: Any, broker: Any) -> None:
             with pytest.raises(ClientConfigError, match=rf"{name} is 5 \(int\); it is a function"):
                 producer.send_async(message, **{name: 5})  # type: ignore[arg-type]
         with pytest.raises(ClientError, match=r"the selector gave 1 \(int\); it gives one of the"):
-            producer.send(message, selector=lambda queues, message, arg: 1)  # type: ignore
+            producer.send(message, selector=lambda queues, message, arg: 1)  # type: ignore[arg-type,return-value]
     assert broker.topic("T") is None
 
 
@@ -300,7 +300,8 @@ def test_an_unknown_setting_has_its_nearest_name(broker: Any) -> None:
 
 def test_queues_and_offsets_of_other_types(manager: Any, broker: Any) -> None:
     lite = LitePullConsumer("g", brokers=[broker], manager=manager)
-    for queues in (5, "T", QUEUE, [5], ["T"]):
+    wrong_queues: tuple[Any, ...] = (5, "T", QUEUE, [5], ["T"])
+    for queues in wrong_queues:
         for call in (lite.assign, lite.pause, lite.resume):
             with pytest.raises(ClientArgumentError, match=r"the queues are|is no MessageQueue"):
                 call(queues)

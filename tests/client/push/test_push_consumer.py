@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.api.members import ConsumeType, MessageModel
+from broker.embedded.broker import EmbeddedBroker
 from broker.errors import BrokerSystemError, InvalidNameError, SubscriptionParseError
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.subscription import MessageSelector
@@ -20,7 +21,7 @@ from client.producer.producer import Producer
 from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import ClientManager
-from storage.configs.topics import TopicConfig
+from storage.configs.topics import TopicConfig, topics_file
 from storage.errors import CorruptFileError
 from storage.format.message import Message, MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance, turn
@@ -270,6 +271,17 @@ def test_periods_can_be_set(make_consumer, scheduler):
     assert periods["sendHeartbeatToAllBrokerWithLock"] == 700
 
 
+def change_without_a_notice(broker: EmbeddedBroker, config: TopicConfig) -> None:
+    """Do what a process does that is killed before it notifies the consumers of a topic."""
+    store = broker.store
+    assert store is not None
+    file = topics_file(store.root)
+    with store.write_lock():
+        table = file.read_for_change(store.now())
+        table.put(config.topic_name, config, store.now())
+        file.save(table)
+
+
 @pytest.mark.conformance("B10", "C15")
 def test_new_queues_and_new_brokers_are_picked_up(broker, open_broker, make_consumer, scheduler):
     fill(broker)
@@ -282,7 +294,7 @@ def test_new_queues_and_new_brokers_are_picked_up(broker, open_broker, make_cons
         MessageQueue("T", "broker-a", 1),
     }
     version = consumer.rebalance.subscriptions["T"].sub_version
-    broker.update_topic(TopicConfig("T", 3, 3))
+    change_without_a_notice(broker, TopicConfig("T", 3, 3))
     scheduler.advance(28_000)
     rebalance(consumer)
     assert len([q for q in consumer.process_queues if q.topic == "T"]) == 2
@@ -291,6 +303,15 @@ def test_new_queues_and_new_brokers_are_picked_up(broker, open_broker, make_cons
     rebalance(consumer)
     assert MessageQueue("T", "broker-a", 2) in consumer.process_queues
     assert consumer.rebalance.subscriptions["T"].sub_version > version, "brokers hear of it"
+    broker.update_topic(TopicConfig("T", 4, 4))
+
+    def noticed() -> bool:
+        scheduler.advance(1)
+        return consumer.instance.rebalance_service.wanted
+
+    eventually(noticed)
+    rebalance(consumer)
+    assert MessageQueue("T", "broker-a", 3) in consumer.process_queues
     second = open_broker("broker-b")
     fill(second)
     consumer.instance.add_broker(second)
