@@ -23,7 +23,6 @@ from rmqctl import (
     EmbeddedBroker,
     Message,
     MessageExt,
-    MessageStore,
     Producer,
     PushConsumer,
 )
@@ -89,8 +88,10 @@ def work(folder: Path, die_after: int) -> None:
 
 def main(folder: Path) -> None:
     """Send the payments, then let two workers consume them, one after the other."""
-    MessageStore.create(folder, SMALL_STORE)
-    with EmbeddedBroker.open(folder) as broker, Producer("shop", brokers=[broker]) as producer:
+    with (
+        EmbeddedBroker.open(folder, store_config=SMALL_STORE, create=True) as broker,
+        Producer("shop", brokers=[broker]) as producer,
+    ):
         for _ in range(PAYMENTS):
             producer.send(Message("Payments", b"1"))
     print(f"sent: {PAYMENTS}", flush=True)

@@ -18,7 +18,6 @@ from rmqctl import (
     EmbeddedBroker,
     Message,
     MessageExt,
-    MessageStore,
     Producer,
     PushConsumer,
     select_by_hash,
@@ -51,8 +50,7 @@ def listen(
 
 def main(folder: Path) -> None:
     """Send the steps of all orders, mixed; print each order's steps as the listener got them."""
-    MessageStore.create(folder, SMALL_STORE)
-    with EmbeddedBroker.open(folder) as broker:
+    with EmbeddedBroker.open(folder, store_config=SMALL_STORE, create=True) as broker:
         with Producer("shop", brokers=[broker]) as producer:
             for step in STEPS:
                 for order in ORDERS:

@@ -17,7 +17,6 @@ from rmqctl import (
     EmbeddedBroker,
     Message,
     MessageExt,
-    MessageStore,
     Producer,
     PushConsumer,
 )
@@ -66,8 +65,7 @@ def listen(
 
 def main(folder: Path) -> None:
     """Send two orders, and consume until both are charged."""
-    MessageStore.create(folder, SMALL_STORE)
-    with EmbeddedBroker.open(folder) as broker:
+    with EmbeddedBroker.open(folder, store_config=SMALL_STORE, create=True) as broker:
         broker.start_services()  # delivers retries
         with Producer("shop", brokers=[broker]) as producer:
             producer.send(Message("Orders", b"ann 30", keys="order-1"))

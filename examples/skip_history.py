@@ -26,7 +26,6 @@ from rmqctl import (
     EmbeddedBroker,
     Message,
     MessageExt,
-    MessageStore,
     Producer,
     PushConsumer,
     TopicConfig,
@@ -79,8 +78,9 @@ def consume(
 
 def main(folder: Path) -> None:
     """Fill a topic, and let three groups skip its history, each in its own way."""
-    MessageStore.create(folder, SMALL_STORE)
-    with EmbeddedBroker.open(folder, clock=yesterday_ms) as broker:
+    with EmbeddedBroker.open(
+        folder, store_config=SMALL_STORE, create=True, clock=yesterday_ms
+    ) as broker:
         broker.update_topic(TopicConfig("News", 1, 1))
         send(broker, OLD)
     with EmbeddedBroker.open(folder) as broker:

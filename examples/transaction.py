@@ -20,7 +20,6 @@ from rmqctl import (
     LocalTransactionState,
     Message,
     MessageExt,
-    MessageStore,
     PushConsumer,
     TopicConfig,
     TransactionProducer,
@@ -69,9 +68,8 @@ def listen(
 
 def main(folder: Path) -> None:
     """Send three half messages, and consume the committed ones."""
-    MessageStore.create(folder, SMALL_STORE)
     quick = BrokerConfig(transaction_timeout_ms=100, transaction_check_interval_ms=200)
-    with EmbeddedBroker.open(folder, quick) as broker:
+    with EmbeddedBroker.open(folder, quick, store_config=SMALL_STORE, create=True) as broker:
         broker.start_services()  # checks transactions
         broker.update_topic(TopicConfig("Orders", 4, 4))
         consumer = PushConsumer("billing", brokers=[broker])

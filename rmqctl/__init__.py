@@ -2,7 +2,7 @@
 
     from rmqctl import Message, Producer
 
-    with Producer.open("demo-store", "order-service") as producer:
+    with Producer.open("demo-store", "order-service", create=True) as producer:
         producer.send(Message("OrderEvent", b"created", keys="order-1001"))
 
 ``EmbeddedBroker`` is a broker over one store folder, ``StoreView`` reads a store and takes no lock,

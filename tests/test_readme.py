@@ -39,6 +39,32 @@ def test_the_tour_prints_what_the_readme_shows(tmp_path):
         assert done.stdout == shown, command
 
 
+@pytest.mark.slow
+def test_the_python_program_runs_as_it_stands_in_an_empty_folder(tmp_path):
+    text = (ROOT / "README.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "program.py").write_text(program)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    running = subprocess.Popen(
+        [sys.executable, "-u", tmp_path / "program.py"],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    shown = b""
+    while b"ann 30" not in shown:  # the listener's line; the prompt has no line feed
+        chunk = os.read(running.stdout.fileno(), 1 << 16)
+        assert chunk, running.communicate()
+        shown += chunk
+    rest, errors = running.communicate(b"\n")
+    assert (running.returncode, errors) == (0, b"")
+    assert sorted((shown + rest).split(b"\n")) == [b"", b"Enter ends it", b"b'ann 30'"]
+
+
 def test_every_command_is_named_in_the_readme():
     from rmqctl.cli.tree import TREE, CommandRef
 

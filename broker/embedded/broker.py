@@ -82,8 +82,8 @@ class EmbeddedBroker(BrokerParts):
         """Open the store in a folder and serve it.
 
         >>> from rmqctl import EmbeddedBroker
-        >>> with EmbeddedBroker.open(store.parent / "new", create=True) as broker:
-        ...     broker.name
+        >>> with EmbeddedBroker.open(store.parent / "new", create=True) as opened:
+        ...     opened.name
         'broker-a'
 
         ``create`` makes the store first if the folder is missing or empty, as ``rmqctl store init``

@@ -25,6 +25,8 @@ from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.layout import was_created_here
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from broker.api.offsets import OffsetCommit
     from broker.api.pull import PullRequest
     from broker.members.manager import MemberManager
@@ -67,7 +69,13 @@ class BrokerParts(ForkAware):
         write_lock = None if store is None else store.write_lock
         changes = None if store is None else store.config_changes
         self._topics = TopicManager(
-            root, config, write_lock=write_lock, queues=self._queues, now=now, changes=changes
+            root,
+            config,
+            write_lock=write_lock,
+            queues=self._queues,
+            now=now,
+            changes=changes,
+            notify=self._notify_topics,
         )
         self._groups = GroupManager(root, config, write_lock=write_lock, now=now, changes=changes)
         self._progress = ConsumerOffsetManager(
@@ -292,6 +300,13 @@ class BrokerParts(ForkAware):
         from broker.members.notices import tell_reset
 
         tell_reset(self.view.root, group, topic, queue_ids)
+
+    def _notify_topics(self, topics: Collection[str]) -> None:
+        root = self.view.root if self._store is None else self._store.root
+        if (root / OURS / MEMBERS_FOLDER).exists():
+            from broker.members.notices import tell_topics
+
+            tell_topics(root, topics)
 
     def _note_moved(self, request: PullRequest, next_offset: int) -> None:
         store = self._store

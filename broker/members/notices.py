@@ -305,7 +305,8 @@ def tell_reset(root: Path, group: str, topic: str, queue_ids: list[int]) -> None
 def tell_topics(root: Path, topics: Collection[str]) -> None:
     """Make running consumers of topics ask for their queues again.
 
-    For any process that has made, changed or deleted the topics. Raises OSError.
+    For any process that has made, changed or deleted the topics. The change is made, so it does not
+    fail for a notice: without one consumers ask within 20 s.
     """
     processes = ProcessEntries(root)
     try:
@@ -313,6 +314,8 @@ def tell_topics(root: Path, topics: Collection[str]) -> None:
             concerned = sorted(topics_of(info).intersection(topics))
             if concerned:
                 processes.send(info.name, {"kind": TOPICS, "topics": concerned}, once=True)
+    except OSError:
+        logger.exception("consumers of topics could not be notified: %s", ", ".join(topics))
     finally:
         processes.close()
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +28,6 @@ from storage.format.message import (
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )
-from storage.format.names import MEMBERS_FOLDER, OURS
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
 
@@ -37,15 +35,14 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from storage.files.fs import FileSystem
 
-logger: Final = logging.getLogger("rmqctl.broker")
-
 _MAX_PERM: Final = 15
 
 
 class TopicManager:
     """The topics of one store, shared with every process that uses it.
 
-    ``queues`` lists the queues that hold messages; ``write_lock`` None means read-only.
+    ``queues`` lists the queues that hold messages; ``write_lock`` None means read-only; ``notify``
+    is called with the names of topics that were made, changed or deleted.
     """
 
     def __init__(
@@ -57,6 +54,7 @@ class TopicManager:
         queues: Callable[[], list[tuple[str, int]]],
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
+        notify: Callable[[Collection[str]], None] = lambda _: None,
         fs: FileSystem | None = None,
     ) -> None:
         self.config = config
@@ -75,7 +73,7 @@ class TopicManager:
             journal=Journal(root, fs),
             now=now,
             changes=changes,
-            changed=lambda topics: _tell_consumers(root, topics),
+            changed=notify,
         )
 
     def changes(self) -> int:
@@ -240,19 +238,6 @@ class TopicManager:
         queues = max(0, min(default_queue_nums, template.write_queue_nums))
         perm = template.perm & ~PERM_INHERIT
         return TopicConfig(topic, queues, queues, perm, template.topic_filter_type)
-
-
-def _tell_consumers(root: Path, topics: Collection[str]) -> None:
-    """Notify the consumers of topics that their queues may have changed. A change that is made
-    does not fail for a notice: without it consumers ask within 20 s."""
-    if not (root / OURS / MEMBERS_FOLDER).exists():
-        return
-    from broker.members.notices import tell_topics
-
-    try:
-        tell_topics(root, topics)
-    except OSError:
-        logger.exception("consumers of topics could not be notified: %s", ", ".join(topics))
 
 
 def _of_queues(topic: str, last_queue_id: int) -> TopicConfig:

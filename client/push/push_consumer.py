@@ -63,15 +63,15 @@ class PushConsumer(Consumer):
                 charge(message.body)
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-        consumer = PushConsumer.open("demo-store", "audit")
+        consumer = PushConsumer.open("demo-store", "audit", create=True)
         consumer.subscribe("OrderEvent", "TagA || TagB")
         consumer.register_message_listener(listen)
         with consumer:
             wait_for_the_end()
 
     Members of a group may run in any number of processes on one store: they divide the queues among
-    them, and when one dies the others have its queues about a second later. A message may come more
-    than once.
+    them, and when one dies the others have its queues about a second later. A consumer may start
+    before its topic exists. A message may come more than once.
     """
 
     def __init__(self, group: str, **arguments: Unpack[ConsumerArguments]) -> None:

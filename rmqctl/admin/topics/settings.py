@@ -1,6 +1,6 @@
 """Creating topics and changing their settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.java_store import config_of
@@ -45,8 +45,18 @@ class TopicTable(SettingsTable[TopicConfig]):
         view = self.view
         config = config_of(view.root)
         return TopicManager(
-            view.root, config, write_lock=write_lock, queues=view.queues, now=now_ms
+            view.root,
+            config,
+            write_lock=write_lock,
+            queues=view.queues,
+            now=now_ms,
+            notify=self._notify,
         )
+
+    def _notify(self, topics: Collection[str]) -> None:
+        from broker.members.notices import tell_topics
+
+        tell_topics(self.view.root, topics)
 
     def check_changeable(self, name: str) -> None:
         """See SettingsTable."""

@@ -307,7 +307,7 @@ def test_new_queues_and_new_brokers_are_picked_up(broker, open_broker, make_cons
 
     def noticed() -> bool:
         scheduler.advance(1)
-        return consumer.instance.rebalance_service.wanted
+        return bool(consumer.instance.rebalance_service.wanted)
 
     eventually(noticed)
     rebalance(consumer)
