@@ -115,9 +115,8 @@ def _end(cli: Cli, error: BaseException) -> int:
             if code == exit_codes.NOT_FOUND:
                 sentence += _meant(cli, sentence)
             elif code == exit_codes.USAGE:
-                sentence += _command_meant(error)
-                if "unexpected extra argument" in sentence and cli.given.get("dry_run"):
-                    sentence += "; -n is --dry-run, and --limit N or --count N takes a number"
+                hint = _usage_meant(cli, error, sentence)
+                sentence = (sentence.partition(" (Possible")[0] if hint else sentence) + hint
     if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
         import traceback
 
@@ -146,18 +145,24 @@ def _meant(cli: Cli, sentence: str) -> str:
     return ""
 
 
-def _command_meant(error: BaseException) -> str:
-    """A similar command or option, if the named one does not exist."""
-    group = getattr(getattr(error, "ctx", None), "command", None)
-    if isinstance(option := getattr(error, "option_name", None), str) and group is not None:
-        from rmqctl.completion.suggest import option_meant
-
-        return option_meant(option, {name for one in group.params for name in one.opts})
-    if not isinstance(group, lazy.LazyGroup) or group.unknown is None:
+def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
+    """What was meant by a command, an option or an argument that is wrong."""
+    ctx: Any = getattr(error, "ctx", None)
+    if ctx is None:
         return ""
-    from rmqctl.completion.suggest import command_meant
+    from rmqctl.completion import suggest
 
-    return command_meant(group.unknown, group.table)
+    group, command = ctx.command, ctx.command_path.partition(" ")[2]
+    if isinstance(option := getattr(error, "option_name", None), str):
+        known = {name for one in group.params for name in one.opts}
+        return suggest.option_meant(option, known, command, getattr(group, "table", None))
+    if isinstance(group, lazy.LazyGroup):
+        if group.unknown is None:
+            return ""
+        return suggest.command_meant(group.unknown, group.table, group.after_unknown, cli)
+    if "unexpected extra argument" in sentence:
+        return suggest.extra_meant(command, cli.words)
+    return suggest.missing_meant(command) if sentence.startswith("missing argument") else ""
 
 
 def _judge(error: BaseException) -> tuple[int, str]:

@@ -58,6 +58,8 @@ class Cli:
         self.environ = os.environ if environ is None else environ
         self.given: dict[str, Any] = {}
         self.command_path = "rmqctl"
+        self.words: list[str] = []
+        """What was typed after the name of the command."""
         self.failure_code: int | None = None
         """The exit code of every failure, for a command with exit codes of its own."""
         self.changes: Changes | None = Changes.ASKS
@@ -113,7 +115,9 @@ class Cli:
         paths = {Path(folder).expanduser().resolve(): folder for folder in folders}
         if len(paths) > 1:
             named = " and ".join(f"--store {folder}" for folder in paths.values())
-            raise UsageProblem(f"{named} name different stores; give one")
+            raise UsageProblem(
+                f"{named} name different stores; give one, or compare two with 'store diff A B'"
+            )
 
     def explain_fields(self, command: Any) -> None:
         """Answer ``-o help`` and end the call."""
@@ -260,8 +264,12 @@ class Cli:
         try:
             form = Format(text)
         except ValueError:
+            from rmqctl.completion.suggest import format_meant
+
             known = ", ".join(Format)
-            raise UsageProblem(f"--output: {text!r} is not a format (one of {known})") from None
+            raise UsageProblem(
+                f"--output: {text!r} is not a format (one of {known}){format_meant(text)}"
+            ) from None
         limit = self.given.get("limit")
         return View(
             format=form,

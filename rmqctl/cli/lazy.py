@@ -73,6 +73,8 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing:
             ctx.obj.failure_code = self.failure_code
         words = list(args)
+        if not ctx.resilient_parsing:
+            ctx.obj.words = words
         with _whole_help(ctx, words):
             rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing and not ctx.ignore_unknown_options:
@@ -164,6 +166,7 @@ class LazyGroup(TyperGroup):
         self.table = table
         self.unknown: str | None = None
         """The command that was asked for and does not exist."""
+        self.after_unknown: list[str] = []
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names of the table, in order."""
@@ -191,7 +194,7 @@ class LazyGroup(TyperGroup):
         if name not in self.table and not ctx.resilient_parsing:
             if name.startswith("-"):
                 ctx.fail(f"no such option {name!r}")
-            self.unknown = name
+            self.unknown, self.after_unknown = name, args[1:]
             ctx.fail(f"no such command {name!r}")
         return super().resolve_command(ctx, args)
 

@@ -1,128 +1,116 @@
-"""Suggestions for a name that does not exist."""
+"""Suggestions for a name that does not exist: a command, an option, a topic, a group."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.cli.tree import TREE, CommandGroup, CommandRef
 
+from .words_of_others import BELOW_NOUNS, MISSING, OPTIONS, OPTIONS_OF, OTHERS, Meant
+
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
 
+_NEAR: Final = 0.7
+"""Words that share less are not taken for a misspelling: 'prune' is no 'produce'."""
 _MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
-OTHERS: Final = {
-    "send": "produce",
-    "publish": "produce",
-    "pub": "produce",
-    "read": "consume",
-    "subscribe": "consume",
-    "sub": "consume",
-    "tail": "consume",
-    "grep": "message search",
-    "ls": "topic list",
-    "topics": "topic list",
-    "groups": "group list",
-    "reset": "offset reset",
-    "seek": "offset reset",
-    "fsck": "store fsck",
-    "check": "store fsck",
+_QUEUE: Final = re.compile(r"(.+):(\d+(?:[,-]\d+)*)\Z")
+_OF_A_NAME: Final[Mapping[str, str]] = {
+    "topic": "topic describe",
+    "group": "group describe",
+    "dlq": "dlq browse",
+    "retry": "retry browse",
+    "offset": "offset list",
+    "lag": "lag show",
 }
-"""Names of other tools."""
-BELOW_NOUNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "topic": {
-        "rm": "topic delete",
-        "remove": "topic delete",
-        "get": "topic describe",
-        "info": "topic describe",
-        "show": "topic describe",
-        "add": "topic create",
-    },
-    "group": {
-        "rm": "group delete",
-        "remove": "group delete",
-        "get": "group describe",
-        "info": "group describe",
-        "show": "group describe",
-        "members": "group clients",
-        "pause": "group alter GROUP --no-consume-enable",
-        "resume": "group alter GROUP --consume-enable",
-        "seek": "offset reset",
-        "diff": "offset diff",
-        "lag": "lag show",
-    },
-    "dlq": {
-        "replay": "dlq redrive",
-        "retry": "dlq redrive",
-        "requeue": "dlq redrive",
-        "resend": "dlq redrive",
-        "purge": "dlq ack",
-        "get": "dlq show",
-    },
-    "store": {
-        "check": "store fsck",
-        "verify": "store fsck",
-        "backup": "store snapshot",
-        "create": "store init",
-    },
-    "message": {
-        "count": "message stats",
-        "find": "message search",
-        "list": "consume TOPIC -e",
-        "show": "message get",
-        "skip": "offset reset -g GROUP -t TOPIC:QUEUE --shift-by 1",
-    },
-    "retry": {
-        "list": "retry browse",
-        "skip": "retry dead",
-    },
-    "config": {"list": "config show"},
-    "offset": {
-        "get": "offset list",
-        "show": "offset inspect",
-        "seek": "offset reset",
-        "set": "offset reset --to-offset",
-        "skip": "offset reset --shift-by 1",
-    },
-    "lag": {"list": "lag show"},
-}
-"""Words that people try below a noun, and the command that does it."""
-OPTIONS: Final[Mapping[str, str]] = {
-    "--since": "--from",
-    "--until": "--to",
-    "--tail": "--last",
-    "--page": "--limit",
-    "--max-messages": "--count",
-    "--partition": "--queue",
-    "--partitions": "--queues",
-    "--from-beginning": "--offset start",
-}
-"""Options of other tools."""
+"""What is meant by a noun with the name of a topic or a group that exists."""
+_OF_KUBECTL: Final[Mapping[str, str]] = {"get": "list", "rm": "delete", "edit": "alter"}
 
 
-def command_meant(name: str, table: Mapping[str, CommandRef | CommandGroup]) -> str:
-    """The end of a sentence about an unknown command, or nothing."""
-    if table is not TREE:
-        noun = next(
-            (noun for noun, entry in TREE.items() if getattr(entry, "verbs", None) is table), ""
-        )
-        other = BELOW_NOUNS.get(noun, {}).get(name)
-        if other is not None:
-            return f", did you mean {other!r}?"
-        near = get_close_matches(name, table, 1, 0.6)
-        if not near and noun == "lag":
-            return f", did you mean 'lag show {name}'?"
-        return f", did you mean {near[0]!r}?" if near else ""
-    meant = [*_with_verb(name), *([OTHERS[name]] if name in OTHERS else [])]
-    if meant:
-        return f", did you mean {' or '.join(map(repr, dict.fromkeys(meant)))}?"
+def command_meant(
+    name: str,
+    table: Mapping[str, CommandRef | CommandGroup],
+    rest: Sequence[str] = (),
+    cli: "Cli | None" = None,
+) -> str:
+    """The end of a sentence about an unknown command, or nothing.
+
+    ``rest`` are the words after it. The names of the store are read if ``cli`` is given.
+    """
+    meant = list(_meant(name, table, rest, cli))
+    if not meant:
+        return ""
+    if meant[0].startswith("mqadmin "):
+        return f", mqadmin's is 'rmqctl {meant[0]}'"
+    return f", did you mean {' or '.join(map(repr, dict.fromkeys(meant)))}?"
+
+
+def _meant(
+    name: str,
+    table: Mapping[str, CommandRef | CommandGroup],
+    rest: Sequence[str],
+    cli: "Cli | None",
+) -> Iterable[str]:
+    if table is TREE:
+        return _at_the_top(name, rest)
+    noun = next((noun for noun, entry in TREE.items() if getattr(entry, "verbs", None) is table))
+    other = BELOW_NOUNS.get(noun, {}).get(name)
+    if other is not None:
+        return _several(other)
+    return get_close_matches(name, table, 1, _NEAR) or _of_a_name(noun, name, cli)
+
+
+def _at_the_top(name: str, rest: Sequence[str]) -> Iterable[str]:
+    turned = _turned(name, rest)
+    if turned:
+        return turned
+    found = [*_with_verb(name), *_several(OTHERS.get(name, ()))]
+    if found:
+        return found
     from rmqctl.help.mqadmin.translate import COMMANDS
 
     old = {known.lower(): known for known in COMMANDS}
     if name.lower() in old:
-        return f", mqadmin's is 'rmqctl mqadmin {old[name.lower()]}'"
-    near = get_close_matches(name, table, 1, 0.6)
-    return f", did you mean {near[0]!r}?" if near else ""
+        return [f"mqadmin {old[name.lower()]}"]
+    return get_close_matches(name, TREE, 1, _NEAR)
+
+
+def _turned(verb: str, rest: Sequence[str]) -> list[str]:
+    """``get topics`` and ``describe topic orders`` of kubectl: the noun comes first here."""
+    if not rest:
+        return []
+    noun = next((one for one in (rest[0], rest[0].removesuffix("s")) if one in TREE), "")
+    entry = TREE.get(noun)
+    if not isinstance(entry, CommandGroup):
+        return []
+    named = [word for word in rest[1:2] if not word.startswith("-")]
+    meant = "describe" if verb == "get" and named and "describe" in entry.verbs else verb
+    for one in (meant, _OF_KUBECTL.get(meant, meant)):
+        if one in entry.verbs:
+            return [" ".join([noun, one, *named])]
+    return [*_several(BELOW_NOUNS.get(noun, {}).get(verb, ()))]
+
+
+def _several(meant: Meant) -> Sequence[str]:
+    return (meant,) if isinstance(meant, str) else meant
+
+
+def _of_a_name(noun: str, name: str, cli: "Cli | None") -> Iterator[str]:
+    """The command that shows a topic or a group of this name."""
+    if noun == "message":
+        yield f"message search {name}"
+    elif noun == "lag":
+        yield f"lag show {name}"
+    elif noun in _OF_A_NAME and cli is not None:
+        with suppress(Exception):  # an error is being reported; there may be no store
+            from .completers import groups, topics
+
+            there = (topics if noun == "topic" else groups)(cli)
+            if any(known == name for known, _ in there):
+                yield f"{_OF_A_NAME[noun]} {name}"
 
 
 def _with_verb(name: str) -> Iterator[str]:
@@ -136,12 +124,63 @@ def _with_verb(name: str) -> Iterator[str]:
         yield from found
 
 
-def option_meant(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown option of another tool, or nothing."""
-    other = OPTIONS.get(name)
-    if other is None or other.split()[0] not in known:
-        return ""
-    return f"; the option is {other} here"
+def option_meant(
+    name: str,
+    known: Iterable[str],
+    command: str = "",
+    verbs: Mapping[str, CommandRef | CommandGroup] | None = None,
+) -> str:
+    """The end of a sentence about an unknown option of another tool, or nothing.
+
+    ``known`` are the options of the command. ``verbs`` are the commands of a noun, if one stands
+    before the option.
+    """
+    for path in (command, ""):
+        sentence = OPTIONS_OF.get(path, {}).get(name)
+        if sentence is not None:
+            return f"; {sentence}"
+    if verbs is not None and verbs is not TREE:
+        having = [f"'{command} {verb}'" for verb in verbs if name in _options_of(verbs[verb], verb)]
+        return f"; name the command first: {' or '.join(having)}" if having else ""
+    names = set(known)
+    other = next((one for one in _several(OPTIONS.get(name, ())) if one.split()[0] in names), None)
+    return "" if other is None else f"; the option is {other} here"
+
+
+def _options_of(entry: CommandRef | CommandGroup, verb: str) -> set[str]:
+    from rmqctl.cli.lazy import build
+
+    return {name for parameter in build(verb, entry).params for name in parameter.opts}
+
+
+def extra_meant(command: str, words: Sequence[str]) -> str:
+    """The end of a sentence about words too many: options that mean another thing elsewhere."""
+    after = dict(pairwise(words))
+    if after.get("-n", "").isdigit():
+        return "; -n is --dry-run, and --limit N or --count N takes a number"
+    if after.get("-q", "").isdigit():
+        return "; -q is --quiet, and -Q N is a queue"
+    if after.get("-f", "").startswith("-"):
+        return "; -f takes a template, and -F follows"
+    if command == "store tail":
+        return "; for one topic add --where 'topic = NAME'"
+    return ""
+
+
+def format_meant(text: str) -> str:
+    """The end of a sentence about an unknown ``-o``, which is an offset or a template elsewhere."""
+    if text in ("beginning", "earliest", "start"):
+        return "; for a position: --offset start"
+    if text in ("end", "latest", "stored") or text.lstrip("-").isdigit():
+        return f"; for a position: --offset {'end' if text == 'latest' else text}"
+    if text == "name" or text.partition("=")[0] in ("jsonpath", "custom-columns", "go-template"):
+        return "; for one field: -o tsv --no-headers --columns FIELD"
+    return ""
+
+
+def missing_meant(command: str) -> str:
+    """The end of a sentence about a missing argument: where its values are found."""
+    return f"; {MISSING[command]}" if command in MISSING else ""
 
 
 def thing_meant(cli: "Cli", sentence: str) -> str:
@@ -153,5 +192,8 @@ def thing_meant(cli: "Cli", sentence: str) -> str:
 
     known: Iterable[tuple[str, str]] = (topics if found[1] == "topic" else groups)(cli)
     names = [name for name, _ in known if name != found[2]]
+    queue = _QUEUE.match(found[2])
+    if queue is not None and queue[1] in names:
+        return f"; did you mean '{queue[1]}' with -Q {queue[2]}?"
     near = get_close_matches(found[2], names, 1, 0.7)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -44,7 +44,8 @@ def with_id(
         damaged += hits.damaged
     if position is None:
         raise UsageProblem(
-            f"{message_id!r} is not a message id: RocketMQ's ids are 32 or 56 hex digits"
+            f"{message_id!r} is not a message id: RocketMQ's ids are 32 or 56 hex digits; "
+            f"'message query TOPIC -k {message_id}' finds a key, 'message search' any text"
         )
     if damaged:
         raise CliError(
