@@ -195,5 +195,8 @@ def thing_meant(cli: "Cli", sentence: str) -> str:
     queue = _QUEUE.match(found[2])
     if queue is not None and queue[1] in names:
         return f"; did you mean '{queue[1]}' with -Q {queue[2]}?"
+    several = re.split(r"[,|]", found[2])
+    if len(several) > 1 and set(several) <= set(names):
+        return f"; did you mean {' '.join(several)!r}?"
     near = get_close_matches(found[2], names, 1, 0.7)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""``rmqctl consume``: read a topic, alone or as a member of a group."""
+"""``rmqctl consume``: read topics, alone or as a member of a group."""
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -16,12 +16,15 @@ from rmqctl.output.view import Format
 from .printing import BODY_FORMS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from broker.embedded.broker import EmbeddedBroker
     from rmqctl.parse.positions import Position
 
     from .listener import Handler
     from .member_options import MemberOptions
     from .printing import Printer
+    from .run import Part
     from .selection import Group, Span
 
 _FEW = 2000
@@ -36,7 +39,9 @@ _READER = "TOOLS_CONSUMER"
 @most_used("--group", "--exit", "--last", "--follow", "--count", "--from", "--tag", "--exec")
 def consume(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read")],
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC...", help="The topics to read, in one order")
+    ],
     group: Annotated[
         str | None,
         typer.Option("--group", "-g", metavar="GROUP", help="Consume as a member of GROUP"),
@@ -114,7 +119,7 @@ def consume(
         typer.Option("--set", metavar="NAME=VALUE", help="Set a setting of RocketMQ's consumer"),
     ] = None,
 ) -> None:
-    r"""Print the messages of a topic in the order in which they were stored, and wait for more.
+    r"""Print the messages of topics in the order in which they were stored, and wait for more.
 
     Without a group, all stored messages are printed and no progress is kept. The command stops
     only with -e, -c, --last, --to or a position that has an end.
@@ -124,6 +129,7 @@ def consume(
     The last hour, as JSON lines:     rmqctl consume greetings --from -1h -e -o jsonl
     Offset, key and body:             rmqctl consume greetings -e -f '%q:%o %k %s\n'
     With filters:                     rmqctl consume orders -e --tag new --json-path 'sum > 100'
+    Two topics at once:               rmqctl consume orders payments -F -f '%t: %s\n'
 
     With a group, this process is one of its members: members in any number of processes share the
     queues of the topic. A printed message is acknowledged, as are messages before it that filters
@@ -179,8 +185,12 @@ def consume(
         raise UsageProblem("--sort prints after all is read, so it needs an end, such as --exit")
     most = min((n for n in (count, cli.view.limit) if n is not None), default=None)
     picks = cli.view.picks
+    if group is not None and commit is not False and len(set(topics)) > 1:
+        raise UsageProblem(
+            "a member of a group reads one topic here; start one per topic, or read without --group"
+        )
     reading = _Reading(
-        topic,
+        tuple(dict.fromkeys(topics)),
         position,
         last,
         None if picks else most,
@@ -245,7 +255,7 @@ def _shapes_rows(cli: Cli, form: str | None, command: str | None) -> bool:
 class _Reading(NamedTuple):
     """The queues to read, and the limits."""
 
-    topic: str
+    topics: tuple[str, ...]
     position: "Position | None"
     last: int | None
     most: int | None
@@ -367,7 +377,7 @@ def _join(
     from .member import MemberRun
     from .quota import Quota
 
-    topic, position = reading.topic, reading.position
+    topic, position = reading.topics[0], reading.position
     limited = reading.ends or reading.most is not None
     config, client_config = join.configs(group, options, limited=limited, ends=reading.ends)
     show_logs(cli)
@@ -447,25 +457,16 @@ def _run(
     printer: "Printer",
 ) -> None:
     from . import selection
-    from .cursor import ColumnFetcher, Fetcher, ObjectFetcher
     from .run import ConsumeRun
 
-    topic = reading.topic
-    queues = selection.queues_of(broker, topic, chosen.queues)
-    spans = _spans(broker, reading, queues, group)
-    for sentence in selection.words_about(broker, topic, reading.position, spans):
-        cli.warn(sentence)
-    there = selection.backlog(broker, topic, spans)
-    few = min(there, there if reading.most is None else reading.most) <= _FEW
-    fetch: Fetcher
-    fetch = objects = ObjectFetcher(broker, topic, group.name if group else _READER, chosen.tags)
-    if not (few or printer.needs_messages or chosen.predicate is not None):
-        fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
+    by_topic = _spans(broker, reading, group, chosen.queues)
+    for topic, spans in by_topic.items():
+        for sentence in selection.words_about(broker, topic, reading.position, spans):
+            cli.warn(sentence)
+    whole = [span for spans in by_topic.values() for span in spans]
     run = ConsumeRun(
         broker,
-        topic,
-        spans,
-        fetch,
+        _parts(broker, reading, group, chosen, by_topic, printer),
         printer,
         predicate=chosen.predicate,
         count=reading.most,
@@ -473,32 +474,60 @@ def _run(
         all_queues=chosen.queues is None,
         tell=cli.warn,
     )
-    with cli.progress("consume", "messages", selection.total(spans)) as progress:
+    with cli.progress("consume", "messages", selection.total(whole)) as progress:
         run.run(progress)
     if run.unreadable:
         cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' shows why")
-    cli.detail(f"read {run.count} messages of {topic}")
+    names = ", ".join(reading.topics)
+    cli.detail(f"read {run.count} messages of {names}")
     if run.packed:
         raise PartlyDone(
-            f"left out {run.packed} messages of {topic} whose bodies cannot be unpacked; "
+            f"left out {run.packed} messages of {names} whose bodies cannot be unpacked; "
             "'rmqctl store fsck' names them"
         )
 
 
+def _parts(
+    broker: "EmbeddedBroker",
+    reading: _Reading,
+    group: "Group | None",
+    chosen: MessageFilter,
+    by_topic: "Mapping[str, list[Span]]",
+    printer: "Printer",
+) -> "list[Part]":
+    """The topics with their ways to read: columns where only many bodies are needed."""
+    from . import selection
+    from .cursor import ColumnFetcher, Fetcher, ObjectFetcher
+    from .run import Part
+
+    there = sum(selection.backlog(broker, topic, spans) for topic, spans in by_topic.items())
+    few = min(there, there if reading.most is None else reading.most) <= _FEW
+    by_columns = not (few or printer.needs_messages or chosen.predicate is not None)
+    parts = []
+    for topic, spans in by_topic.items():
+        fetch: Fetcher
+        name = group.name if group else _READER
+        fetch = objects = ObjectFetcher(broker, topic, name, chosen.tags)
+        if by_columns:
+            fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
+        parts.append(Part(topic, spans, fetch))
+    return parts
+
+
 def _spans(
-    broker: "EmbeddedBroker", reading: _Reading, queues: list[int], group: "Group | None"
-) -> "list[Span]":
+    broker: "EmbeddedBroker",
+    reading: _Reading,
+    group: "Group | None",
+    wanted: "Sequence[int] | None",
+) -> "dict[str, list[Span]]":
     from . import selection
 
+    queues = {topic: selection.queues_of(broker, topic, wanted) for topic in reading.topics}
     if reading.last is not None:
-        return selection.last_spans(
-            broker, reading.topic, queues, reading.last, stop_at_end=not reading.follow
+        return selection.last_spans(broker, queues, reading.last, stop_at_end=not reading.follow)
+    return {
+        topic: selection.spans(
+            broker, topic, numbers, reading.position, group, stop_at_end=not reading.follow
         )
-    return selection.spans(
-        broker,
-        reading.topic,
-        queues,
-        reading.position,
-        group,
-        stop_at_end=not reading.follow,
-    )
+        for topic, numbers in queues.items()
+    }

@@ -1,7 +1,8 @@
 """One run of ``consume`` without a group: fetch, put in order, print, wait for more."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.cli.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
@@ -22,15 +23,21 @@ _LONGEST_WAIT_MS: Final = 1000
 """Longest sleep before a check for new queues."""
 
 
+class Part(NamedTuple):
+    """One topic of a run: the ranges of its queues, and how they are read."""
+
+    topic: str
+    spans: Sequence[Span]
+    fetch: Fetcher
+
+
 class ConsumeRun:
-    """Reads the queues of one topic; see :meth:`run`."""
+    """Reads the queues of topics; see :meth:`run`."""
 
     def __init__(
         self,
         broker: "EmbeddedBroker",
-        topic: str,
-        spans: Sequence[Span],
-        fetch: Fetcher,
+        parts: Sequence[Part],
         printer: "Printer",
         *,
         predicate: "Predicate | None",
@@ -41,16 +48,19 @@ class ConsumeRun:
     ) -> None:
         """``tell`` is called with a sentence for each message that is left out."""
         self._broker = broker
-        self._topic = topic
-        self._fetch = fetch
+        self._parts = parts
+        self._only = parts[0].topic if len(parts) == 1 else None
         self._printer = printer
         self._predicate = predicate
         self._left = count
         self._follow = follow
         self._all_queues = all_queues
-        self._cursors = [
-            Cursor(span.queue_id, span.start, span.end, self._fetched) for span in spans
-        ]
+        self._cursors: list[Cursor] = []
+        self._known: list[set[int]] = []
+        """The queues that are read, of each part."""
+        for part in parts:
+            self._known.append({span.queue_id for span in part.spans})
+            self._cursors += [self._cursor(part, span) for span in part.spans]
         self._tell = tell
         self.packed = 0
         """Messages that were left out as their bodies cannot be unpacked."""
@@ -62,15 +72,18 @@ class ConsumeRun:
         """Messages that were left out as their records contradict their units."""
         return sum(cursor.unreadable for cursor in self._cursors)
 
-    def _fetched(self, queue_id: int, offset: int, count: int) -> Fetched:
+    def _cursor(self, part: Part, span: Span) -> Cursor:
+        return Cursor(span.queue_id, span.start, span.end, partial(self._fetched, part))
+
+    def _fetched(self, part: Part, queue_id: int, offset: int, count: int) -> Fetched:
         """The fetch, with the places that hold no message on purpose not counted as unreadable."""
-        fetched = self._fetch(queue_id, offset, count)
+        fetched = part.fetch(queue_id, offset, count)
         if not fetched.unreadable:
             return fetched
         from storage.read.replaced import places_without_message
 
         view, end = self._broker.view, fetched.next_offset
-        settled = places_without_message(view, self._topic, queue_id, offset, end)
+        settled = places_without_message(view, part.topic, queue_id, offset, end)
         return fetched._replace(unreadable=max(0, fetched.unreadable - settled))
 
     def run(self, progress: "Progress") -> None:
@@ -99,7 +112,7 @@ class ConsumeRun:
                 break
             progress.clear()
             check_reader()
-            broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._topic)
+            broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._only)
             self._look_around()
 
     def _step(self) -> int:
@@ -157,11 +170,11 @@ class ConsumeRun:
 
     def _look_around(self) -> None:
         """Add cursors for new queues."""
-        config = self._broker.topic(self._topic)
-        known = {cursor.queue_id for cursor in self._cursors}
-        if self._all_queues and config is not None:
-            self._cursors += [
-                Cursor(queue_id, 0, None, self._fetched)
-                for queue_id in range(config.read_queue_nums)
-                if queue_id not in known
-            ]
+        if not self._all_queues:
+            return
+        for part, known in zip(self._parts, self._known, strict=True):
+            config = self._broker.topic(part.topic)
+            for queue_id in range(0 if config is None else config.read_queue_nums):
+                if queue_id not in known:
+                    known.add(queue_id)
+                    self._cursors.append(self._cursor(part, Span(queue_id, 0, None)))

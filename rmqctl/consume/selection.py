@@ -153,23 +153,31 @@ def _missing(broker: "EmbeddedBroker", topic: str, queue_id: int, position: Posi
 
 
 def last_spans(
-    broker: "EmbeddedBroker", topic: str, queues: Sequence[int], count: int, *, stop_at_end: bool
-) -> list[Span]:
-    """The start offsets for the last ``count`` messages of all queues together."""
-    newest: list[tuple[int, int, int]] = []
-    ends: dict[int, int] = {}
-    for queue_id in queues:
-        least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
-        ends[queue_id] = most
-        for offset in range(max(least, most - count), most):
-            unit = broker.view.unit(topic, queue_id, offset)
-            if unit is not None:
-                newest.append((unit[0], queue_id, offset))
+    broker: "EmbeddedBroker",
+    queues: Mapping[str, Sequence[int]],
+    count: int,
+    *,
+    stop_at_end: bool,
+) -> dict[str, list[Span]]:
+    """The start offsets for the last ``count`` messages of all queues together, by topic."""
+    newest: list[tuple[int, str, int, int]] = []
+    ends: dict[tuple[str, int], int] = {}
+    for topic, numbers in queues.items():
+        for queue_id in numbers:
+            least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+            ends[topic, queue_id] = most
+            for offset in range(max(least, most - count), most):
+                unit = broker.view.unit(topic, queue_id, offset)
+                if unit is not None:
+                    newest.append((unit[0], topic, queue_id, offset))
     newest.sort()
     starts = dict(ends)
-    for _, queue_id, offset in newest[len(newest) - min(count, len(newest)) :]:
-        starts[queue_id] = min(starts[queue_id], offset)
-    return [Span(q, starts[q], ends[q] if stop_at_end else None) for q in queues]
+    for _, topic, queue_id, offset in newest[len(newest) - min(count, len(newest)) :]:
+        starts[topic, queue_id] = min(starts[topic, queue_id], offset)
+    return {
+        topic: [Span(q, starts[topic, q], ends[topic, q] if stop_at_end else None) for q in numbers]
+        for topic, numbers in queues.items()
+    }
 
 
 def combined(
