@@ -154,7 +154,8 @@ def _options_of(entry: CommandRef | CommandGroup, verb: str) -> set[str]:
 
 
 def extra_meant(command: str, words: Sequence[str]) -> str:
-    """The end of a sentence about words too many: options that mean another thing elsewhere."""
+    """The end of a sentence about words too many, or taken for names: options that mean another
+    thing elsewhere."""
     after = dict(pairwise(words))
     if after.get("-n", "").isdigit():
         return "; -n is --dry-run, and --limit N or --count N takes a number"
@@ -188,6 +189,9 @@ def thing_meant(cli: "Cli", sentence: str) -> str:
     found = _MISSING.match(sentence)
     if found is None:
         return ""
+    habit = extra_meant("", cli.words)
+    if habit:
+        return habit
     from .completers import groups, topics
 
     known: Iterable[tuple[str, str]] = (topics if found[1] == "topic" else groups)(cli)
