@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @prints(MessageRow)
 @filters_messages
-@most_used("--key", "--tag", "--topic", "--from", "--to", "--property", "--index")
+@most_used("--key", "--tag", "--from", "--to", "--property", "--index")
 def query(
     ctx: typer.Context,
     topic: Annotated[

@@ -32,7 +32,7 @@ def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
 
 @prints(MessageStats, StatsRow, TimeStatsRow)
 @filters_messages
-@most_used("--topic", "--by", "--from", "--to", "--tag", "--json-path")
+@most_used("--by", "--from", "--to", "--tag", "--json-path")
 def stats(
     ctx: typer.Context,
     topics: Annotated[

@@ -147,7 +147,7 @@ def _export(
 
 @prints(SentRow)
 @changes(Changes.RUNS)
-@most_used("--as", "--map-topic", "--topic", "--keep-times", "--skip-invalid")
+@most_used("--as", "--map-topic", "--keep-times", "--skip-invalid")
 def import_messages(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A file of 'message export'")],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @prints(MessageRow, NearRow, SearchCount)
 @filters_messages
-@most_used("--topic", "--from", "--to", "--regex", "--json-path", "--around", "--count-only")
+@most_used("--from", "--to", "--regex", "--json-path", "--around", "--count-only")
 def search(
     ctx: typer.Context,
     pattern: Annotated[

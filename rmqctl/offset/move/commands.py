@@ -43,7 +43,7 @@ _Expect = Annotated[
 @prints(DoneMove)
 @changes(Changes.ASKS)
 @most_used(
-    *("--group", "--topic", "--to-datetime", "--by-duration"),
+    *("--topic", "--to-datetime", "--by-duration"),
     *("--to-earliest", "--to-latest", "--to-offset"),
 )
 def reset(
@@ -224,7 +224,7 @@ def undo(
 
 @prints(DoneMove)
 @changes(Changes.ASKS)
-@most_used("--group", "--topic", "--clamp", "--expect", "--new-group")
+@most_used("--topic", "--clamp", "--expect", "--new-group")
 def import_offsets(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV as Kafka's tools, or JSON")],

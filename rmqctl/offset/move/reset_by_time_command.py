@@ -13,7 +13,7 @@ from rmqctl.group.options import NewGroup
 
 @prints(ResetByTimeRow)
 @changes(Changes.ASKS)
-@most_used("--group", "--topic", "--timestamp", "--queue")
+@most_used("--topic", "--timestamp", "--queue")
 def reset_offset_by_time(
     ctx: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Whose progress")],

@@ -17,7 +17,7 @@ from .rows import CarvedRow, CarvePlanRow
 @prints(CarvedRow, CarvePlanRow)
 @filters_messages
 @changes(Changes.ASKS)
-@most_used("--topic", "--group")
+@most_used("--group")
 def carve(
     ctx: typer.Context,
     out: Annotated[str, typer.Argument(metavar="OUT", help="Folder of the new store")],
