@@ -17,6 +17,7 @@ from storage.format.names import file_name
 from storage.format.properties import encode_properties
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus, PutMessageStatus
+from tests.support.copies import copy_store
 from tests.support.samples import (
     HOST,
     SMALL,
@@ -178,7 +179,7 @@ def test_a_copied_page_is_not_believed(root: Path, tmp_path: Path) -> None:
     with open_store(root) as store:
         assert store.recovery is None
     copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
+    copy_store(root, copy)
     with open_store(copy) as store:
         assert store.recovery is not None
 

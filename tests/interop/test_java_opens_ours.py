@@ -20,6 +20,7 @@ from tests.interop.samples import (
     special_samples,
 )
 from tests.interop.store_probe import OpenStore, Row, Settings, StoreProbe
+from tests.support.copies import copy_store
 
 pytestmark = pytest.mark.interop
 
@@ -140,7 +141,7 @@ def test_java_finds_the_keys_that_were_pending_when_we_died(
         for sample in samples(60, first=40):
             store.put_message(sample.inner())
         keys_from, log_end = store.view.bounds.keys_from(), store.log_end
-        copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
+        copy = copy_store(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
     assert keys_from < log_end
     with StoreView.open(copy) as view:
         dump = answers.dump(view)

@@ -1,11 +1,11 @@
 """What shapes the rows is checked before anything is done: an error changes nothing."""
 
-import shutil
 import time
 
 import pytest
 
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.every_command import CALLS, Call
 from tests.support.rich_store import make_rich_store
 
@@ -28,7 +28,7 @@ def rich(tmp_path_factory):
     (place / "exported.jsonl").write_bytes(exported.raw)
     snapshot = place / "snapshot"
     assert run("store", "snapshot", "--save", snapshot, "--copy", "-S", made.root).code == 0
-    shutil.copytree(snapshot, place / "other")
+    copy_store(snapshot, place / "other")
     for name in ("snapshot", "other", "new"):
         made.words[name] = str(place / name)
     return made

@@ -22,6 +22,7 @@ from rmqctl.parse.times import parse_time
 from storage.format.message import RESERVED_PROPERTIES
 from tests.support import golden
 from tests.support.cli import ROOT, run
+from tests.support.copies import copy_store
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
 from tests.support.rich_store import TEXTS, TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -58,7 +59,7 @@ def rich(tmp_path_factory):
     assert run("store", "snapshot", "--save", snapshot, "--copy", "-S", made.root).code == 0
     made.words["snapshot"] = str(snapshot)
     made.words["other"] = str(golden.extract("basic-4.9", place / "now"))
-    shutil.copytree(place / "now", place / "kept")
+    copy_store(place / "now", place / "kept")
     made.words["new"] = str(place / "now" / "new")
     return made
 
@@ -84,7 +85,7 @@ def called(rich, monkeypatch):
         finally:
             if what.changes:
                 shutil.rmtree(place)
-                shutil.copytree(place.parent / "kept", place)
+                copy_store(place.parent / "kept", place)
 
     return call
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import golden
 from tests.support.cli import Result, run
+from tests.support.copies import copy_store
 from tests.support.hostile_values import HostileCall, hostile_calls
 from tests.support.rich_store import TOPIC, Rich, make_rich_store
 
@@ -31,7 +32,7 @@ def rich(tmp_path_factory):
     made.words["snapshot"] = str(snapshot)
     made.words["other"] = str(golden.extract("basic-4.9", place / "now"))
     made.words["new"] = str(place / "now" / "new")
-    shutil.copytree(place / "now", place / "kept")
+    copy_store(place / "now", place / "kept")
     return made
 
 
@@ -65,7 +66,7 @@ def faults(calls: list[HostileCall], rich: Rich, monkeypatch: pytest.MonkeyPatch
         if hostile.call.changes:
             os.chdir("/")
             shutil.rmtree(place)
-            shutil.copytree(place.parent / "kept", place)
+            copy_store(place.parent / "kept", place)
             os.chdir(home)
     return found
 

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.support.cli import run
+from tests.support.copies import copy_store
 
 QUEUE = f"consumequeue/t/0/{0:020d}"
 LOG = f"commitlog/{0:020d}"
@@ -33,7 +34,7 @@ def made(tmp_path_factory):
 def store(made, tmp_path):
     """A copy as a Java broker would leave it: without the files of rmqctl's own."""
     root = tmp_path / "s"
-    shutil.copytree(made, root)
+    copy_store(made, root)
     shutil.rmtree(root / "rmqctl")
     return root
 
@@ -41,7 +42,7 @@ def store(made, tmp_path):
 @pytest.fixture
 def ours(made, tmp_path):
     """The store itself, whose page is that of this very folder."""
-    shutil.copytree(made, tmp_path / "kept")
+    copy_store(made, tmp_path / "kept")
     yield made
     for path in (tmp_path / "kept").rglob("*"):
         at = made / path.relative_to(tmp_path / "kept")
@@ -132,7 +133,7 @@ def test_a_queue_that_ends_before_its_page_says(ours):
 @pytest.mark.parametrize("length", [0, 1, 39, 4096])
 def test_an_index_file_that_was_cut(store, made, tmp_path, length):
     mine = tmp_path / "mine"
-    shutil.copytree(made, mine)
+    copy_store(made, mine)
     for root in (store, mine):
         (index,) = (root / "index").iterdir()
         with index.open("r+b") as file:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.support.copies import copy_store
 from tests.support.samples import Sample, new_store, open_store, prepared
 
 _NAMES = [b"\xff", b"a\nb", "a\u2028b".encode(), b"a\x85"]
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 def test_a_folder_that_no_topic_can_have_is_passed_over(root: Path, name: bytes) -> None:
     queues = root / "consumequeue"
     strange = queues / os.fsdecode(name)
-    shutil.copytree(queues / "T", strange)
+    copy_store(queues / "T", strange)
     with open_store(root) as store, open_store(root) as other:
         store.put(prepared([Sample("m1", "U")]))
         assert other.put(prepared([Sample("m2", "U")])).queue_offsets[0] == 1
@@ -37,7 +37,7 @@ def test_a_folder_that_no_topic_can_have_is_passed_over(root: Path, name: bytes)
 
 @pytest.mark.parametrize("name", ["007", "2147483648", "x"])
 def test_a_folder_that_is_no_number_of_a_queue_is_passed_over(root: Path, name: str) -> None:
-    shutil.copytree(root / "consumequeue" / "T" / "0", root / "consumequeue" / "T" / name)
+    copy_store(root / "consumequeue" / "T" / "0", root / "consumequeue" / "T" / name)
     with open_store(root) as store:
         assert store.put(prepared([Sample("m1", "T")])).queue_offsets[0] == 1
         assert store.view.queues() == [("T", 0)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from traceback import format_exc
 
 from storage.config import StoreConfig
+from tests.support.copies import copy_store
 from tests.support.crash import (
     Acknowledge,
     Acknowledged,
@@ -98,7 +99,7 @@ def killed_while_rebuilding(folder: str, shard: int, shards: int) -> dict[str, o
     lose_page(original)
     failures: list[str] = []
     for number in count(1 + shard, shards):
-        root = shutil.copytree(original, Path(folder) / f"rebuilt-{number}")
+        root = copy_store(original, Path(folder) / f"rebuilt-{number}")
 
         def run(_: Acknowledge, root: Path = root, number: int = number) -> None:
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))

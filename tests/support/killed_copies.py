@@ -16,6 +16,7 @@ from storage.tools.snapshot.restore import ASIDE, restore_snapshot
 from storage.tools.snapshot.snapshot import take_snapshot
 from storage.tools.snapshot.snapshot_source import open_snapshot, verify
 from storage.tools.snapshot.staging import staging_path
+from tests.support.copies import copy_store
 from tests.support.crash import Acknowledge, Child, inspect
 from tests.support.every_instant import die_at
 from tests.support.samples import TINY, Sample, Ticking, new_store, open_store, prepared
@@ -75,7 +76,7 @@ def killed_while_restoring(
         target = place / f"target-{number}" / "store"
         target.parent.mkdir()
         if occupied:
-            shutil.copytree(old, target)
+            copy_store(old, target)
 
         def run(_: Acknowledge, number: int = number, target: Path = target) -> None:
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))

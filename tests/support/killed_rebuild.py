@@ -23,6 +23,7 @@ from storage.tools.rebuild.replacement import (
     staging,
     unclean,
 )
+from tests.support.copies import copy_store
 from tests.support.crash import Acknowledge, Acknowledged, Child
 from tests.support.every_instant import die_at, judge
 from tests.support.samples import START_MS, Ticking, new_store, open_store, prepared
@@ -68,7 +69,7 @@ def killed_while_replacing(folder: str, shard: int, shards: int) -> dict[str, ob
     ids = {one.sample.id for one in acknowledged}
     failures: list[str] = []
     for number in count(1 + shard, shards):
-        root = shutil.copytree(original, Path(folder) / f"store-{shard}-{number}")
+        root = copy_store(original, Path(folder) / f"store-{shard}-{number}")
 
         def run(_: Acknowledge, root: Path = root, number: int = number) -> None:
             rebuild_all(root, WatchedFileSystem(lambda instant: die_at(number, instant)))

@@ -28,6 +28,7 @@ from storage.files.fs import FileSystem
 from storage.format.message import Message
 from storage.readonly import StoreView
 from storage.store import MessageStore
+from tests.support.copies import copy_store
 from tests.support.dead_letters import bury
 from tests.support.samples import SMALL
 
@@ -51,7 +52,7 @@ def killed_at_every_call(
     failures: list[str] = []
     for number in count(shard, shards):
         root = Path(folder) / f"at-{number}"
-        shutil.copytree(template, root)
+        copy_store(template, root)
         killed = _in_child(partial(_redrive_until, root, number, second=second))
         resumes = number % 2 == 0
         assert killed in ("killed", ""), killed

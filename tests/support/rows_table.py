@@ -20,6 +20,7 @@ from rmqctl.output.fields import fields_of
 from rmqctl.output.nothing import nothing_sentence
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.every_command import CALLS, Call
 from tests.support.rich_store import TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -97,7 +98,7 @@ def prepared() -> Iterator[tuple[Path, dict[str, str]]]:
         snapshot = place / "snapshot"
         run("store", "snapshot", "--save", snapshot, "--copy", "-S", made.root, "-q")
         other = golden.extract("basic-4.9", place)
-        shutil.copytree(place, place.parent / "kept")
+        copy_store(place, place.parent / "kept")
         words = {"new": str(place / "new"), "snapshot": str(snapshot), "other": str(other)}
         yield place, {**made.words, **words}
     finally:
@@ -145,7 +146,7 @@ def on_terminals(
         )
     if any(call.changes for call in calls):
         shutil.rmtree(place)
-        shutil.copytree(place.parent / "kept", place)
+        copy_store(place.parent / "kept", place)
     parts = re.split(r"<<<\d+ (-?\d+)>>>\n", text)
     assert len(parts) == 2 * len(calls) + 1
     codes = map(int, parts[1::2])

@@ -26,6 +26,7 @@ from storage.config import SMALL_STORE
 from storage.format.message import Message
 from storage.readonly import StoreView
 from tests.support import golden
+from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade, Stored
 
 pytestmark = pytest.mark.slow
@@ -388,7 +389,7 @@ def test_bad_options_are_named(
 
 def test_load_takes_a_list_of_paths(sql: Sql, store: tuple[Path, HandMade]) -> None:
     root, made = store
-    other = shutil.copytree(root, root.parent.parent / "broker-b" / "store")
+    other = copy_store(root, root.parent.parent / "broker-b" / "store")
     paths = [str(root), str(other)]
     found = sql.read.format("rocketmq").load(paths).groupBy("broker").count()
     assert rows(found, "broker") == [

@@ -15,6 +15,7 @@ from storage.configs.topics import TopicConfig
 from storage.format.cq_unit import StoreUnit
 from storage.format.message import Message
 from storage.store import MessageStore
+from tests.support.copies import copy_store
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 from tests.support.samples import TINY
 
@@ -101,7 +102,7 @@ def test_queues_and_index_that_are_gone_after_a_crash_are_made_again_from_the_lo
     root = tmp_path / "s"
     with tiny_broker(root) as broker:
         send_many(broker, 30, 3)
-        crashed = shutil.copytree(root, tmp_path / "crashed")  # abort is there: it was not closed
+        crashed = copy_store(root, tmp_path / "crashed")  # abort is there: it was not closed
         expected = [broker.view.get_message("T", n, 0, 32).messages for n in range(3)]
     shutil.rmtree(crashed / "consumequeue")
     shutil.rmtree(crashed / "index")

@@ -26,6 +26,7 @@ from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC, Message, MessageExt
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
+from tests.support.copies import copy_store
 from tests.support.same_records import Taken, all_messages
 
 START = 1_700_000_000_000
@@ -59,7 +60,7 @@ def made(tmp_path_factory) -> tuple[Path, list[int]]:
 
 def given_back(made: Path, root: Path, requests, all_at_once: bool) -> list[str | None]:
     """Give back in a copy of the store; gives what was refused, and why."""
-    shutil.copytree(made, root)
+    copy_store(made, root)
     with EmbeddedBroker.open(root, clock=clock) as broker:
         if all_at_once:
             found = broker.send_messages_back(requests)

@@ -14,6 +14,7 @@ from storage.configs.progress import ProgressFile
 from storage.format.fastjson import loads
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.copies import copy_store
 
 FIELDS = [
     *("change_id", "at_timestamp", "command", "group", "topic", "queue_id", "old_offset"),
@@ -99,7 +100,7 @@ def test_without_a_readable_offsets_file_it_is_unknown_whether_the_last_move_was
     move(consumed, "g", {("t", 0): 2})
     move(consumed, "h", {("t", 0): 2})
     copy = tmp_path / "copy"
-    shutil.copytree(consumed, copy, ignore=shutil.ignore_patterns("bells", "members"))
+    copy_store(consumed, copy, ignore=shutil.ignore_patterns("bells", "members"))
     ProgressFile(copy).path.write_bytes(b"x")
     rows = listed("audit", "list", "-S", copy, "--where", "command = 'offset reset'")
     assert [row["applied"] for row in rows] == [True, None]

@@ -1,11 +1,10 @@
 """Dead letters and retries in damaged stores: what can be read is shown, the rest is counted."""
 
-import shutil
-
 import pytest
 
 from storage.format.message import Message
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.dead_letters import bury
 
 
@@ -14,7 +13,7 @@ def torn(store, tmp_path):
     """A store of four dead letters, of which the bodies of two have changed on the device."""
     dead_letters = bury(store, "g", [Message("t", b"body %d" % n) for n in range(4)])
     copy = tmp_path / "torn"
-    shutil.copytree(store, copy)
+    copy_store(store, copy)
     (log,) = [path for path in (copy / "commitlog").iterdir() if path.name.isdigit()]
     data = bytearray(log.read_bytes())
     for dead_letter in dead_letters[1:3]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import golden, golden_samples
 from tests.support.cli import run
+from tests.support.copies import copy_store
 
 FOREVER = (1 << 63) - 1
 Rows = list[dict[str, Any]]
@@ -233,11 +234,10 @@ def test_mistakes_are_one_sentence(store, args, code, sentence):
 
 
 def test_a_damaged_message_with_the_key_is_counted(store, tmp_path):
-    import shutil
 
     run("produce", "t", "-k", "k", "-Q", 0, stdin=b"aaaa\nbbbb\n")
     copy = tmp_path / "copy"
-    shutil.copytree(store, copy)
+    copy_store(store, copy)
     log = copy / "commitlog" / f"{0:020d}"
     with log.open("r+b") as file:
         place = file.read(4096).find(b"aaaa")

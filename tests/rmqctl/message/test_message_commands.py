@@ -1,6 +1,5 @@
 import hashlib
 import json
-import shutil
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from storage.format.message_id import parse_offset_msg_id
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.copies import copy_store
 
 FIELDS = [
     *("topic", "queue_id", "queue_offset", "tags", "keys", "body", "body_base64", "msg_id"),
@@ -99,7 +99,7 @@ def test_without_an_index_the_log_is_searched(tmp_path):
 
 def test_what_is_behind_the_index_is_searched_too(sent, store, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(store, copy)
+    copy_store(store, copy)
     for path in (copy / "index").iterdir():
         path.unlink()
     assert get(sent[2]["msg_id"], "-S", copy)["body"] == "c"
@@ -165,7 +165,7 @@ def test_what_can_not_be_found_is_one_sentence(sent, args, code, sentence):
 
 def test_a_damaged_message_is_named_and_not_shown(sent, store, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(store, copy)
+    copy_store(store, copy)
     _, position = parse_offset_msg_id(sent[1]["offset_msg_id"])
     with (copy / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(position + 88)

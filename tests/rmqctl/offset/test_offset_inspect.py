@@ -11,6 +11,7 @@ import pytest
 from storage.configs.journal import Journal
 from tests.support import golden
 from tests.support.cli import ROOT, run
+from tests.support.copies import copy_store
 from tests.support.privileges import without_privileges
 
 FIELDS = [
@@ -166,7 +167,7 @@ def test_a_queue_without_such_messages_is_told_of(half_read):
 
 def test_a_message_that_can_not_be_read_is_told_of_and_the_others_are_shown(half_read, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(half_read, copy, ignore=shutil.ignore_patterns("bells"))
+    copy_store(half_read, copy, ignore=shutil.ignore_patterns("bells"))
     log = copy / "commitlog" / f"{0:020d}"
     data = log.read_bytes()
     log.write_bytes(data.replace(b"m5", b"mX"))
@@ -215,7 +216,7 @@ def test_a_store_without_an_offsets_file_has_no_rows(java_store):
 
 def test_a_damaged_offsets_file_of_ours_is_named_with_its_remedy(half_read, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(half_read, copy, ignore=shutil.ignore_patterns("bells"))
+    copy_store(half_read, copy, ignore=shutil.ignore_patterns("bells"))
     path = copy / "rmqctl" / "offsets.json"
     path.write_bytes(path.read_bytes().replace(b"4", b"5", 1))
     result = run("offset", "inspect", "g", "-S", copy)

@@ -8,6 +8,7 @@ from storage.configs.early_deliveries import EarlyDeliveries
 from storage.format.message import Message
 from storage.readonly import StoreView
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.dead_letters import deliver, give_back
 from tests.support.java_lock import java_lock
 
@@ -57,10 +58,9 @@ def test_what_is_sent_now_does_not_come_a_second_time(waiting, store, config):
 
 
 def test_it_is_the_record_that_its_time_would_have_brought(waiting, store, tmp_path):
-    import shutil
 
     copy = tmp_path / "copy"
-    shutil.copytree(store, copy)
+    copy_store(store, copy)
     run("retry", "now", "g", "--all", "-y")
     time_passes(copy)
     fields = "queue_offset,body,msg_id,properties,reconsume_times,born_timestamp,flag,keys,tags"

@@ -1,7 +1,6 @@
 import fcntl
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support import golden, golden_samples
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.java_lock import java_lock
 
 INFO_FIELDS = [
@@ -355,7 +355,7 @@ def test_torn_stores_are_checked_and_not_touched(name):
 @pytest.mark.feature(109)
 def test_the_whole_of_a_store_may_be_copied_and_checked(small_logs, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(small_logs, copy)
+    copy_store(small_logs, copy)
     assert fsck(copy)["checked"] == fsck(small_logs)["checked"]
     with StoreView.open(copy) as view:
         assert view.log_max_offset() == info(small_logs)["commitlog"]["max_offset"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import threading
 import time
@@ -15,6 +14,7 @@ import pytest
 from storage.coordination.locks import LockFile
 from storage.coordination.shared_state import SHARED_STATE_VERSION
 from storage.errors import StoreInUseError, StoreVersionError, WriteLockTimeoutError
+from tests.support.copies import copy_store
 from tests.support.crash import Acknowledged, inspect, missing
 from tests.support.puppet import Puppet, PuppetError
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared
@@ -104,7 +104,7 @@ def test_a_copied_store_is_recovered_because_its_page_is_a_copy(root, puppet, tm
     puppet.call("open", root=str(root))
     place, offset = puppet.call("put", name="one")
     puppet.kill()
-    copy = shutil.copytree(root, tmp_path / "copy")
+    copy = copy_store(root, tmp_path / "copy")
     with open_store(copy) as store:
         assert store.recovery is not None
     with open_store(root) as store:

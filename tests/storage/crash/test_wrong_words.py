@@ -15,6 +15,7 @@ from storage.coordination.shared_state import SLOTS, WORD_NAMES, Word
 from storage.errors import StoreError
 from storage.readonly import StoreView
 from storage.tools.fsck import Code, Severity, fsck
+from tests.support.copies import copy_store
 from tests.support.crash import Child
 from tests.support.every_instant import LATER
 from tests.support.samples import SMALL, Sample, Ticking, batch, new_store, open_store, prepared
@@ -58,7 +59,7 @@ def working_copy(root: Path, folder: Path) -> Path:
     """A copy whose page counts: it names the file that it lies in."""
     target = folder / "copy"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(root, target, ignore=shutil.ignore_patterns("bells"))
+    copy_store(root, target, ignore=shutil.ignore_patterns("bells"))
     info = (target / "rmqctl" / "shared").stat()
     set_word(target, Word.DEVICE, info.st_dev)
     set_word(target, Word.INODE, info.st_ino)

@@ -12,6 +12,7 @@ from storage.errors import RecoveryNeededError
 from storage.format.index_file import entry_position, slot_position
 from storage.index import prefix
 from storage.readonly import StoreView
+from tests.support.copies import copy_store
 from tests.support.every_instant import lose_page
 from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store, prepared
 
@@ -26,7 +27,7 @@ def lost(tmp_path: Path) -> Path:
         for number in range(COUNT):
             store.put(prepared([Sample(f"id-{number}", "T", keys=("k",))]))
         store.flush()
-        shutil.copytree(root, tmp_path / "lost", ignore=shutil.ignore_patterns("bells"))
+        copy_store(root, tmp_path / "lost", ignore=shutil.ignore_patterns("bells"))
     lose_page(tmp_path / "lost")
     return tmp_path / "lost"
 
@@ -121,7 +122,7 @@ def many_files(tmp_path: Path) -> tuple[Path, int]:
                 store.flush()
                 synced = len(list((root / "index").iterdir()))
         store._appender.one._keys.put()
-        shutil.copytree(root, tmp_path / "lost", ignore=shutil.ignore_patterns("bells"))
+        copy_store(root, tmp_path / "lost", ignore=shutil.ignore_patterns("bells"))
     lose_page(tmp_path / "lost")
     return tmp_path / "lost", synced
 

@@ -25,6 +25,7 @@ from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support import largest_store
 from tests.support.broken_off import broken_off
+from tests.support.copies import copy_store
 from tests.support.crash import inspect
 from tests.support.oracle import Found
 from tests.support.samples import (
@@ -102,7 +103,7 @@ def test_they_are_found_in_a_copy_that_is_made_beside_the_writer(tmp_path: Path)
     with open_store(root, ROOMY) as store:
         put(store, *range(30))
         assert pending(store)
-        copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
+        copy = copy_store(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
     with StoreView.open(copy) as view:
         assert isinstance(view.bounds, ScanBounds)
         check_all_are_found(view, 30)
@@ -112,7 +113,7 @@ def test_recovery_puts_them_when_the_page_is_lost(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     with open_store(root, ROOMY) as store:
         put(store, *range(30))
-        copy = shutil.copytree(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
+        copy = copy_store(root, tmp_path / "copy", ignore=shutil.ignore_patterns("bells"))
     with open_store(copy, ROOMY, clock=Ticking(START_MS + 1_000_000)) as store:
         assert store.recovery is not None
         assert store.recovery.keys_written > 20

@@ -11,6 +11,7 @@ from storage.errors import CorruptFileError
 from storage.read import scan_bounds
 from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
+from tests.support.copies import copy_store
 from tests.support.every_instant import lose_page
 from tests.support.samples import SMALL, Sample, batch, new_store, open_store, prepared
 
@@ -36,7 +37,7 @@ def killed(tmp_path: Path) -> Path:
         store.put(prepared(samples))
         store.put(prepared(batch(f"other-{first}", 5, "Other", (0, 1))))
     copy = tmp_path / "killed"
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("bells"))
+    copy_store(root, copy, ignore=shutil.ignore_patterns("bells"))
     store.close()
     lose_page(copy)
     return copy
@@ -133,7 +134,7 @@ def test_light_queues_have_their_units_too(tmp_path):
     store = open_store(root, SMALL)
     for i in range(100):
         store.put(prepared([Sample(f"m-{i}", "T", light=("%LMQ%x", "U"))]))
-    copy = shutil.copytree(root, tmp_path / "killed", ignore=shutil.ignore_patterns("bells"))
+    copy = copy_store(root, tmp_path / "killed", ignore=shutil.ignore_patterns("bells"))
     store.close()
     lose_page(copy)
     lose_units(copy, 40, 80)

@@ -16,6 +16,7 @@ from storage.format.names import file_name
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.samples import TINY, batch, new_store, open_store, prepared
 
 FILE = TINY.mapped_file_size_commit_log
@@ -97,12 +98,12 @@ def test_a_reader_warns_and_shows_the_rest(exit_of: Path, lose) -> None:
 
 @pytest.mark.parametrize("lose", LOSSES)
 def test_what_comes_back_is_as_if_it_had_never_been_away(root: Path, lose) -> None:
-    shutil.copytree(root, root.parent / "copy")
+    copy_store(root, root.parent / "copy")
     lose(root)
     with pytest.raises(CorruptFileError):
         open_store(root)
     shutil.rmtree(root / "commitlog", ignore_errors=True)
-    shutil.copytree(root.parent / "copy" / "commitlog", root / "commitlog")
+    copy_store(root.parent / "copy" / "commitlog", root / "commitlog")
     with open_store(root) as store:
         assert sum(store.view.max_offset_in_queue("A", queue) for queue in (0, 1)) == 5 * OFTEN
         following = store.view.max_offset_in_queue("A", 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from analytics.spark import java
 from tests.support import golden
 from tests.support.cli import ROOT, run
+from tests.support.copies import copy_store
 from tests.support.privileges import without_privileges
 
 LOCAL = ("lag", "report", "--engine", "local")
@@ -163,7 +163,7 @@ def test_a_queue_of_anything_is_not_taken_for_a_short_one(store: Path, tmp_path:
     # Records after the newest unit would be read from the log.
     assert run("-S", store, "produce", "orders", "--queue", "2", stdin=b"newest\n").code == 0
     other = tmp_path / "taken elsewhere"
-    shutil.copytree(store, other)
+    copy_store(store, other)
     (queue,) = (other / "consumequeue" / "orders" / "1").iterdir()
     for size in (12_345, queue.stat().st_size):
         queue.write_bytes(b"\xa7" * size)
@@ -177,7 +177,7 @@ def test_a_queue_of_anything_is_not_taken_for_a_short_one(store: Path, tmp_path:
 @pytest.mark.parametrize("part", ["consumequeue/orders/1", "commitlog", "config", "."])
 def test_what_may_not_be_read_is_named(store: Path, tmp_path: Path, part: str) -> None:
     other = tmp_path / "broker-b" / "store"
-    shutil.copytree(store, other)
+    copy_store(store, other)
     for path in (other / part).glob("*") if part != "." else (other,):
         if path.is_file() or part == ".":
             path.chmod(0)

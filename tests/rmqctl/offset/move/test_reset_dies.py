@@ -17,6 +17,7 @@ from rmqctl.cli.context import Cli
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
 from tests.support.cli import ROOT, run, start
+from tests.support.copies import copy_store
 from tests.support.crash import Child
 from tests.support.every_instant import die_at
 from tests.support.hand_made import HandMade
@@ -29,7 +30,7 @@ RESET = ("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--execute
 
 def restored(original, root):
     shutil.rmtree(root, ignore_errors=True)
-    shutil.copytree(original, root)
+    copy_store(original, root)
 
 
 def judge(root, offsets):
@@ -56,7 +57,7 @@ def judge(root, offsets):
 @pytest.mark.slow
 @pytest.mark.feature(71)
 def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path):
-    original = shutil.copytree(orders, tmp_path / "original")
+    original = copy_store(orders, tmp_path / "original")
     seen = set()
     number = 0
     killed = True
@@ -83,7 +84,7 @@ def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path):
 def test_a_process_killed_at_any_moment(orders, offsets, tmp_path):
     """Two of three are killed as soon as they have begun to write, or a moment later; such a kill
     may come too late, but not each."""
-    original = shutil.copytree(orders, tmp_path / "original")
+    original = copy_store(orders, tmp_path / "original")
     chance = random.Random(7)
     before = written(original)
     while_writing = 0

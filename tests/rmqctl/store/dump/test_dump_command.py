@@ -8,6 +8,7 @@ from storage.config import SMALL_STORE
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.copies import copy_store
 
 LOG = f"commitlog/{0:020d}"
 
@@ -29,7 +30,7 @@ def sent(store):
 def damaged(sent, tmp_path):
     """A copy of it to damage, and a function that writes bytes into its log."""
     root = tmp_path / "damaged"
-    shutil.copytree(sent, root)
+    copy_store(sent, root)
 
     def write(position, data):
         with (root / LOG).open("r+b") as file:
@@ -253,7 +254,7 @@ def test_every_file_of_a_golden_store_is_decoded_or_named(name):
 @pytest.mark.parametrize("how", ["huge", "pipe"])
 def test_a_list_of_queues_that_cannot_be_one_is_not_read(sent, tmp_path, how):
     root = tmp_path / "damaged"
-    shutil.copytree(sent, root)
+    copy_store(sent, root)
     path = root / "rmqctl" / "queues"
     if how == "huge":
         os.truncate(path, 400 << 20)

@@ -1,6 +1,5 @@
 """``store dump --as hex``: every byte once, with the name of its field."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.copies import copy_store
 
 
 def dump(root: Path, what: object, code: int = 0) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def test_the_fields_of_a_record_are_those_that_rocketmq_tells(name: str) -> None
 
 
 def test_the_bytes_of_a_damaged_record_are_shown_too(tmp_path: Path) -> None:
-    root = shutil.copytree(golden.store("small-files-4.9"), tmp_path / "s")
+    root = copy_store(golden.store("small-files-4.9"), tmp_path / "s")
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(84)
         file.write(b"\x7f\xff\xff\xff")  # the length of the body

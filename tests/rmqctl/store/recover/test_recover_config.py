@@ -22,6 +22,7 @@ from storage.store import MessageStore
 from storage.tools.config_recovery.delays import salvage_delays
 from tests.support import golden, golden_samples
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.crash import Child
 from tests.support.dead_letters import deliver
 from tests.support.every_instant import die_at
@@ -255,7 +256,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(delayed, tmp_pat
         lose_bak(root, file)
     for path in root.rglob("*"):
         os.utime(path, (1, 1))  # no process seems to write now, so none is watched
-    original = shutil.copytree(root, tmp_path / "original")
+    original = copy_store(root, tmp_path / "original")
     wanted = {row["name"] for row in recovered(root).values()}
     assert "T" in wanted
     seen = set()
@@ -263,7 +264,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(delayed, tmp_pat
     while killed:
         number += step
         shutil.rmtree(root)
-        shutil.copytree(original, root)
+        copy_store(original, root)
 
         def recover(_, number=number):
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))

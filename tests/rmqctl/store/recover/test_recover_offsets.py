@@ -20,6 +20,7 @@ from storage.format.message import Message
 from storage.store import MessageStore
 from tests.support import golden, golden_samples
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.crash import Child
 from tests.support.every_instant import die_at
 from tests.support.java_lock import java_lock
@@ -275,14 +276,14 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
     (orders / BAK).unlink(missing_ok=True)
     for path in orders.rglob("*"):
         os.utime(path, (1, 1))  # no process seems to write now, so none is watched
-    original = shutil.copytree(orders, tmp_path / "original")
+    original = copy_store(orders, tmp_path / "original")
     wanted = {place: offset for place, offset in ALL.items() if place[0] == "g"}
     seen = set()
     number, killed = 0, True
     while killed:
         number += step
         shutil.rmtree(orders)
-        shutil.copytree(original, orders)
+        copy_store(original, orders)
 
         def recover(_, number=number):
             fs = WatchedFileSystem(lambda instant: die_at(number, instant))

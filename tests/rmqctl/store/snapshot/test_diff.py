@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from storage.store import MessageStore
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.crash import fast_folder
 from tests.support.rich_store import SIZES
 
@@ -25,7 +24,7 @@ def two(place):
     run("produce", "t", "-Q", 0, "-S", a, stdin=b"one\ntwo\nthree\n")
     run("group", "create", "g", "-S", a)
     run("consume", "t", "-g", "g", "--from-where", "first", "-c", 1, "-S", a)
-    shutil.copytree(a, b)
+    copy_store(a, b)
     return a, b
 
 

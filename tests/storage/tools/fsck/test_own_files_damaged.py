@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import warnings
 from zlib import crc32
 
@@ -18,6 +17,7 @@ from storage.errors import CorruptFileError
 from storage.layout import read_sizes
 from storage.store import MessageStore
 from tests.support.cli import run
+from tests.support.copies import copy_store
 from tests.support.rich_store import SIZES
 
 pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.DamagedFileWarning")
@@ -61,7 +61,7 @@ def made(tmp_path_factory):
 def root(made, tmp_path):
     """A copy of it, which a writer has had open: a page belongs to its own file."""
     root = tmp_path / "s"
-    shutil.copytree(made, root, copy_function=shutil.copy2)
+    copy_store(made, root)
     MessageStore.open(root).close()
     assert run("store", "fsck", "--fail-on", "warning", "-S", root).code == 0
     return root
