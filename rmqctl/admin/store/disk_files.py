@@ -1,7 +1,7 @@
 """What the files of a store take on the disk, by kind: every block that ``du`` counts, once."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from stat import S_ISDIR
@@ -79,6 +79,8 @@ class DiskFiles(NamedTuple):
     others: Mapping[DiskKind, int]
     """All kinds but those of the log and the queues. HOLES is negative."""
     files: Mapping[DiskKind, int]
+    unreadable: Sequence[Path]
+    """Folders that this user may not read; what is in them is not counted."""
 
     @property
     def total(self) -> int:
@@ -89,8 +91,7 @@ class DiskFiles(NamedTuple):
 def disk_files(view: "StoreView") -> DiskFiles:
     """Look at every file and folder of a store. Files that go meanwhile are not counted.
 
-    A file with several names is counted once; symbolic links are not followed. OSError if a folder
-    cannot be read.
+    A file with several names is counted once; symbolic links are not followed.
     """
     return _Count(view).result()
 
@@ -116,11 +117,14 @@ class _Count:
             0,
         )
         self._files: dict[DiskKind, int] = {}
+        self._unreadable: list[Path] = []
+        self._ends: dict[tuple[str, str], int] = {}
 
     def result(self) -> DiskFiles:
-        for names, status in _walk(self._root):
+        for names, status in _walk(self._root, self._unreadable):
             self._add(names, status)
-        return DiskFiles(self._log, self._queues, self._others, self._files)
+        found = self._unreadable
+        return DiskFiles(self._log, self._queues, self._others, self._files, found)
 
     def _add(self, names: tuple[str, ...], status: os.stat_result) -> None:
         size = status.st_blocks * BLOCK
@@ -163,9 +167,14 @@ class _Count:
 
     def _queue_end(self, topic: str, queue: str) -> int:
         """Bytes of a queue up to its end; 0 for a folder that is no queue."""
-        if not (queue.isascii() and queue.isdigit()):
-            return 0
-        return self._view.queue_bounds(topic, int(queue)).max_offset * CQ_STORE_UNIT_SIZE
+        end = self._ends.get((topic, queue))
+        if end is None:
+            end = 0
+            if queue.isascii() and queue.isdigit():
+                bounds = self._view.queue_bounds(topic, int(queue))
+                end = bounds.max_offset * CQ_STORE_UNIT_SIZE
+            self._ends[topic, queue] = end
+        return end
 
 
 def _index_bytes(path: Path, size: int) -> int:
@@ -177,8 +186,11 @@ def _index_bytes(path: Path, size: int) -> int:
     return index_file_size(max(0, header.hash_slot_count), header.next_entry)
 
 
-def _walk(root: Path) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    """The root, and each file and folder below it, once: its names and its status."""
+def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
+    """The root, and each file and folder below it, once: its names and its status.
+
+    Folders that cannot be read are added to ``unreadable``.
+    """
     seen: set[tuple[int, int]] = set()
     yield (), root.stat()
     folders: list[tuple[tuple[str, ...], Path]] = [((), root)]
@@ -188,11 +200,17 @@ def _walk(root: Path) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
             entries = list(os.scandir(folder))
         except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
             continue
+        except PermissionError:
+            unreadable.append(folder)
+            continue
         for entry in entries:
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            except PermissionError:  # a folder that may be listed, but not entered
+                unreadable.append(folder)
+                break
             inode = (status.st_dev, status.st_ino)
             if inode in seen:
                 continue

@@ -162,8 +162,9 @@ class DiskUse:
     def sentences(self) -> Iterator[str]:
         """Sentences: the sum, the next deletions, why other files stay, when the disk is full."""
         reserved = sum(self.files.others.get(kind, 0) for kind in _RESERVED)
+        least = "at least " if self.files.unreadable else ""
         yield (
-            f"{format_size(self.files.total)} on the disk, as 'du -s' counts; "
+            f"{least}{format_size(self.files.total)} on the disk, as 'du -s' counts; "
             f"{format_size(reserved)} of it reserved for the next messages"
         )
         going, staying, at = self.next.files, self.next.staying, self.next.at

@@ -286,10 +286,12 @@ def delete(
     from rmqctl.cli.change_steps import begin_java_check
     from rmqctl.parse.lists import parse_queues
 
+    from .options import no_topics
+
     if not groups:
         raise UsageProblem("name groups")
     if bool(topic) == all_topics:
-        raise UsageProblem("name topics with --topic, or take all with --all-topics")
+        raise no_topics(groups)
     for name in groups:
         check_group(name)
     queues = None if queue is None else cli.parsed("--queue", parse_queues, queue)

@@ -49,12 +49,18 @@ class GroupSelection(NamedTuple):
         if bool(groups) + all_groups != 1 and not (from_file and not (groups or all_groups)):
             raise UsageProblem("name groups, or take all with --all-groups")
         if bool(topics) + all_topics != 1 and not (from_file and not (topics or all_topics)):
-            raise UsageProblem("name topics with --topic, or take all with --all-topics")
+            raise no_topics(groups)
         for group in groups or ():
             check_group(group)
         choices = [cli.parsed("--topic", parse_topic_choice, topic) for topic in topics or ()]
         numbers = None if queues is None else cli.parsed("--queue", parse_queues, queues)
         return cls([*dict.fromkeys(groups)] if groups else None, choices or None, numbers)
+
+
+def no_topics(groups: Sequence[str] | None) -> UsageProblem:
+    """Topics are missing, or given in two ways. All words are groups, which is easily forgotten."""
+    words = "" if groups is None or len(groups) < 2 else f"; the word {groups[-1]!r} is a group"
+    return UsageProblem(f"name topics with --topic, or take all with --all-topics{words}")
 
 
 class ResetGuards(NamedTuple):

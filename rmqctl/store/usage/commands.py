@@ -62,6 +62,8 @@ def du(
             cli.rows(DiskUseRow, use.by_day(cli.zone))
         else:
             cli.rows(DiskUseRow, use.by_topic())
+        for folder in use.files.unreadable:
+            cli.left_out(f"{folder} cannot be read; what is in it is not counted")
         for sentence in use.sentences():
             cli.say(sentence)
 

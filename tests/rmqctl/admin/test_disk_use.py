@@ -16,6 +16,7 @@ from storage.retention import due_now, log_files, rules_by_hand, used_ratio
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.samples import SMALL
+from tests.support.users import User, as_user, needs_root, shared_folder
 
 NOTE = journal_note("test", reason="to see")
 HOUR_MS = 3_600_000
@@ -140,6 +141,33 @@ def test_a_topic_with_a_damaged_queue_is_unknown_but_the_sum_is_not(full, ask):
     assert next(row for row in rows if row.topic == "big").disk_bytes is None
     assert DiskKind.UNKNOWN in {row.kind for row in rows}
     assert sum(row.disk_bytes or 0 for row in rows) == du(full)
+
+
+def totals_of(root):
+    with EmbeddedBroker.open(root, read_only=True) as broker:
+        files = admin.disk_use(broker.view, broker).files
+        return files.total, [str(path.relative_to(root)) for path in files.unreadable]
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_a_folder_that_cannot_be_read_is_named(mode):
+    with shared_folder() as shared:
+        root = shared / "s"
+        MessageStore.create(root, SMALL)
+        with EmbeddedBroker.open(root) as broker:
+            broker.update_topic(TopicConfig("t", 1, 1))
+            broker.send(Message("t", b"x"), 0)
+        (root / "rmqctl" / "private").mkdir()
+        (root / "rmqctl" / "private" / "file").write_bytes(bytes(10_000))
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        (root / "rmqctl" / "private").chmod(mode)
+        whole, none = totals_of(root)
+        assert (whole, none) == (du(root), [])
+        total, unreadable = as_user(User(1005, 1005), totals_of, root)
+        assert unreadable == ["rmqctl/private"]
+        assert whole - total == (root / "rmqctl/private/file").stat().st_blocks * 512
 
 
 @pytest.mark.parametrize("name", ["basic-4.9", "retention-4.9", "lmq-4.9", "cqext-4.9", "hole-4.9"])

@@ -144,6 +144,14 @@ def test_words_after_two_dashes_stay_words():
     assert parsed("produce", ["orders", "--key", "--", "--", "-f"])["files"] == ("-f",)
 
 
+@pytest.mark.parametrize("verb", [("reset", "--to-latest"), ("delete",)])
+def test_a_topic_as_a_second_word_is_named(verb):
+    result = run("offset", verb[0], "readers", "orders", *verb[1:])
+    assert result.code == 2
+    assert "name topics with --topic" in result.err
+    assert "the word 'orders' is a group" in result.err
+
+
 def test_a_missing_name_is_missing():
     result = run("dlq", "browse")
     assert (result.code, "missing argument 'GROUP'" in result.err) == (2, True)
