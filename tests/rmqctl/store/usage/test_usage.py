@@ -68,7 +68,7 @@ def test_bytes_of_all_topics_and_the_rest_are_the_log(aged):
     assert topics["small"]["unread_by"] == []
 
 
-@pytest.mark.feature(117, 118)
+@pytest.mark.feature(117, 118, 125)
 def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
     root, logs = aged
     before = {row["topic"]: row for row in rows_of(root, "du")}
