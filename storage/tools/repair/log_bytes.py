@@ -13,19 +13,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from storage.format.check import CheckKind, check_record
-from storage.format.dispatch import is_possible_topic
+from storage.format.dispatch import is_possible_topic, read_request
 from storage.format.layout import BLANK_SIZE, HEAD_SIZES
 from storage.format.message import (
     LMQ_PREFIX,
     PROPERTY_INNER_MULTI_DISPATCH,
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,
+    SCHEDULE_TOPIC,
 )
 from storage.format.names import COMMITLOG, file_name
 from storage.format.properties import encode_properties
 from storage.format.record import RecordError, blank_record, decode_record, read_head
 from storage.format.tombstone import LEAST_FILLER, Tombstone, fillers
 
-from .record_header import mended_head
+from .record_header import (
+    PROPERTIES_CLEANED,
+    PROPERTIES_LOST,
+    mended_head,
+    sanitized_properties,
+)
 from .steps import Action, Step
 from .unit_lookup import UnitAt
 
@@ -60,7 +66,8 @@ class RegionPlanner:
         self._data = data
         self.path = f"{COMMITLOG}/{file_name(first)}"
         self.dropped: set[tuple[str, int]] = set()
-        """Queues that have a unit into a region where no record could be put for it."""
+        """Queues to rebuild: a unit points to where no record could be put for it, or was made of
+        properties that are lost."""
 
     def steps(self, region: Region, units: list[UnitAt]) -> Iterator[Step]:
         """Give the steps for a region; ``units`` are those that point into it, by log offset."""
@@ -113,13 +120,21 @@ class RegionPlanner:
         mended = mended_head(record, unit)
         if mended is None:
             return None
+        what = f"{_place(unit)}: its body is whole, its head is mended from its unit"
+        cost = ""
+        if (clean := sanitized_properties(mended)) is not None:
+            what, mended = f"{what}; {PROPERTIES_CLEANED}", clean
+        if clean is not None or _contradicts_tags(mended, unit):
+            cost = PROPERTIES_LOST
+            self.dropped.add((unit.topic, unit.queue_id))
         return Step(
             Action.MEND,
             self.path,
             unit.offset - self._first,
             unit.size,
             region.why,
-            f"{_place(unit)}: its body is whole, its head is mended from its unit",
+            what,
+            cost,
             old_crc=crc32(record),
             data=mended,
         )
@@ -283,6 +298,13 @@ def _dispatched_to(queues: list[UnitAt]) -> bytes:
 
 def _place(unit: UnitAt) -> str:
     return f"{unit.topic} queue {unit.queue_id} offset {unit.queue_offset}"
+
+
+def _contradicts_tags(record: bytes, unit: UnitAt) -> bool:
+    """Whether the unit was made of other tags than the record has: its properties are damaged."""
+    if unit.tags_code is None or unit.topic == SCHEDULE_TOPIC:  # there the code is a time
+        return False
+    return read_request(record, 0, len(record), ()).tags_code != unit.tags_code
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -16,6 +16,7 @@ from storage.configs.config_file import BAK_SUFFIX, encoded
 from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE
 from storage.files.bounded import read_bounded
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
+from storage.format.dispatch import is_possible_topic
 from storage.format.names import (
     ABORT,
     CHECKPOINT,
@@ -35,7 +36,7 @@ from storage.tools.fsck.path_conflicts import BY_HAND
 
 from .contradictions import Contradictions, contradictions
 from .log_plan import LogPlanner
-from .record_header import sanitized_properties
+from .record_header import PROPERTIES_CLEANED, PROPERTIES_LOST, sanitized_properties
 from .steps import Action, Plan, Step, crc_of
 
 if TYPE_CHECKING:
@@ -165,7 +166,9 @@ class _Planning:
         self._queues |= dict.fromkeys(planner.queues, "UNIT_WITHOUT_RECORD")
         replaced = {step.file for step in steps if step.position is None}
         for finding in properties:
-            if finding.file not in replaced:  # else it is checked after the right file is there
+            # A file that is replaced is checked after the right one is there; a record that
+            # another step writes has the properties of that step.
+            if finding.file not in replaced and not _is_written(finding, steps):
                 yield from self._properties(finding)
 
     def _contradictions(self) -> Contradictions:
@@ -192,15 +195,16 @@ class _Planning:
         clean = sanitized_properties(record) if record else None
         if record and clean:
             message = decode_record(record)
-            self._queues.setdefault((message.topic, message.queue_id), str(finding.code))
+            if is_possible_topic(message.topic):
+                self._queues.setdefault((message.topic, message.queue_id), str(finding.code))
             yield Step(
                 Action.MEND,
                 finding.file,
                 finding.position,
                 len(record),
                 str(finding.code),
-                'bytes of its properties that are no text become "?"; its body stays',
-                "these properties of the message are lost",
+                f"{PROPERTIES_CLEANED}; its body stays",
+                PROPERTIES_LOST,
                 old_crc=crc32(record),
                 data=clean,
             )
@@ -403,9 +407,22 @@ def _place_in_log(file: str, position: int | None) -> int | None:
     return None if folder != COMMITLOG or first is None else first + (position or 0)
 
 
+def _is_written(finding: Finding, steps: Iterable[Step]) -> bool:
+    """Whether one of the steps writes the record of a finding."""
+    return any(
+        step.file == finding.file
+        and step.action is not Action.NONE
+        and step.position is not None
+        and step.length is not None
+        and finding.position is not None
+        and step.position <= finding.position < step.position + step.length
+        for step in steps
+    )
+
+
 def _changes_keys(step: Step) -> bool:
     if step.action is Action.MEND:
-        return step.why in _UNTOUCHED
+        return bool(step.cost)
     if step.action is Action.QUARANTINE:
         return bool(step.length) and step.why not in _WITHOUT_RECORDS
     return step.action in _TAKES_RECORDS and bool(step.cost)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import pack_into
+from typing import Final
 from zlib import crc32
 
 from storage.format.check import CheckKind, check_record
@@ -34,6 +35,8 @@ _NAMES = (slice(12, 16), slice(20, 28), slice(28, 36))
 """Queue id, queue offset, physical offset."""
 _MOST_CHANGED = 12
 """Bytes that may differ: with more it is another record, not a damaged head."""
+PROPERTIES_CLEANED: Final = 'bytes of its properties that are no text become "?"'
+PROPERTIES_LOST: Final = "these properties of the message are lost"
 
 
 def mended_head(record: bytes, unit: UnitAt) -> bytes | None:

@@ -24,6 +24,8 @@ class UnitAt(NamedTuple):
     queue_offset: int
     is_last: bool
     """Whether no later unit follows in its queue."""
+    tags_code: int | None = None
+    """What it says of the record's tags, or of its delivery; None where no unit was read."""
 
     @property
     def end(self) -> int:
@@ -46,7 +48,7 @@ def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[UnitAt]
         row = files.queue(topic, queue_id)
         if row is None or not is_possible_topic(topic):
             continue
-        of_queue: list[tuple[int, int, int]] = []
+        of_queue: list[tuple[int, int, int, int]] = []
         last = -1
         for first in row.relist():
             file = row.at(first)
@@ -65,11 +67,11 @@ def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[UnitAt]
             inside = present & (at >= 0)
             inside &= offsets + sizes <= ends[np.maximum(at, 0)]
             of_queue += [
-                (int(offsets[i]), int(sizes[i]), number + i)
+                (int(offsets[i]), int(sizes[i]), number + i, int(units["tags_code"][i]))
                 for i in np.flatnonzero(inside).tolist()
             ]
         found += [
-            UnitAt(offset, size, topic, queue_id, number, number == last)
-            for offset, size, number in of_queue
+            UnitAt(offset, size, topic, queue_id, number, number == last, code)
+            for offset, size, number, code in of_queue
         ]
     return sorted(found)
