@@ -21,6 +21,8 @@ EXCLUSIONS: Final = (
     ("consume", "--exec", "--delimiter"),
     ("produce", "--queue", "--ordering-key"),
     ("produce", "--delay", "--delay-level"),
+    ("produce", "--rate", "--speed"),
+    ("message import", "--keep-times", "--speed"),
     ("message query", "--index", "--scan"),
     ("dlq ack", "--older-than", "--to"),
     *(

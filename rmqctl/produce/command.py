@@ -69,12 +69,30 @@ def produce(
     input_format: Annotated[
         str, typer.Option("--input", metavar="KIND", help="text, jsonl, csv or hex")
     ] = "text",
+    key_fields: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key-field", metavar="COLUMN", help="Column of CSV with the key; repeatable"
+        ),
+    ] = None,
+    body_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of CSV with the body; '*' sends the row as JSON"
+        ),
+    ] = None,
     count: Annotated[
         int | None,
         typer.Option("--count", "-c", metavar="N", min=0, help="Stop after N messages"),
     ] = None,
     rate: Annotated[
         str | None, typer.Option(metavar="N/s", help="Most messages per second (or /m, /h)")
+    ] = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X", help="Keep the times between stored messages: 1, 0.5 (half as fast), 2x"
+        ),
     ] = None,
     template: Annotated[
         str | None,
@@ -117,7 +135,7 @@ def produce(
     JSON lines and CSV have the fields body or body_base64, keys, tags, flag and properties, as in
     the output of 'consume -o jsonl'; its ids, times and offsets are ignored. key, tag, value,
     payload and headers of other tools are accepted, other names are refused. Other columns of CSV
-    become properties.
+    become properties; --key-field and --body-field name the columns of key and body.
 
     Without a named store and ./store, the default store is used. It is created on first use if
     standard error is a terminal; a script names its store. Lines of a pipe are stored as they
@@ -130,7 +148,11 @@ def produce(
     One message per line:         rmqctl produce greetings access.log
     One message per file:         rmqctl produce pictures -D '' cat.png dog.png
     Lines with key and body:      rmqctl produce greetings -K , < pairs.csv
+    A CSV file with a header:     rmqctl produce people p.csv --input csv --key-field id \
+                                    --body-field '*'
     Copy a topic:                 rmqctl consume a -e -o jsonl | rmqctl produce b --input jsonl
+    Replay at half the speed:
+        rmqctl consume a --from -1h -e -o jsonl | rmqctl produce b --input jsonl --speed 0.5
     Generated, ten a second:      rmqctl produce load --template 'order %i' -c 100 --rate 10/s
     """
     cli = context_of(ctx)
@@ -143,6 +165,7 @@ def produce(
     from rmqctl.parse.lists import parse_delimiter
 
     from .rate_limit import Pace
+    from .replay import parse_speed
     from .run import ENDED_EARLY, Limits, ProduceRun
 
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
@@ -161,7 +184,13 @@ def produce(
         template,
         ignore_unknown,
         allow_empty,
+        tuple(key_fields or ()),
+        body_field,
+        cli.parsed("--speed", parse_speed, speed) if speed else None,
     )
+    delimited = ctx.get_parameter_source("delimiter")
+    if delimited is None or delimited.name != "COMMANDLINE":
+        _tell_lines(cli, reading)
     source = _source(cli, topic, reading, count, min(batch, _BATCH), pace)
     run = ProduceRun(cli, Pace(None) if template is not None else pace, limits)
     try:
@@ -190,6 +219,9 @@ class _Reading(NamedTuple):
     template: str | None
     ignore_unknown: bool
     allow_empty: bool
+    key_fields: tuple[str, ...]
+    body_field: str | None
+    speed: float | None
 
     def check(self) -> None:
         """Refuse more than one format of records."""
@@ -207,6 +239,14 @@ class _Reading(NamedTuple):
             raise UsageProblem(f"{' and '.join(asked)} exclude each other")
         if self.ignore_unknown and self.input_format not in ("jsonl", "csv"):
             raise UsageProblem("--ignore-unknown needs --input jsonl or --input csv")
+        if (self.key_fields or self.body_field) and self.input_format != "csv":
+            name = "--key-field" if self.key_fields else "--body-field"
+            raise UsageProblem(f"{name} needs --input csv")
+        if self.speed is not None and self.input_format not in ("jsonl", "csv"):
+            raise UsageProblem(
+                "--speed needs the times of stored messages: --input jsonl with the output of "
+                "'consume -o jsonl' or 'message export'"
+            )
         if self.template is not None and self.files:
             raise UsageProblem("--template and FILE exclude each other")
 
@@ -349,7 +389,22 @@ def _source(
     )
     if given.from_terminal:
         cli.say("reading messages from the terminal, one per line; Ctrl-D ends")
-    return Source(_telling(cli, given, _portions(cli, given, reading)), given.total_bytes)
+    portions = _telling(cli, given, _portions(cli, given, reading))
+    if reading.speed is not None:
+        from .replay import replayed
+
+        portions = replayed(portions, reading.speed)
+    return Source(portions, given.total_bytes)
+
+
+def _tell_lines(cli: Cli, reading: _Reading) -> None:
+    """Say that several files are read by lines: other tools send one message per file."""
+    plain = reading.form is None and reading.key_delimiter is None
+    if len(reading.files) > 1 and reading.input_format == "text" and plain:
+        cli.say(
+            f"each line of the {len(reading.files)} files is a message; -D '' sends one message "
+            "per file"
+        )
 
 
 def _telling(cli: Cli, given: Input, portions: Iterator[Portion]) -> Iterator[Portion]:
@@ -381,7 +436,12 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
         return given.parsed(parsers.keyed_parser(between))
     match reading.input_format:
         case "csv":
-            return given.csv(ignore_unknown=reading.ignore_unknown, tell=cli.say)
+            return given.csv(
+                ignore_unknown=reading.ignore_unknown,
+                tell=cli.say,
+                key_fields=reading.key_fields,
+                body_field=reading.body_field,
+            )
         case "jsonl":
             ignore = reading.ignore_unknown
             return given.parsed(

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.input_templates import InputTemplate
@@ -26,6 +26,8 @@ class Outgoing(NamedTuple):
     queue_id: int | None = None
     stored: "MessageExt | None" = None
     """All fields of a message that was stored before, for --keep-times."""
+    store_timestamp: int | None = None
+    """When the message was stored before, for --speed."""
 
 
 Parser = Callable[[bytes], Outgoing]
@@ -110,7 +112,15 @@ def from_fields(fields: dict[str, Any]) -> Outgoing:
         tags=_optional_text(fields.get("tags"), "tags"),
         properties=_user_properties(properties) if properties else None,
         flag=flag or None,
+        store_timestamp=_moment(fields.get("store_timestamp")),
     )
+
+
+def _moment(value: object) -> int | None:
+    """A time in ms; None for any other value, as times are not needed to send a message."""
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() else None
+    return value if type(value) is int else None
 
 
 def _body(fields: dict[str, Any]) -> bytes:
@@ -174,6 +184,9 @@ def _text(data: bytes, name: str) -> str:
         raise ValueError(f"{name} is not UTF-8") from None
 
 
+WHOLE_ROW: Final = "*"
+"""Of --body-field: the row is the body."""
+_KEY: Final = "(key)"
 _LEFT_ASIDE: Final = "(ignored)"
 
 
@@ -193,6 +206,9 @@ class CsvParser:
     Columns that only exports have, such as offsets and times, are ignored. A column with a name of
     another tool is the field that it means, a misspelt field is refused, and any other column is a
     property, reported once with ``tell``. ``make`` gets all other cells as fields.
+
+    The columns of ``key_fields`` are the keys; ``body_field`` is the body, or WHOLE_ROW: all cells
+    but the keys and fields as a JSON object.
     """
 
     def __init__(
@@ -202,20 +218,46 @@ class CsvParser:
         *,
         ignore_unknown: bool = False,
         tell: Callable[[str], None] = lambda _: None,
+        key_fields: Sequence[str] = (),
+        body_field: str | None = None,
     ) -> None:
-        columns = [_column(name, ignore_unknown=ignore_unknown) for name in header]
+        self._whole_row = body_field == WHOLE_ROW
+        for name in (*key_fields, *([body_field] if body_field and not self._whole_row else [])):
+            if name not in header:
+                raise ValueError(f"the CSV header has no {name!r} (it has {', '.join(header)})")
+        self._key_places = [header.index(name) for name in key_fields]
+        columns = [
+            _KEY
+            if name in key_fields
+            else "body"
+            if name == body_field
+            else _column(name, ignore_unknown=ignore_unknown)
+            for name in header
+        ]
         header = [column or name for name, column in zip(header, columns, strict=True)]
-        if "body" not in header and "body_base64" not in header:
-            raise ValueError("the CSV header has neither body nor body_base64")
+        header = [f"{name} {at}" if name == _KEY else name for at, name in enumerate(header)]
+        if self._whole_row and ("body" in header or "body_base64" in header):
+            raise ValueError("the CSV header has a body, and --body-field '*' is the whole row")
+        if key_fields and "keys" in header:
+            raise ValueError("the CSV header has keys, and --key-field sets them")
+        if not self._whole_row and "body" not in header and "body_base64" not in header:
+            raise ValueError(
+                "the CSV header has neither body nor body_base64; --body-field COLUMN names the "
+                "column of the bodies, --body-field '*' sends whole rows as JSON"
+            )
         twice = [name for name, count in Counter(header).items() if name and count > 1]
         if twice:
             raise ValueError(f"the CSV header has {twice[0]} twice")
         self._header = header
-        self._fields = frozenset(column for column in columns if column)
+        self._fields = frozenset(
+            name for name, column in zip(header, columns, strict=True) if column
+        )
         self._make = make
         properties = [n for n, column in zip(header, columns, strict=True) if column is None]
-        if any(properties):
-            tell(properties_told(name for name in properties if name))
+        if any(properties) and not self._whole_row:
+            keyed = key_fields or "keys" in header
+            hint = "" if keyed else "; --key-field COLUMN makes one the key"
+            tell(properties_told(name for name in properties if name) + hint)
 
     def parse(self, record: bytes) -> Outgoing:
         """The message of one line."""
@@ -233,7 +275,15 @@ class CsvParser:
                 fields[name] = cell
             elif cell:
                 properties[name] = cell
-        if fields.get("body_base64") and not fields.get("body"):
+        if self._key_places:
+            fields["keys"] = " ".join(cells[place] for place in self._key_places if cells[place])
+        if self._whole_row:
+            from rmqctl.parse.json_texts import write_json
+
+            row = [*zip(self._header, cells, strict=True)]
+            fields["body"] = write_json({n: cell for n, cell in row if n not in self._fields})
+            properties = _json_object(dict(row).get("properties", ""))
+        elif fields.get("body_base64") and not fields.get("body"):
             fields["body"] = None
         return self._make({**fields, "properties": properties})
 

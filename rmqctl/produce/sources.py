@@ -100,10 +100,12 @@ class Input:
         *,
         ignore_unknown: bool = False,
         tell: Callable[[str], None] = lambda _: None,
+        key_fields: Sequence[str] = (),
+        body_field: str | None = None,
     ) -> Iterator[Portion]:
         """The first line of each file names the columns; ``make`` gets the cells as fields.
 
-        For ``ignore_unknown`` and ``tell`` see CsvParser.
+        For the options see CsvParser.
         """
         from .parsers import CsvParser, csv_cells, from_fields
 
@@ -122,6 +124,8 @@ class Input:
                                 make or from_fields,
                                 ignore_unknown=ignore_unknown,
                                 tell=tell,
+                                key_fields=key_fields,
+                                body_field=body_field,
                             )
                         except ValueError as error:
                             raise UsageProblem(f"{name}: {error}") from None

@@ -185,6 +185,12 @@ def import_messages(
         bool,
         typer.Option("--keep-times", help="Keep times, ids, hosts and all other fields; see below"),
     ] = False,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X", help="Keep the times between the messages: 1, 0.5 (half as fast), 2x"
+        ),
+    ] = None,
     ignore_unknown: Annotated[
         bool,
         typer.Option("--ignore-unknown", help="Ignore unknown fields and columns"),
@@ -209,6 +215,8 @@ def import_messages(
         rmqctl -S old message export -t orders | rmqctl -S new message import -
     With their times, to a new store:
         rmqctl -S new message import orders.raw --keep-times
+    An hour again, half as fast:
+        rmqctl message export orders --from -1h | rmqctl message import - again --speed 0.5
     """
     from rmqctl.produce.run import Limits
     from rmqctl.produce.sources import STDIN
@@ -246,7 +254,12 @@ def import_messages(
             fold_queues=fold_queues,
         )
     else:
+        from rmqctl.produce.replay import parse_speed, replayed
+
+        pace = cli.parsed("--speed", parse_speed, speed) if speed else None
         total, portions = _portions(cli, file, form, ignore=ignore_unknown)
+        if pace is not None:
+            portions = replayed(portions, pace)
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
         _import(cli, portions, total, mapped, topic, limits, fold_queues=fold_queues)
 

@@ -105,6 +105,7 @@ def _outgoing(message: "MessageExt") -> Outgoing:
         message.flag or None,
         message.topic,
         message.queue_id,
+        store_timestamp=message.store_timestamp,
     )
 
 

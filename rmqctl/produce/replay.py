@@ -1,0 +1,65 @@
+"""Sending stored messages with the times between them: ``--speed``."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from .sender import InvalidRecordError
+from .sources import Portion
+
+if TYPE_CHECKING:
+    from .parsers import Outgoing
+
+_TICK_S: Final = 0.001
+"""Messages that are due within a tick go out together."""
+
+
+def parse_speed(text: str) -> float:
+    """``0.5`` or ``2x``: how many times as fast as they were stored; ValueError for others."""
+    try:
+        speed = float(text.strip().removesuffix("x"))
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        raise ValueError(f"{text!r} is not a speed (such as 0.5, half as fast, or 2x)")
+    return speed
+
+
+def replayed(
+    portions: Iterator[Portion],
+    speed: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Portion]:
+    """The portions, each message not before its time; the first one is due now.
+
+    A message is due ``(its store time - that of the first) / speed`` after the first one, so the
+    errors of single waits do not add up. A late start of one message does not make later ones late.
+    InvalidRecordError for a message whose record has no store time.
+    """
+    first: int | None = None
+    start = clock()
+    for portion in portions:
+        begin = 0
+        for at, message in enumerate(portion.messages):
+            stored = message.store_timestamp
+            if stored is None:
+                raise InvalidRecordError(
+                    portion.lines[at], "has no store_timestamp, which --speed needs"
+                )
+            if first is None:
+                first, start = stored, clock()
+            due = start + (stored - first) / 1000 / speed
+            if due - clock() > _TICK_S:
+                if begin < at:
+                    yield _part(portion, begin, at)
+                    begin = at
+                wait = due - clock()
+                if wait > 0:
+                    sleep(wait)
+        yield portion._replace(messages=portion.messages[begin:], lines=portion.lines[begin:])
+
+
+def _part(portion: Portion, begin: int, end: int) -> Portion:
+    messages: list[Outgoing] = portion.messages[begin:end]
+    return Portion(None, messages, portion.lines[begin:end])

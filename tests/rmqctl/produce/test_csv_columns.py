@@ -1,0 +1,92 @@
+"""CSV of other programs: --key-field and --body-field name the columns of key and body."""
+
+import json
+
+import pytest
+
+from tests.support.cli import run
+
+TABLE = b'id,country,note\nA1,DE,"hello, one"\nA2,FR,two\n'
+
+
+def sent(*options, table=TABLE):
+    result = run("produce", "people", "--input", "csv", *options, stdin=table)
+    assert result.code == 0, result.err
+    rows = run("consume", "people", "-e", "-o", "json").json()
+    own = {"CLUSTER", "UNIQ_KEY", "KEYS", "TAGS"}
+    return [
+        (
+            row["keys"],
+            row["body"],
+            {name: value for name, value in row["properties"].items() if name not in own},
+        )
+        for row in rows
+    ], result
+
+
+def test_a_column_is_the_key_another_the_body_the_rest_are_properties(store):
+    rows, result = sent("--key-field", "id", "--body-field", "note")
+    assert rows == [
+        (["A1"], "hello, one", {"country": "DE"}),
+        (["A2"], "two", {"country": "FR"}),
+    ]
+    assert "become properties: country" in result.err
+
+
+def test_several_columns_are_keys(store):
+    rows, _ = sent("--key-field", "id", "--key-field", "country", "--body-field", "note")
+    assert [keys for keys, _, _ in rows] == [["A1", "DE"], ["A2", "FR"]]
+
+
+def test_the_whole_row_is_the_body(store):
+    rows, _ = sent("--key-field", "id", "--body-field", "*")
+    assert [(keys, json.loads(body), named) for keys, body, named in rows] == [
+        (["A1"], {"country": "DE", "note": "hello, one"}, {}),
+        (["A2"], {"country": "FR", "note": "two"}, {}),
+    ]
+
+
+def test_columns_that_are_fields_keep_their_meaning(store):
+    table = b'tag,id,properties\nnew,A1,"{""p"":""q""}"\n'
+    rows, _ = sent("--body-field", "*", table=table)
+    assert [(json.loads(body), named) for _, body, named in rows] == [({"id": "A1"}, {"p": "q"})]
+    assert run("consume", "people", "-e", "--tag", "new").lines
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "sentence"),
+    [
+        ([], TABLE, "--body-field COLUMN names the column of the bodies"),
+        (["--key-field", "nr"], TABLE, "has no 'nr' (it has id, country, note)"),
+        (["--body-field", "nr"], TABLE, "has no 'nr'"),
+        (["--body-field", "*"], b"id,body\n1,x\n", "has a body, and --body-field '*'"),
+        (["--key-field", "id"], b"id,key,body\n1,2,x\n", "has keys, and --key-field"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(store, options, table, sentence):
+    result = run("produce", "people", "--input", "csv", *options, stdin=table)
+    assert result.code == 2
+    assert sentence in result.err
+
+
+def test_the_options_are_those_of_csv(store):
+    result = run("produce", "people", "--key-field", "id", stdin=b"x\n")
+    assert result.code == 2
+    assert "--key-field needs --input csv" in result.err
+
+
+def test_a_table_whose_columns_become_properties_names_the_option_for_the_key(store):
+    _, result = sent("-k", "id", table=b"id,body\nA1,x\n")
+    assert "become properties: id; --key-field COLUMN makes one the key" in result.err
+
+
+def test_several_files_are_read_by_lines_and_that_is_said(store, tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"1\n2\n")
+    files = [tmp_path / "a", tmp_path / "b"]
+    by_line = run("produce", "docs", *files)
+    assert "each line of the 2 files is a message; -D '' sends one message per file" in by_line.err
+    assert "-D ''" not in run("produce", "docs", "-D", "", *files).err
+    assert "-D ''" not in run("produce", "docs", "-D", r"\n", *files).err
+    assert "-D ''" not in run("produce", "docs", files[0]).err
+    assert len(run("consume", "docs", "-e", "-f", r"%o\n").lines) == 4 + 2 + 4 + 2
