@@ -306,6 +306,9 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("minute", ""),
         ("hour", ""),
         ("day", ""),
+        ("json.", "a field of JSON bodies"),
+        ("property.", "a user property"),
+        ("hour,tag", "a time span and another"),
     ),
     "store du by": _choice(
         ("topic", ""),

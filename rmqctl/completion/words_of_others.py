@@ -294,6 +294,9 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
         **_each("--file --from-file --input-file", "name the file: produce TOPIC FILE"),
     },
     "dlq browse": _each("--page --offset --skip --after --start --cursor", _NEXT_PAGE),
+    "dlq export": _each(
+        "--save --out --output-file --file", "to a file: dlq export GROUP -o jsonl > FILE"
+    ),
     "lag check": {
         **_each("--max --max-lag --lag --threshold --limit-lag", "the option is --crit-lag here"),
         **_each("--max-age --older-than --age --oldest", "the option is --crit-age here"),

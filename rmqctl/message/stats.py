@@ -5,15 +5,14 @@ values; further values (of keys) are counted together.
 """
 
 import marshal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.format.host import unpack_host
 from storage.format.sys_flag import MessageSysFlag
 
-from .stats_rows import MessageStats, StatsRow, TimeStatsRow
+from .stats_rows import MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow
+from .stats_values import KEY, SPANS, value_of
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -24,41 +23,21 @@ OTHERS: Final = "(others)"
 _MOST_VALUES: Final = 200_000
 _MOST_GROUPS: Final = 10_000
 _TOP: Final = 10
-_HOUR_MS: Final = 3_600_000
-SPANS: Final = {"minute": 60_000, "hour": _HOUR_MS, "day": 24 * _HOUR_MS}
 _Cell = list[int]  # messages, bytes, body bytes, first and last store time
 Table = dict[Any, _Cell]
 
 
-@lru_cache(4096)
-def _host_of(address: bytes) -> str:
-    return unpack_host(address).rpartition(":")[0]
-
-
-KEY: Final = "key"
-"""The only property with several values per message."""
-VALUES: Final[Mapping[str, Callable[["MessageExt"], Any]]] = {
-    "topic": attrgetter("topic"),
-    "queue": lambda message: f"{message.topic}:{message.queue_id}",
-    "tag": attrgetter("tags"),
-    "host": lambda message: _host_of(message.born_host_bytes),
-    "attempts": lambda message: str(message.reconsume_times),
-}
-
-
 class Counter:
-    """Counts messages by some properties; see KEY and the names in VALUES and SPANS."""
+    """Counts messages by some properties; for their names see stats_values."""
 
     def __init__(self, names: Iterable[str], zone: "tzinfo | None" = None) -> None:
         self._names = tuple(names)
         self._zone = zone
         self.tables: dict[str, Table] = {name: {} for name in self._names}
         self._keys = self.tables.get(KEY)
-        values = [name for name in self._names if name in VALUES]
-        spans = [name for name in self._names if name in SPANS]
-        self._values = [VALUES[name] for name in values]
-        self._starts = [_starts_of(name, zone) for name in spans]
-        self._singles = [self.tables[name] for name in (*values, *spans)]
+        values = [name for name in self._names if name != KEY]
+        self._values = [value_of(name, zone) for name in values]
+        self._singles = [self.tables[name] for name in values]
         self._groups: dict[tuple[Any, ...], _Cell] = {}
         self.total: _Cell = [0, 0, 0, 0, 0]
         self._compressed = self._with_keys = self._retried = 0
@@ -75,10 +54,7 @@ class Counter:
         """Count one message. Called once per message, so values are not computed twice."""
         time, size, body = message.store_timestamp, message.store_size, len(message.stored_body)
         keys = message.keys
-        group = (
-            *[value_of(message) for value_of in self._values],
-            *[start_of(time) for start_of in self._starts],
-        )
+        group = tuple([value(message) for value in self._values])
         cell = self._groups.get(group)
         if cell is None:
             if len(self._groups) >= _MOST_GROUPS:
@@ -150,11 +126,24 @@ class Counter:
             rate = round(cell[0] * 1000 / SPANS[name], 3)
             yield TimeStatsRow(start, cell[0], self._share(cell), cell[1], cell[2], rate)
 
+    def time_value_rows(self, name: str) -> Iterator[TimeValueStatsRow]:
+        """The table of a pair: spans in order, in each the most frequent value first."""
+        self._ungroup()
+        cells = [(self._parts(key), cell) for key, cell in self.tables[name].items()]
+        order = lambda one: (one[0][0] is None, one[0][0], -one[1][0], str(one[0][1]))  # noqa: E731
+        for (start, value), cell in sorted(cells, key=order):
+            yield TimeValueStatsRow(start, value, cell[0], self._share(cell), cell[1], cell[2])
+
+    @staticmethod
+    def _parts(key: Any) -> tuple[int | None, Any]:
+        """The start and the value of a pair; OTHERS are of no single span."""
+        return (None, OTHERS) if key == OTHERS else key
+
     def summary(self, damaged: int) -> MessageStats:
         """One row for all messages."""
         self._ungroup()
         count, size, body, first, last = self.total
-        hours = (last - first) / _HOUR_MS if count else 0
+        hours = (last - first) / SPANS["hour"] if count else 0
         return MessageStats(
             count,
             size,
@@ -247,23 +236,3 @@ def _largest_in(bucket: int) -> int:
         return bucket
     shift = (bucket >> 3) - 1
     return ((bucket - (shift << 3) + 1) << shift) - 1
-
-
-def _starts_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
-    """A function that returns the start of the span of a time, in a zone."""
-    from rmqctl.parse.times import near_datetime
-
-    span = SPANS[name]
-    known: dict[int, int] = {}
-
-    def start(time: int) -> int:
-        if name == "minute":
-            return time - time % span
-        quarter = time // 900_000  # no zone changes its offset within a quarter of an hour
-        offset = known.get(quarter)
-        if offset is None:
-            shift = near_datetime(time, zone).utcoffset()
-            offset = known[quarter] = int(shift.total_seconds() * 1000) if shift else 0
-        return time - (time + offset) % span
-
-    return start

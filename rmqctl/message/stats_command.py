@@ -8,9 +8,8 @@ from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
-from rmqctl.errors import UsageProblem
 
-from .stats_rows import MessageStats, StatsRow, TimeStatsRow
+from .stats_rows import MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow
 
 if TYPE_CHECKING:
     from rmqctl.message.search.query import Query
@@ -18,19 +17,22 @@ if TYPE_CHECKING:
 
     from .stats import Counter
 
-_BY = "topic, queue, tag, key, host, attempts, minute, hour or day"
-
 
 def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
     """Make ``--by tag -o help`` explain the selected rows."""
     if by is not None:
-        from .stats import SPANS
+        from .stats_values import SPANS, check, pair_of
 
-        prints_instead(ctx.command, TimeStatsRow if by in SPANS else StatsRow)
+        try:
+            check(by)
+        except ValueError:
+            return by  # the command refuses it
+        row = TimeValueStatsRow if pair_of(by) else TimeStatsRow if by in SPANS else StatsRow
+        prints_instead(ctx.command, row)
     return by
 
 
-@prints(MessageStats, StatsRow, TimeStatsRow)
+@prints(MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow)
 @filters_messages
 @most_used("--by", "--from", "--to", "--tag", "--json-path")
 def stats(
@@ -41,7 +43,12 @@ def stats(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", metavar="WHAT", help=f"Count by {_BY}", is_eager=True, callback=_prints_by
+            "--by",
+            metavar="WHAT",
+            help="Count by topic, queue, tag, key, host, attempts, minute, hour, day, json.PATH, "
+            "property.NAME; 'hour,WHAT' by both",
+            is_eager=True,
+            callback=_prints_by,
         ),
     ] = None,
     jobs: Annotated[
@@ -51,18 +58,21 @@ def stats(
     """Count messages: their sizes, times, and most frequent topics, tags, keys and hosts.
 
     Without TOPIC: all topics except the broker's internal ones. --by prints a row for each topic,
-    tag, key, host or time span.
+    tag, key, host, time span, field of a JSON body or property.
 
     All messages:             rmqctl message stats
     By tag, in one topic:     rmqctl message stats -t orders --by tag
     By hour, last day:        rmqctl message stats -t orders --by hour --from -1d
     The most frequent keys:   rmqctl message stats -t orders --by key --limit 20
+    Keys that came twice:     rmqctl message stats orders --by key --where 'messages > 1'
+    By a JSON field an hour:  rmqctl message stats orders --by hour,json.country
     """
-    from .stats import KEY, SPANS, VALUES, Counter
+    from .stats import Counter
+    from .stats_values import SPANS, check, pair_of
 
     cli = context_of(ctx)
-    if by not in (None, KEY, *VALUES, *SPANS):
-        raise UsageProblem(f"--by: {by!r} is not one of {_BY}")
+    if by is not None:
+        cli.parsed("--by", check, by)
     names = ("topic", "tag", "key", "host") if by is None else (by,)
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
@@ -76,7 +86,9 @@ def stats(
         if by is None:
             cli.one(counter.summary(damaged))
             return
-        if by in SPANS:
+        if pair_of(by):
+            cli.rows(TimeValueStatsRow, counter.time_value_rows(by))
+        elif by in SPANS:
             cli.rows(TimeStatsRow, counter.time_rows(by))
         else:
             cli.rows(StatsRow, counter.rows(by))

@@ -31,7 +31,7 @@ class MessageStats(NamedTuple):
 class StatsRow(NamedTuple):
     """Messages with a common value."""
 
-    value: Annotated[str | None, "the topic, tag, key, host or queue; null for none"]
+    value: Annotated[str | None, "the topic, tag, key, host, queue or field; null for none"]
     messages: Annotated[int, "how many"]
     share: Annotated[float, "share of all counted messages, 0 to 1; keys may share messages"]
     bytes: Annotated[int, "bytes of their records in the log"]
@@ -49,3 +49,16 @@ class TimeStatsRow(NamedTuple):
     bytes: Annotated[int, "bytes of their records in the log"]
     body_bytes: Annotated[int, "bytes of their bodies as stored"]
     per_second: Annotated[float, "messages per second, over the whole span"]
+
+
+class TimeValueStatsRow(NamedTuple):
+    """Messages of a time span with a common value."""
+
+    start_timestamp: Annotated[
+        int | None, "start of the span, in the zone of --tz; null for the rest of too many values"
+    ]
+    value: Annotated[str | None, "the value of the other property; null for none"]
+    messages: Annotated[int, "messages of the value that were stored in the span"]
+    share: Annotated[float, "share of all counted messages, 0 to 1"]
+    bytes: Annotated[int, "bytes of their records in the log"]
+    body_bytes: Annotated[int, "bytes of their bodies as stored"]

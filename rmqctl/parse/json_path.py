@@ -47,6 +47,15 @@ def parse_json_path(text: str) -> "JsonFilter":
     return JsonFilter([JsonCondition(text)])
 
 
+def parse_path(text: str) -> tuple[Callable[[Any], Iterable[Any]], Callable[[Any], str]]:
+    """A path with at most one value: what reads it, and what makes a text of it."""
+    condition = JsonCondition(text)
+    path = condition.whole_path()
+    if not path.singular:
+        raise ValueError(f"{text!r} may have several values; name one, such as items[0].sku")
+    return _reader(path, FieldFacts(Facts(), path.text)), _as_text
+
+
 class JsonFilter:
     """A predicate on bodies: all conditions hold. A body is parsed once for all of them."""
 
@@ -333,6 +342,14 @@ class JsonCondition(Grammar[Any]):
         if len(steps) > _MOST_STEPS:
             raise ValueError(f"a path of {len(steps)} steps is too long ({_MOST_STEPS} at most)")
         return Path(self.text[start : self.at], tuple(steps), explicit)
+
+    def whole_path(self) -> Path:
+        """The text as a path alone."""
+        self.at = 0
+        path = self._path("a path")
+        if not self.at_end():
+            raise self.problem(f"unexpected {self.here()!r}", "expected a path alone")
+        return path
 
     def _no_path(self, expected: str) -> ValueError:
         example = "such as order.id or items[*].sku=x7"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rmqctl.message.stats import Counter, _bucket, _largest_in
+from rmqctl.message.stats_rows import TimeValueStatsRow
 from storage.format.message import MessageExt
 from tests.support import golden
 from tests.support.cli import run
@@ -182,3 +183,72 @@ def test_it_is_one_object_or_rows(store):
     run("produce", "t", stdin=b"1\n")
     assert json.loads(run("message", "stats", "-o", "jsonl").out)["messages"] == 1
     assert "messages" in run("message", "stats", "-o", "table").out
+
+
+BODIES = [
+    b'{"country": "DE", "customer": {"id": 7}}',
+    b'{"country": "FR", "customer": {"id": "7"}}',
+    b'{"country": "DE", "customer": null}',
+    b'{"country": null}',
+    b"no JSON",
+]
+
+
+@pytest.fixture
+def countries(store):
+    run("produce", "orders", "-q", "-H", "source=web", stdin=b"\n".join(BODIES[:3]))
+    run("produce", "orders", "-q", stdin=b"\n".join(BODIES[3:]))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("by", "counts"),
+    [
+        ("json.country", {"DE": 2, "FR": 1, None: 2}),
+        ("json.customer.id", {"7": 2, None: 3}),
+        ("json.customer", {'{"id": 7}': 1, '{"id": "7"}': 1, None: 3}),
+        ("property.source", {"web": 3, None: 2}),
+    ],
+)
+def test_messages_are_counted_by_a_field_of_their_bodies_and_by_a_property(countries, by, counts):
+    assert {row["value"]: row["messages"] for row in stats(countries, "--by", by)} == counts
+    by_day = stats(countries, "--by", f"day,{by}")
+    assert {row["value"]: row["messages"] for row in by_day} == counts
+    assert stats(countries, "--by", f"{by},day") == by_day
+    assert by_day[0].keys() == set(TimeValueStatsRow._fields)
+    assert sum(row["share"] for row in by_day) == pytest.approx(1)
+
+
+def test_pairs_are_in_the_order_of_time_then_of_number():
+    counter = Counter(("hour,tag",), UTC)
+    for hour, tag in ((1, "a"), (0, "b"), (1, "c"), (1, "c"), (0, None)):
+        properties = f"TAGS\x01{tag}".encode() if tag else b""
+        counter.add(MessageExt("t", b"x", properties, store_timestamp=hour * 3_600_000))
+    merged = counter.fresh()
+    merged.merge(counter.packed())
+    for one in (counter, merged):
+        rows = [(r.start_timestamp, r.value, r.messages) for r in one.time_value_rows("hour,tag")]
+        assert rows == [(0, None, 1), (0, "b", 1), (3_600_000, "c", 2), (3_600_000, "a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("by", "sentence"),
+    [
+        ("country", "the field of a JSON body is json.country"),
+        ("keys", "did you mean 'key'?"),
+        ("tag,host", "has no time span"),
+        ("hour,key", "key cannot be combined with a time span"),
+        ("hour,", "is not one of"),
+        ("json.a[*]", "may have several values"),
+        ("json.a > 3", "expected a path alone"),
+        ("json.", "expected a path"),
+        ("property.", "is not one of"),
+        ("hour,json.", "expected a path"),
+    ],
+)
+def test_what_messages_cannot_be_counted_by(countries, by, sentence):
+    result = run("message", "stats", "--by", by)
+    assert result.code == 2
+    assert sentence in result.err
+    assert "see 'rmqctl message stats --help'" in result.err
+    assert run("message", "stats", "--by", "hour,tag", "-o", "help").out.count("start_timestamp")
