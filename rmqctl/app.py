@@ -162,7 +162,9 @@ def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
         return suggest.command_meant(group.unknown, group.table, group.after_unknown, cli)
     if "unexpected extra argument" in sentence:
         return suggest.extra_meant(command, cli.words)
-    return suggest.missing_meant(command) if sentence.startswith("missing argument") else ""
+    if sentence.startswith("missing argument"):
+        return suggest.missing_meant(command)
+    return suggest.invalid_meant(command, sentence)
 
 
 def _judge(error: BaseException) -> tuple[int, str]:

@@ -34,3 +34,9 @@ class MessageSelection(NamedTuple):
 
     ids: Sequence[str] = ()
     wanted: MessageFilter = EVERY_MESSAGE
+
+
+def key_hint(name: str) -> str:
+    """The end of a sentence about an unknown id: a text that is none may be a key."""
+    is_id = len(name) in (32, 56) and not set(name.upper()) - set("0123456789ABCDEF")
+    return "" if is_id or name.isdigit() else f"; to select by key: -k {name}"

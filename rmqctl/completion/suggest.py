@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from rmqctl.cli.tree import TREE, CommandGroup, CommandRef
 
-from .words_of_others import BELOW_NOUNS, MISSING, OPTIONS, OPTIONS_OF, OTHERS, Meant
+from .words_of_others import (
+    A_FOLDER,
+    BELOW_NOUNS,
+    INVALID,
+    MISSING,
+    OPTIONS,
+    OPTIONS_OF,
+    OTHERS,
+    Meant,
+)
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
@@ -75,7 +84,16 @@ def _at_the_top(name: str, rest: Sequence[str]) -> Iterable[str]:
     old = {known.lower(): known for known in COMMANDS}
     if name.lower() in old:
         return [f"mqadmin {old[name.lower()]}"]
-    return get_close_matches(name, TREE, 1, _NEAR)
+    return get_close_matches(name, TREE, 1, _NEAR) or _explained(name, rest)
+
+
+def _explained(name: str, rest: Sequence[str]) -> Iterator[str]:
+    """``help exit codes``: a term, not a command."""
+    from rmqctl.help.terms import find
+
+    question = " ".join([name, *(word for word in rest if not word.startswith("-"))])
+    if find(question):
+        yield f"explain {question}"
 
 
 def _turned(verb: str, rest: Sequence[str]) -> list[str]:
@@ -179,13 +197,21 @@ def format_meant(text: str) -> str:
     return ""
 
 
+def invalid_meant(command: str, sentence: str) -> str:
+    """The end of a sentence about a value that is no value of an argument or an option."""
+    start, hint = INVALID.get(command, ("?", ""))
+    return f"; {hint}" if start in sentence else ""
+
+
 def missing_meant(command: str) -> str:
     """The end of a sentence about a missing argument: where its values are found."""
     return f"; {MISSING[command]}" if command in MISSING else ""
 
 
 def thing_meant(cli: "Cli", sentence: str) -> str:
-    """The end of a sentence about a missing topic or group: the most similar one in the store."""
+    """The end of a sentence about a missing topic, group or store: the most similar one."""
+    if any("://" in folder for folder in cli.given.get("store", ())):
+        return f"; {A_FOLDER}"
     found = _MISSING.match(sentence)
     if found is None:
         return ""

@@ -267,13 +267,13 @@ OPTIONS: Final[Mapping[str, Meant]] = {
 }
 """Options of other tools; the first one that the command has is named."""
 
-_A_FOLDER = "a store is a folder: --store DIR, where the volume of the container is mounted"
+A_FOLDER = "a store is a folder: --store DIR, where the volume of the container is mounted"
 _JUDGED = "'lag check' exits with 3 where the lag is unknown"
 _NEXT_PAGE = "the next page is --where 'queue_offset > LAST' with --limit N"
 
 OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "": {
-        **_each("--container --docker --pod --volume", _A_FOLDER),
+        **_each("--container --docker --pod --volume", A_FOLDER),
         **_each("--strict --fail-on-unknown --fail-unknown", _JUDGED),
     },
     "consume": {
@@ -340,3 +340,8 @@ MISSING: Final[Mapping[str, str]] = {
     "produce": "'rmqctl topic list' lists the topics",
 }
 """Where the value of an argument that was left out is found."""
+
+INVALID: Final[Mapping[str, tuple[str, str]]] = {
+    "offset undo": ("'last'", "the last change is --last"),
+}
+"""A wrong value of a command, and what is meant by it."""

@@ -177,9 +177,17 @@ def _commands_by_row() -> Mapping[str, list[str]]:
     return commands
 
 
+_EXIT_CODE: Final = re.compile(r"(?:exit|rc|code|status|return)+(\d+)")
+_EXIT_CODES: Final = frozenset({"exitcodes", "exitcode", "exitstatus", "returncodes", "returncode"})
+
+
 def find(question: str) -> list[Term]:
-    """All meanings of a term, by its name or another name."""
-    wanted = normal(question)
+    """All meanings of a term, by its name or another name; all exit codes by their kind."""
+    wanted = normal(question).replace("-", "")
+    if wanted in _EXIT_CODES:
+        return [term for term in all_terms() if term.kind == "exit code"]
+    number = _EXIT_CODE.fullmatch(wanted)
+    wanted = number[1] if number else normal(question)
     return [
         term
         for term in all_terms()

@@ -169,10 +169,18 @@ def test_a_missing_argument_says_where_its_values_are_found(command, store):
         ("consume t -o latest", "--offset end"),
         ("topic list -S a -S b", "compare two with 'store diff A B'"),
         ("store tail orders", "--where 'topic = NAME'"),
+        ("topic list -S docker://rmq", "a store is a folder"),
+        ("offset undo last", "the last change is --last"),
+        ("help exit codes", "did you mean 'explain exit codes'?"),
+        ("help half message", "did you mean 'explain half message'?"),
+        ("dlq redrive g k7", "to select by key: -k k7"),
+        ("retry now g k7", "to select by key: -k k7"),
+        ("retry show g k7", "'retry browse g -k k7' finds a key"),
     ],
 )
 def test_a_habit_of_another_tool_has_its_sentence(store, words, hint):
     run("produce", "t", "-q", stdin=b"x\n")
+    run("consume", "t", "-g", "g", "-e", "-q")
     result = run(*words.split())
     assert result.code in (2, 3)
     assert hint in result.err
@@ -219,3 +227,12 @@ def test_a_bare_word_is_the_group_or_the_topic(store):
             != run(*[w for w in bare if w not in {"billing", "orders"}]).out
         )
     assert run("message", "query", "orders", "-t", "other", "-k", "a").code == 2
+
+
+def test_a_search_for_a_property_as_a_text_names_the_option(store):
+    run("produce", "t", "-q", "-H", "color=red", stdin=b"x\n")
+    result = run("message", "search", "color=red")
+    assert (result.code, result.raw) == (0, b"") or "color" not in result.out
+    assert "for a property: -H 'color=red'" in result.err
+    assert "for a property" not in run("message", "search", "red").err
+    assert "for a property" not in run("message", "search", "a = b").err

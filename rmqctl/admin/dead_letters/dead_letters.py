@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from broker.retry.redrive_properties import redrive_count
 from rmqctl.admin.failures import origin_of, reason_text, record_with_id
 from rmqctl.admin.known_groups import check_known_group
-from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, MessageSelection
+from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, MessageSelection, key_hint
 from rmqctl.admin.queue_scan import QueueScan
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import DAMAGED
@@ -124,7 +124,9 @@ class DeadLetters:
         else:
             found = self._newest(message_id)
         if found is None:
-            raise NotFound(f"group {self.group} has no dead letter {message_id!r}")
+            raise NotFound(
+                f"group {self.group} has no dead letter {message_id!r}{key_hint(message_id)}"
+            )
         return found
 
     def at(self, place: Place) -> "MessageExt | None":

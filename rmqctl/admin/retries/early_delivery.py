@@ -1,17 +1,19 @@
 """Sending waiting retries before they are due: to the group, or to its dead letters."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.lag.delayed import DelayedMessages
 from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
 from rmqctl.admin.failures import reason_text
 from rmqctl.admin.java_writers import refuse_beside_java
-from rmqctl.admin.message_filter import MessageSelection
+from rmqctl.admin.message_filter import MessageSelection, key_hint
 from rmqctl.admin.writing import OpenWriter, time_of, writer_of
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.configs.journal import Journal
+from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
 from storage.layout import was_created_here
 
@@ -151,6 +153,8 @@ def _early_delivery(
     open_writer: OpenWriter | None,
 ) -> EarlyDelivery:
     items = list(_chosen(retries, chosen, left_out, dead=dead))
+    if not items:
+        _tell_ready(retries, chosen, warn)
     if not was_created_here(retries.view.root):
         warn(
             "this store was created by a Java broker: one that opens it also delivers "
@@ -182,9 +186,24 @@ def _chosen(
             continue
         there = next((message for message in ready if is_named(message, message_id)), None)
         if there is None:
-            raise NotFound(f"group {retries.group} has no waiting retry {message_id!r}")
+            raise NotFound(
+                f"group {retries.group} has no waiting retry {message_id!r}{key_hint(message_id)}"
+            )
         note = "skipped: the group can read it already"
         yield _Item(None, _row(there, None, there.topic, note))
+
+
+def _tell_ready(retries: Retries, chosen: MessageSelection, warn: Warn) -> None:
+    """Say that what matches does not wait any more, where nothing that waits matches."""
+    test, count = chosen.wanted.predicate, 0
+    for message in retries.ready():
+        with suppress(BodyError):
+            count += test is None or test(message)
+    if count:
+        words = "retry matches and no longer waits: the group reads it next"
+        if count > 1:
+            words = "retries match and no longer wait: the group reads them next"
+        warn(f"{count} {words}; only a wait can be ended")
 
 
 def is_named(message: "MessageExt", message_id: str) -> bool:

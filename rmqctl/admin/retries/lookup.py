@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.failures import record_with_id
+from rmqctl.admin.message_filter import key_hint
 from rmqctl.admin.queue_scan import QueueScan
 from rmqctl.errors import NotFound
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
@@ -38,7 +39,9 @@ def find(view: "StoreView", broker: "Broker", group: str, message_id: str) -> "M
             message for scan in scans for message in scan if _is_named(message, wanted, unique)
         ]
     if not found:
-        raise NotFound(f"group {group} has no retry and no dead letter {message_id!r}")
+        hint = key_hint(message_id)
+        hint = hint and f"; 'retry browse {group} -k {message_id}' finds a key"
+        raise NotFound(f"group {group} has no retry and no dead letter {message_id!r}{hint}")
     return max(found, key=lambda message: message.commitlog_offset)
 
 

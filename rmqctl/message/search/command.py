@@ -1,6 +1,7 @@
 """``rmqctl message search``: content search over the whole log."""
 
-from typing import TYPE_CHECKING, Annotated
+import re
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from .query import Query
     from .run import SearchRun
+
+_LIKE_A_PROPERTY: Final = re.compile(r"[\w.-]+=[^\s=]+")
 
 
 @prints(MessageRow, NearRow, SearchCount)
@@ -79,7 +82,7 @@ def search(
         if count_only:
             _count(cli, view, run, query)
         else:
-            _print(cli, view, run, query, around)
+            _print(cli, view, run, query, around, pattern)
 
 
 def _count(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query") -> None:
@@ -108,7 +111,14 @@ def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
         cli.left_out(f"{count} damaged records may be hits, too; 'rmqctl store fsck' shows them")
 
 
-def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around: int) -> None:
+def _print(
+    cli: Cli,
+    view: "StoreView",
+    run: "SearchRun",
+    query: "Query",
+    around: int,
+    pattern: str | None,
+) -> None:
     from .printing import HitPrinter
     from .run import Token
 
@@ -146,3 +156,5 @@ def _print(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query", around
         cli.say(f"stopped at the limit; to continue: --resume {token}")
     else:
         cli.detail(f"{hits} hits; to search later messages: --resume {token}")
+        if not hits and pattern is not None and _LIKE_A_PROPERTY.fullmatch(pattern):
+            cli.say(f"'{pattern}' was searched as a text; for a property: -H '{pattern}'")

@@ -29,7 +29,10 @@ def test_every_finding_says_its_severity_and_what_it_means(code):
 def test_every_exit_code_is_found_by_number_and_by_name():
     for name, number in vars(exit_codes).items():
         if name.isupper():
-            for question in (str(number), f"exit code {number}", name):
+            for question in (
+                *(str(number), f"exit code {number}", f"exit {number}", f"rc{number}", name),
+                f"exit-code {number}",
+            ):
                 assert "exit code" in {term.kind for term in find(question)}, question
 
 
@@ -98,3 +101,10 @@ def test_terms_are_sentences_and_lead_to_commands_that_exist():
         assert term.text.endswith((".", ")")), term
         assert "`" not in term.text, term
         assert set(term.see) <= COMMANDS, term
+
+
+@pytest.mark.parametrize("question", ["exit codes", "exit-codes", "return codes"])
+def test_all_exit_codes_are_found_together(question):
+    found = find(question)
+    assert {term.kind for term in found} == {"exit code"}
+    assert {"0", "3", "7", "8"} <= {term.term for term in found}

@@ -158,3 +158,13 @@ def test_a_damaged_note_file_loses_no_message(waiting, store):
         give_back(broker, "g", waiting[1], level=17)
     assert run("retry", "now", "g", "--all", "-y").code == 4
     path.unlink()  # the store is checked when the test is over
+
+
+@pytest.mark.parametrize("command", ["now", "dead"])
+def test_what_no_longer_waits_is_said_where_nothing_that_waits_matches(waiting, store, command):
+    run("retry", "now", "g", "-k", "k1", "-y")
+    result = run("retry", command, "g", "-k", "k1", "-y")
+    assert "there is nothing to change" in result.err
+    assert "1 retry matches and no longer waits: the group reads it next" in result.err
+    assert "no longer wait" not in run("retry", command, "g", "-k", "k7", "-y").err
+    assert "no longer wait" not in run("retry", command, "g", "-k", "k0", "-n").err
