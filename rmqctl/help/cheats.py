@@ -23,6 +23,9 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "each file as one message": "rmqctl produce pictures -D '' cat.png dog.png",
             "lines with key and body": "rmqctl produce greetings -K , < pairs.csv",
             "CSV with named columns": "rmqctl produce orders --input csv < orders.csv",
+            "CSV with any columns: a key, and rows as JSON": (
+                "rmqctl produce people --input csv --key-field id --body-field '*' < people.csv"
+            ),
             "delivery after ten seconds": "echo later | rmqctl produce greetings --delay 10s",
             "acknowledged after a sync of the device": "rmqctl produce orders --sync < orders.txt",
             "a hundred generated messages, ten a second": (
@@ -42,6 +45,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "all messages up to now": "rmqctl consume greetings -e",
             "new messages only": "rmqctl consume greetings --offset end",
             "the last ten, then new messages": "rmqctl consume greetings --last 10 -F",
+            "two topics, in one order": r"rmqctl consume orders payments -F -f '%t: %s\n'",
             "the last hour": "rmqctl consume greetings --from -1h -e",
             "an hour of a day": (
                 "rmqctl consume orders --from 2026-01-31T10:00 --to 2026-01-31T11:00"
@@ -69,6 +73,8 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "read without committing": "rmqctl consume orders -g billing --no-commit -e",
             "members and their queues": "rmqctl group clients billing",
             "why a group lags": "rmqctl group why billing",
+            "stop its members for a while": "rmqctl group alter billing --no-consume-enable",
+            "let them go on": "rmqctl group alter billing --consume-enable",
             "a new group, from a time": "rmqctl consume orders -g audit --from -1d",
             "a new group, from new messages on": "rmqctl consume orders -g audit --offset end",
         },
@@ -134,6 +140,11 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "messages that wait for a retry": "rmqctl retry browse billing",
             "due times of delayed messages and retries": "rmqctl retry agenda",
             "retry now": "rmqctl retry now billing --all",
+            "a key that fails, to the dead letters": "rmqctl retry dead billing -k order-4711",
+            "and back to the group": "rmqctl dlq redrive billing -k order-4711 --target retry",
+            "a hundred at a time": (
+                "rmqctl dlq browse billing --where 'queue_offset > 4711' --limit 100"
+            ),
         },
     ),
     "find": Sheet(
@@ -150,6 +161,9 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "history of a message": "rmqctl message life 7F0000010BDE18B4AAC2000000000000",
             "decode an id": "rmqctl message decode-id 7F0000010BDE18B4AAC2000000000000",
             "count by tag": "rmqctl message stats -t orders --by tag",
+            "keys that came twice": "rmqctl message stats orders --by key --where 'messages > 1'",
+            "the top five senders": "rmqctl message stats orders --by host --limit 5",
+            "by a property": "rmqctl message search -H traceId=4711",
         },
     ),
     "topics": Sheet(
@@ -201,6 +215,13 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "export a topic to a file": "rmqctl message export -t orders --save orders.jsonl",
             "export a topic as CSV": "rmqctl consume orders -e -o csv > orders.csv",
             "count by hour": "rmqctl message stats -t orders --by hour -o tsv",
+            "count by a JSON field an hour": (
+                "rmqctl message stats orders --by hour,json.country -o tsv"
+            ),
+            "an hour again, half as fast": (
+                "rmqctl message export orders --from -1h | rmqctl message import - a2 --speed 0.5"
+            ),
+            "one queue to a file": "rmqctl message export orders -Q 3 --save queue3.jsonl",
             "only some columns, for a script": (
                 "rmqctl lag show -o tsv --columns group,topic,lag --no-headers"
             ),
