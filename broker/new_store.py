@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,15 +33,18 @@ def create_store(
     *,
     fs: FileSystem | None = None,
     clock: Callable[[], int] = now_ms,
+    is_locked: bool = False,
 ) -> None:
     """Make an empty store with the topics that every broker has (TopicConfigManager).
 
     The folder is missing or empty. Settings that are no defaults are recorded for the next opener.
-    On the device when this returns. Raises StoreNotWritableError, also when the folder is not
-    empty.
+    On the device when this returns. ``is_locked``: the caller has made the folder and holds its
+    lock (flock), which this function else takes. Raises StoreNotWritableError, also when the folder
+    is not empty.
     """
     fs = fs or FileSystem()
-    with _creating(Path(root).absolute(), fs) as folder:
+    path = Path(root).absolute()
+    with nullcontext(path) if is_locked else _creating(path, fs) as folder:
         _create(folder, store_config, config or BrokerConfig(), fs, clock)
 
 

@@ -91,7 +91,7 @@ class Carving:
     def run(self, target: Path) -> Iterator[CarvedRow]:
         """Carry it out, then yield a row for each queue."""
         with staged_folder(target, self._fs) as folder:
-            create_store(folder, self._config, fs=self._fs)
+            create_store(folder, self._config, fs=self._fs, is_locked=True)
             # Old messages of the source must not be deleted by a cleaning service.
             self._fs.unlink(folder / OURS / CREATED)
             self._fs.sync_dir(folder / OURS)
