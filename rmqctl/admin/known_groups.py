@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 def is_known_group(view: "StoreView", broker: "Broker", group: str) -> bool:
     """Whether a group has settings, progress, retries, dead letters or live members.
 
-    InvalidNameError for a name that cannot be one.
+    InvalidNameError for a name that cannot be one, unless the store has it nevertheless.
     """
-    check_group(group)
     if group in broker.groups() or broker.consumer_offsets(group):
         return True
     own = {retry_topic(group), dlq_topic(group)}
     if own & {*broker.topics(), *(topic for topic, _ in view.queues())}:
         return True
-    return group in members_by_group(view.root)
+    if group in members_by_group(view.root):
+        return True
+    check_group(group)
+    return False
 
 
 def check_known_group(view: "StoreView", broker: "Broker", group: str) -> None:

@@ -309,6 +309,10 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "lag watch": {
         "-Q": "'topic queues TOPIC' shows queues, 'consume TOPIC -Q N -F' reads one",
     },
+    "message import": {
+        "--rate": "--speed 0.5 keeps the times between messages, half as fast; "
+        "'produce --input jsonl' has --rate",
+    },
     "topic queues": {"-Q": "add --where 'queue_id = N'"},
     "offset reset": {
         **_each("--to --time --timestamp --datetime --at", "the option is --to-datetime here"),

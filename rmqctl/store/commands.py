@@ -39,9 +39,9 @@ def init(
     from storage.config import SMALL_STORE, StoreConfig
 
     cli = context_of(ctx)
-    if folder is not None and cli.given.get("store"):
-        raise UsageProblem("DIR and --store exclude each other")
     root = cli.store.path if folder is None else Path(folder).expanduser().absolute()
+    if folder is not None and cli.given.get("store") and root.resolve() != cli.store.path.resolve():
+        raise UsageProblem(f"DIR {folder} and --store {cli.store.path} are two folders; give one")
     config = SMALL_STORE if small else StoreConfig()
     _check_free(root)
     row = init_row(str(root), config)

@@ -158,8 +158,8 @@ def _subscriptions(table: GroupTable | None) -> list[Any] | None:
 def _chosen(facts: "_Facts", groups: Collection[str]) -> Iterable[str]:
     known = facts.groups()
     for group in groups:
-        check_group(group)
         if group not in known:
+            check_group(group)
             raise NotFound(f"group {group} does not exist in {facts.root}")
     return groups or known
 

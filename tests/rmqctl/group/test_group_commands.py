@@ -130,3 +130,17 @@ def test_looking_leaves_nothing_behind(topic):
         run("group", "list")
         run("broker", "status")
         assert members() == before
+
+
+@pytest.mark.parametrize(
+    "command", ["group describe", "group why", "group clients", "dlq browse", "retry browse"]
+)
+def test_a_name_that_a_group_cannot_have_is_read_if_the_store_has_it(topic, command):
+    run("consume", "t", "-g", "g", "-e", "-q")
+    (topic / "rmqctl" / "offsets.json").unlink()
+    offsets = topic / "config" / "consumerOffset.json"
+    offsets.write_text(offsets.read_text().replace("@g", "@my group"))
+    assert run(*command.split(), "my group").code == 0
+    result = run(*command.split(), "no group")
+    assert result.code == 2
+    assert "has characters other than" in result.err

@@ -359,3 +359,13 @@ def test_the_whole_of_a_store_may_be_copied_and_checked(small_logs, tmp_path):
     assert fsck(copy)["checked"] == fsck(small_logs)["checked"]
     with StoreView.open(copy) as view:
         assert view.log_max_offset() == info(small_logs)["commitlog"]["max_offset"]
+
+
+def test_the_folder_of_a_new_store_may_be_named_twice_but_not_two_folders(tmp_path):
+    again = run("-S", tmp_path / "n", "store", "init", tmp_path / "n", "--small")
+    assert again.code == 0, again.err
+    two = run("-S", tmp_path / "a", "store", "init", tmp_path / "b", "--small")
+    assert two.code == 2
+    assert "are two folders; give one" in two.err
+    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "b").exists()
