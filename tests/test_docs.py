@@ -51,6 +51,7 @@ GENERATED = {
     "compared.md",
     "benchmarks.md",
     "rows.md",
+    "changes.md",
 }  # a row of its tables is one line, however many tests it names
 BORN, STORED = 1700000000000, 1700000000123
 UNIQUE_ID = "7F000001000A18B4AAC20000000003E8"

@@ -71,8 +71,8 @@ def carry_out(
     * With ``confirm_name`` a yes is not enough: that name must be ``confirmed`` (what the command's
       ``--confirm`` gave) or typed.
 
-    Standard output gets one table: the result, or the plan if nothing was done. consent is
-    accepted and means nothing. An empty plan is nothing to do.
+    Standard output gets one table: the result, or the plan if nothing was done. An empty plan is
+    nothing to do.
 
     ``plan_summary`` are sentences about the plan, printed below it; ``refusal`` is raised there.
     ``refused_rows`` says why executing the plan would do nothing, in place of how to do it.
@@ -118,6 +118,7 @@ def _run(
     refused_rows: str = "",
     confirmed: str | None,
 ) -> bool:
+    _check_mark(cli)
     plan, result_type = change.plan, change.result_type
     executes = will_execute(cli)
     if executes:
@@ -199,6 +200,7 @@ def _say_below(cli: Cli, change: Change, summary: Iterable[str]) -> None:
 
 def run_creation(cli: Cli, change: Change) -> None:
     """Apply a change that is not asked about and print its rows; with ``--dry-run`` the plan's."""
+    _check_mark(cli)
     dry = cli.flag("dry_run")
     rows = change.plan if dry else list(change.apply(change_note(cli)).rows)
     if dry:
@@ -207,6 +209,10 @@ def run_creation(cli: Cli, change: Change) -> None:
     _tell_hidden(cli, "plan" if dry else "result", shown, len(rows))
     if dry:
         cli.say("dry run: nothing was created")
+
+
+def _check_mark(cli: Cli) -> None:
+    assert cli.changes is not None, "mark the command with rmqctl.cli.marks.changes"
 
 
 def will_execute(cli: Cli) -> bool:

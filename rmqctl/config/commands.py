@@ -101,8 +101,7 @@ def set_setting(
     text = files.read_text(path)
     old = files.said(path, text, context).get(name)
     new = None if value is None else files.setting_value(name, value, path.parent)
-    if not cli.flag("dry_run"):
-        files.replace_text(path, changed(text, path.suffix, context, name, new))
+    files.replace_texts(cli, {path: changed(text, path.suffix, context, name, new)})
     cli.one(SetSettingRow(name, files.shown(old), files.shown(new), str(path), context))
     if context is None:
         _warn_if_beaten(cli, name, str(path))

@@ -82,8 +82,7 @@ def use(
     path = files.chosen_file(cli, layer)
     text = files.read_text(path)
     old = files.said(path, text, None).get("context")
-    if not cli.flag("dry_run"):
-        files.replace_text(path, changed(text, path.suffix, None, "context", context_name))
+    files.replace_texts(cli, {path: changed(text, path.suffix, None, "context", context_name)})
     cli.one(SetSettingRow("context", files.shown(old), context_name, str(path), None))
     holds = cli.settings.get("context")
     if holds is not None and holds.origin != str(path) and holds.value != context_name:
@@ -131,8 +130,7 @@ def add(
     content = with_context(files.read_text(path), path.suffix, context_name)
     for setting, value in given.items():
         content = changed(content, path.suffix, context_name, setting, value)
-    if not cli.flag("dry_run"):
-        files.replace_text(path, content)
+    files.replace_texts(cli, {path: content})
     store = given.get("store")
     cli.one(
         ContextRow(context_name, False, None if store is None else str(store), [str(path)], given)
@@ -166,9 +164,7 @@ def remove(ctx: typer.Context, context_name: _Name) -> None:
             cli.say(f"{path} no longer uses a context")
         if text != old:
             new[path] = text
-    if not cli.flag("dry_run"):
-        for path, text in new.items():
-            files.replace_text(path, text)
+    files.replace_texts(cli, new)
     cli.one(row)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,6 +99,15 @@ def said(path: Path, text: str, context: str | None) -> dict[str, Any]:
     if context is not None:
         values = (values.get(CONTEXTS) or {}).get(context) or {}
     return {str(name).replace("-", "_"): value for name, value in values.items()}
+
+
+def replace_texts(cli: Cli, texts: Mapping[Path, str]) -> None:
+    """Replace settings files, each as :func:`replace_text`; none in a dry run, which says so."""
+    if cli.flag("dry_run"):
+        cli.say("dry run: nothing was changed")
+        return
+    for path, text in texts.items():
+        replace_text(path, text)
 
 
 def replace_text(path: Path, text: str) -> None:

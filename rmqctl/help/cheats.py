@@ -108,7 +108,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
                 "rmqctl resetOffsetByTime -g billing -t orders -s '2026-01-31 14:00'"
             ),
             "preview a move to a time": (
-                "rmqctl offset reset -g billing -t orders --to-datetime '2026-01-31 14:00'"
+                "rmqctl offset reset -g billing -t orders --to-datetime '2026-01-31 14:00' -n"
             ),
             "an hour back": "rmqctl offset reset -g billing -t orders --by-duration 1h",
             "skip the backlog": "rmqctl offset reset -g billing -t orders --to-latest",
@@ -132,7 +132,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "groups with dead letters": "rmqctl dlq list",
             "dead letters of a group": "rmqctl dlq browse billing",
             "count by reason": "rmqctl dlq groups billing --by reason",
-            "preview sending all again": "rmqctl dlq redrive billing --all",
+            "preview sending all again": "rmqctl dlq redrive billing --all -n",
             "send all, fifty a second": "rmqctl dlq redrive billing --all --rate 50/s",
             "continue an interrupted run": "rmqctl dlq redrive billing --resume last",
             "mark those older than a month as handled": "rmqctl dlq ack billing --older-than 30d",

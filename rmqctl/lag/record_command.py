@@ -53,7 +53,14 @@ def record(
         while True:
             at = now_ms()
             seen = lag.look(broker.view, broker, at, choice)
-            count = append(file.expanduser(), lag.group_rows(seen), at)
+            rows = lag.group_rows(seen)
+            if cli.flag("dry_run"):
+                count = sum(1 for _ in rows)
+                cli.say(
+                    f"dry run: would record the lag of {count} groups in their topics in {file}"
+                )
+                return
+            count = append(file.expanduser(), rows, at)
             told = f"recorded the lag of {count} groups in their topics in {file}"
             (cli.say if sys.stderr.isatty() else cli.detail)(told)
             if pause_ms is None:

@@ -1,11 +1,13 @@
 """The calls of our program that a line for a shell makes."""
 
+import re
 import shlex
 
 
 def calls_in(line: str) -> list[list[str]]:
     """The words after each ``rmqctl`` of a line, without redirections and substitutions."""
     found = []
+    line = re.sub(r"\s\d>(?:&\d|\s*\S+)", "", line)
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
     lexer.commenters = ""
     lexer.whitespace_split = True

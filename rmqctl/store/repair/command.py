@@ -38,7 +38,7 @@ def repair(
     read the records after it; rmqctl skips it, a Java broker delivers the zeros. Queues and index
     are rebuilt from the log. No other process may have the store open for writing.
 
-    Show the plan:             rmqctl store repair
+    Show the plan:             rmqctl store repair -n
     Repair:                    rmqctl store repair
     Only queues and index:     rmqctl store repair --only queue,index
     """
