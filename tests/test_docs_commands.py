@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -13,7 +14,7 @@ from tests.support.shell_lines import calls_in
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 _SHELLS = {"console", "sh", "bash"}
-_USAGE_ERROR = typer.BadParameter.__mro__[1]
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 
 
 def lines_of(text: str) -> list[str]:
