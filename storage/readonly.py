@@ -502,10 +502,14 @@ class StoreView:
 
     def _bounds_of(self, queue: QueueReader, bounds: Bounds) -> tuple[QueueBounds, int]:
         """Bounds of a queue, and the first offset of the log."""
-        generation = self._note_generation(bounds)
-        files = self.files.log.offsets()
-        log_min = files[0] if files else 0
-        return queue.bounds(log_min, generation), log_min
+        while True:
+            generation = self._note_generation(bounds)
+            files = self.files.log.offsets()
+            log_min = files[0] if files else 0
+            found = queue.bounds(log_min, generation)
+            # Else the queue may have been deleted and made anew meanwhile: its files are others.
+            if bounds.files_generation() == generation:
+                return found, log_min
 
     def _note_generation(self, bounds: Bounds) -> int:
         """Drop cached state of files when files were deleted."""

@@ -22,7 +22,12 @@ from storage.coordination.wakeup import Notifier
 from .clock import now_ms as now_ms
 from .config import FlushDiskType, StoreConfig
 from .deadlines import MAX_CLOSE_S
-from .errors import StoreBrokenError, StoreClosedError, StoreNotFoundError
+from .errors import (
+    StoreBrokenError,
+    StoreClosedError,
+    StoreNotFoundError,
+    StoreNotWritableError,
+)
 from .files.access import not_writable
 from .files.fs import FileSystem
 from .format.encode import prepare
@@ -362,6 +367,27 @@ class MessageStore(ForkAware):
         with self.write_lock():
             retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
             return retention.run(self._clock(), manual=manual, reserved_ms=reserved_ms)
+
+    def delete_queues(self, topic: str, before: Callable[[], None] = lambda: None) -> int:
+        """Delete all queues of a topic, and leave its records; gives how many there were.
+
+        Other processes may read and write the store meanwhile. ``before`` is called first, under
+        the same write lock. The next message of each queue gets offset 0. On the device when this
+        returns. Raises what ``before`` raises, StoreNotWritableError and CorruptFileError: then
+        nothing has happened.
+        """
+        self._check_usable()
+        with self._write_lock.held():
+            self._appender.get_ready()
+            before()
+            try:
+                return self._appender.delete_queues(topic)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                if self._shared.words[_STAGE]:
+                    reason += "; the next process that writes the store finishes the deletion"
+                path = Path(error.filename) if error.filename else self.root
+                raise StoreNotWritableError(path, reason) from error
 
     def start_services(self) -> None:
         """Start the background thread: regular syncs, and the timed services if elected."""

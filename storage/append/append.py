@@ -42,7 +42,7 @@ from storage.format.prepared_table import PreparedTable
 from storage.format.record import BLANK_SIZE, blank_record
 from storage.index.pending_keys import PendingKeys
 from storage.index.writer import IndexWriter
-from storage.queue.writer import ConsumeQueueTable
+from storage.queue.writer import NO_SLOT, ConsumeQueueTable
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .fast_append import LARGEST_STORED, FastAppender
@@ -274,6 +274,8 @@ class Appender:
         for slot, queue in zip(known, queues, strict=True):
             if slot is not None:
                 self._slot(*queue)  # the queue's end is checked before a file is opened there
+            else:
+                self.queues.at_slot(*queue, NO_SLOT)
         words = shared.words
         self.queues.get_ready(
             queues, [0 if slot is None else words[shared.slot_word(slot)] for slot in known]
@@ -287,6 +289,7 @@ class Appender:
         slot = self._shared.slot(topic, queue_id)
         if slot is None:
             slot = self._shared.add_slot(topic, queue_id)
+        self.queues.at_slot(topic, queue_id, slot)
         if slot not in self._known_slots:
             self._check_end(topic, queue_id)
             self._known_slots.add(slot)
@@ -408,6 +411,16 @@ class Appender:
             reason=f"it was stored at {times[0]}, and the log has messages of {newest} already",
         )
 
+    def delete_queues(self, topic: str) -> int:
+        """Delete all queues of a topic while other processes read and write the store; gives how
+        many there were. See :mod:`.topic_deletion`."""
+        from .topic_deletion import delete_queues
+
+        self.get_ready()
+        self.put_keys()
+        log_min = min(self.log.offsets(), default=0)
+        return delete_queues(self._fs, self._root, self._shared, topic, log_min)
+
     # -- resolving ----------------------------------------------------------------------------
 
     def resolve(self) -> None:
@@ -417,8 +430,16 @@ class Appender:
         """
         if self._shared.words[Word.STAGE]:
             from .interrupted_append import Resolver
+            from .topic_deletion import finish_deletion
 
-            Resolver(self._config, self._shared, self.log, self.queues, self.keys).run()
+            Resolver(
+                self._config,
+                self._shared,
+                self.log,
+                self.queues,
+                self.keys,
+                lambda: finish_deletion(self._fs, self._root, self._shared),
+            ).run()
             self.keys.put()
 
     def put_keys(self) -> None:

@@ -113,6 +113,7 @@ class FastAppender:
         self._unit_size = config.mapped_file_size_consume_queue
         self._log_files = log.opened
         self._queues = queues.opened
+        self._queue_slots = queues.slots
         self._keys = keys
         self._rows = keys.rows
         self._topics: dict[str, dict[int, _Tail]] = {}
@@ -367,7 +368,7 @@ class FastAppender:
         shared = self._shared
         slot = shared.slot(topic, queue_id)
         files = self._queues.get((topic, queue_id))
-        if slot is None or files is None:
+        if slot is None or files is None or self._queue_slots.get((topic, queue_id)) != slot:
             return False
         word = shared.slot_word(slot)
         self._words = shared.words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.coordination.shared_state import (
+    STAGE_DELETE,
     STAGE_DISPATCH,
     STAGE_KEYS,
     STAGE_NONE,
@@ -18,6 +19,8 @@ from storage.format.dispatch import DispatchRequest, read_request
 from storage.format.record import BLANK_MAGIC, CheckKind, check_record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.config import StoreConfig
     from storage.files.mapped_file_queue import MappedFileQueue
     from storage.index.pending_keys import PendingKeys
@@ -34,11 +37,13 @@ class Resolver:
         log: MappedFileQueue,
         queues: ConsumeQueueTable,
         keys: PendingKeys,
+        finish_deletion: Callable[[], object],
     ) -> None:
         self._shared = shared
         self._log = log
         self._queues = queues
         self._keys = keys
+        self._finish_deletion = finish_deletion
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
 
     def run(self) -> None:
@@ -52,6 +57,8 @@ class Resolver:
             self._finish(start, end)
         elif stage == STAGE_KEYS:
             self._keys.redo()
+        elif stage == STAGE_DELETE:
+            self._finish_deletion()
         words[Word.STAGE] = STAGE_NONE
 
     def _undo(self, start: int, end: int) -> None:
@@ -100,6 +107,7 @@ class Resolver:
             slot = shared.slot(topic, queue_id)
             if slot is None:
                 slot = shared.add_slot(topic, queue_id)
+            self._queues.at_slot(topic, queue_id, slot)
             self._queues.put(topic, queue_id, queue_offset, unit, timestamp)
             shared.set_next_offset(slot, max(shared.next_offset(slot), queue_offset + 1))
         words = shared.words

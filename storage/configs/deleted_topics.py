@@ -24,6 +24,9 @@ from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
 
 DELETED_FILE: Final = "deleted.json"
+STAGED_FILE: Final = "deleted.next"
+"""What the file becomes with the deletion that is under way (append/topic_deletion.py); one that a
+killed process has left counts only in stage 4 of the shared state."""
 VERSION: Final = 1
 _REMEDY: Final = (
     "'rmqctl store repair' makes it anew of what is left; topics that come back then are to be "
@@ -71,10 +74,28 @@ def note_deleted_topic(
     Topics without records in the log are left out. On the device when this returns.
     Raises OSError, and nothing has changed then.
     """
-    fs = fs or FileSystem()
+    _write(root, DELETED_FILE, topic, log_end, log_min, fs or FileSystem())
+
+
+def stage_deleted_topic(root: Path, topic: str, log_end: int, log_min: int, fs: FileSystem) -> None:
+    """Write what ``note_deleted_topic`` would, beside the file; ``put_deleted_topics`` puts it in
+    place, for which the disk needs no room. Raises as ``note_deleted_topic``."""
+    _write(root, STAGED_FILE, topic, log_end, log_min, fs)
+
+
+def put_deleted_topics(root: Path, fs: FileSystem) -> None:
+    """Put in place what ``stage_deleted_topic`` wrote; does nothing the second time. On the device
+    when this returns. Raises OSError."""
+    staged = root / OURS / STAGED_FILE
+    if staged.exists():
+        fs.rename(staged, root / OURS / DELETED_FILE)
+    fs.sync_dir(root / OURS)
+
+
+def _write(root: Path, name: str, topic: str, log_end: int, log_min: int, fs: FileSystem) -> None:
     known = read_deleted_topics(root)
     topics = {name: end for name, end in known.items() if end > log_min}
-    path = root / OURS / DELETED_FILE
+    path = root / OURS / name
     fs.make_dirs(path.parent)
     replace_file(fs, path, seal(deleted_entry({**topics, topic: log_end})))
     fs.sync_dir(path.parent)

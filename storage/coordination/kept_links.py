@@ -60,6 +60,14 @@ class KeptLinks:
         """Forget a file: it is safe, or deleted on purpose."""
         self._fs.unlink(self._folder / self._second(first_name))
 
+    def forget_topic(self, topic: str) -> None:
+        """Forget the files of a topic's queues: they are about to be deleted on purpose."""
+        folder = self._root / CONSUMEQUEUE / topic
+        for name in self._names():
+            first_name = self._first(name)
+            if first_name is not None and first_name.parent.parent == folder:
+                self._fs.unlink(self._folder / name)
+
     def forget_all(self) -> None:
         """Forget all files: the store is closed, or their state is unknown."""
         for name in self._names():

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SHARED_STATE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
-SHARED_STATE_VERSION: Final = 3
+SHARED_STATE_VERSION: Final = 4
 SHARED_STATE_MAGIC: Final = 0x726D7163_00000000 | SHARED_STATE_VERSION
 WAITER_FLAGS: Final = 4096
 WAITER_TOPICS: Final = 8192
@@ -54,6 +54,10 @@ STAGE_NONE: Final = 0
 STAGE_RECORDS: Final = 1
 STAGE_DISPATCH: Final = 2
 STAGE_KEYS: Final = 3
+STAGE_DELETE: Final = 4
+GONE: Final = -1
+"""Next offset of a slot whose queue was deleted: it is never used again, and a queue of the same
+name gets another slot. So each process that knows the slot notices that its files are gone."""
 
 
 class Word:
@@ -91,6 +95,7 @@ class Word:
     LOCK_WANTED = 32  # changes at each request for the write lock; written without it
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
     MADE = 34  # when the shared state was made, ns: differs after it was made anew
+    DELETING = 35  # in stage 4: 1 + a slot of the topic whose queues are being deleted
 
 
 _REMEDY: Final = (
@@ -251,12 +256,18 @@ class SharedState:
     # -- slots --------------------------------------------------------------------------------
 
     def slot(self, topic: str, queue_id: int) -> int | None:
-        """Number of the queue's slot, or None if the queue has none yet."""
+        """Number of the queue's slot, or None if the queue has none yet, or was deleted."""
         found = self._slots.get((topic, queue_id))
-        if found is None and self.words[Word.NAMES_BYTES] != self._names_read[0]:
+        if found is not None and self.next_offset(found) != GONE:
+            return found
+        if self.words[Word.NAMES_BYTES] != self._names_read[0]:
             self._read_names()
             found = self._slots.get((topic, queue_id))
-        return found
+        return None if found is None or self.next_offset(found) == GONE else found
+
+    def slots_of(self, topic: str) -> list[int]:
+        """The slots of a topic's queues, those of deleted queues too."""
+        return [slot for slot, (name, _) in enumerate(self.queues()) if name == topic]
 
     def add_slot(self, topic: str, queue_id: int) -> int:
         """Give the queue a slot; needs the write lock.
@@ -265,10 +276,10 @@ class SharedState:
         separate count of slots, a death between the two stores would move all later names by one.
         """
         self._read_names()
+        found = self.slot(topic, queue_id)
+        if found is not None:
+            return found  # its writer died right after naming it
         with self._lock:
-            found = self._slots.get((topic, queue_id))
-            if found is not None:
-                return found  # its writer died right after naming it
             number = len(self._names)
             if number >= self._capacity:
                 self._grow(2 * self._capacity)
@@ -285,7 +296,7 @@ class SharedState:
             return number
 
     def queues(self) -> list[tuple[str, int]]:
-        """All queues that have a slot, in slot order."""
+        """The queue of each slot, in slot order; one that was deleted and made anew comes twice."""
         if self.words[Word.NAMES_BYTES] != self._names_read[0]:
             self._read_names()
         return list(self._names)
@@ -307,6 +318,9 @@ class SharedState:
             slot = self.slot(topic, queue_id)
             return 0 if slot is None else self.next_offset(slot)
         end: int = self.words[(SLOTS + slot * SLOT_SIZE) // 8]
+        if end == GONE:
+            slot = self.slot(topic, queue_id)
+            return 0 if slot is None else self.next_offset(slot)
         return end
 
     def mapped_offset(self, slot: int) -> int:
@@ -480,7 +494,7 @@ class SharedStateBounds:
     def queues(self) -> list[tuple[str, int]]:
         """All queues that ever got a unit; a writer may have died after naming another one."""
         shared = self.shared
-        return [queue for slot, queue in enumerate(shared.queues()) if shared.next_offset(slot)]
+        return [queue for slot, queue in enumerate(shared.queues()) if shared.next_offset(slot) > 0]
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""

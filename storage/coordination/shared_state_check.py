@@ -25,7 +25,15 @@ from storage.format.record import (
     read_head,
 )
 
-from .shared_state import QUEUES_NAME, STAGE_DISPATCH, STAGE_KEYS, STAGE_NONE, STAGE_RECORDS, Word
+from .shared_state import (
+    QUEUES_NAME,
+    STAGE_DELETE,
+    STAGE_DISPATCH,
+    STAGE_KEYS,
+    STAGE_NONE,
+    STAGE_RECORDS,
+    Word,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +43,8 @@ if TYPE_CHECKING:
     from .shared_state import SharedState
 
 _MAGICS: Final = (MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2)
-_STAGES: Final = (STAGE_NONE, STAGE_RECORDS, STAGE_DISPATCH, STAGE_KEYS)
+_BETWEEN_BATCHES: Final = (STAGE_NONE, STAGE_KEYS, STAGE_DELETE)
+_STAGES: Final = (*_BETWEEN_BATCHES, STAGE_RECORDS, STAGE_DISPATCH)
 _WORDS: Final = range(Word.STATE, Word.INDEX_BASE + 1)
 _FARTHEST: Final = 1 << 60
 _MOST_RECORDS: Final = 64
@@ -101,7 +110,7 @@ def _agrees(stage: int, start: int, to: int, end: int, size: int) -> bool:
     if stage == STAGE_RECORDS:
         return start == end < to and start // size == (to - 1) // size
     rolled = to == start + BLANK_SIZE and end == start - start % size + size
-    return end in (start, to) or rolled or (start == to == 0 and stage in (STAGE_NONE, STAGE_KEYS))
+    return end in (start, to) or rolled or (start == to == 0 and stage in _BETWEEN_BATCHES)
 
 
 def _judge_log(root: Path, words: list[int], size: int) -> str | None:
@@ -110,7 +119,7 @@ def _judge_log(root: Path, words: list[int], size: int) -> str | None:
     end = words[Word.LOG_END]
     if end != words[Word.LOG_MIN] and not end % size and not _path(root, end - size).exists():
         return "the last log file is missing"
-    if stage in (STAGE_NONE, STAGE_KEYS):
+    if stage in _BETWEEN_BATCHES:
         following = _read(root, end, size, 8)
         if _size_of(following, size):
             return "the log goes on after its end"
@@ -119,7 +128,7 @@ def _judge_log(root: Path, words: list[int], size: int) -> str | None:
         if newest is None:
             return "the last batch is not where it should be"
         last = words[Word.LAST_STORE_TIMESTAMP]
-        if stage in (STAGE_NONE, STAGE_KEYS) and newest.whole:
+        if stage in _BETWEEN_BATCHES and newest.whole:
             ahead = int(time.time() * 1000) + _DAY_MS
             if last < newest.store_timestamp or ahead < last != newest.store_timestamp:
                 return "the time of the last message is another one"

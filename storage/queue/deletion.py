@@ -1,8 +1,8 @@
 """Deleting the consume queues of a topic (DefaultMessageStore.cleanUnusedTopic).
 
 The files of its queues and the folders of the queues are removed; the topic's own folder and all
-records stay, as a real broker leaves them. Maps of these files in other processes would outlive
-them, so no other process may have the store open for writing meanwhile.
+records stay, as a real broker leaves them. Here no other process has the store open for writing:
+:mod:`storage.append.topic_deletion` does the same beside others.
 """
 
 from __future__ import annotations
@@ -34,21 +34,33 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
     try:
         log_end, log_min = view.log_max_offset(), view.log_min_offset()
         distrust_shared_state(fs, root)
-        queues = _queue_folders(root / CONSUMEQUEUE / topic)
-        for folder in [*queues, *_queue_folders(root / CONSUMEQUEUE_EXT / topic)]:
-            # The last one first: a death leaves a queue that lacks its end, which recovery repairs.
-            for path in sorted(folder.iterdir(), reverse=True):
-                fs.unlink(path)
-            folder.rmdir()
-            fs.sync_dir(folder.parent)
+        count = remove_queue_files(fs, root, topic)
         note_deleted_topic(root, topic, log_end, log_min, fs)
     except OSError as error:
         where = Path(error.filename) if error.filename else root
         raise StoreNotWritableError(where, error.strerror or str(error)) from error
+    return count
+
+
+def remove_queue_files(fs: FileSystem, root: Path, topic: str) -> int:
+    """Remove the files and folders of a topic's queues; gives the number of queues. On the device
+    when this returns. Raises OSError."""
+    queues = queue_folders(root, topic)
+    for folder in [*queues, *_folders_below(root / CONSUMEQUEUE_EXT / topic)]:
+        # The last one first: a death leaves a queue that lacks its end, which recovery repairs.
+        for path in sorted(folder.iterdir(), reverse=True):
+            fs.unlink(path)
+        folder.rmdir()
+        fs.sync_dir(folder.parent)
     return len(queues)
 
 
-def _queue_folders(topic: Path) -> list[Path]:
+def queue_folders(root: Path, topic: str) -> list[Path]:
+    """The folders of a topic's queues."""
+    return _folders_below(root / CONSUMEQUEUE / topic)
+
+
+def _folders_below(topic: Path) -> list[Path]:
     try:
         return sorted(path for path in topic.iterdir() if is_queue_number(path.name))
     except (FileNotFoundError, NotADirectoryError):

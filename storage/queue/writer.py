@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
 
+NO_SLOT: Final = -1
+"""In :meth:`ConsumeQueueTable.at_slot`: the queue has none (any more)."""
 _MAX_OPEN_QUEUES: Final = 256
 _COPY_LIMIT: Final = 4096
 """Blocks up to this size are stored through the map, larger ones through the descriptor."""
@@ -40,6 +42,18 @@ class ConsumeQueueTable:
         self._second_names = KeptLinks(fs, root)
         self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
         """The most recently written queues, by (topic, queue id)."""
+        self.slots: dict[tuple[str, int], int] = {}
+        """The slot of the shared state that each queue had when its files were opened."""
+
+    def at_slot(self, topic: str, queue_id: int, slot: int) -> None:
+        """Note the queue's slot before its files are used. With another slot it is another queue:
+        the files of the deleted one are closed."""
+        key = (topic, queue_id)
+        if self.slots.get(key) != slot:
+            files = self.opened.pop(key, None)
+            if files is not None:
+                files.close()
+            self.slots[key] = slot
 
     def files(self, topic: str, queue_id: int) -> MappedFileQueue:
         """The files of one queue, whether there are any or not."""

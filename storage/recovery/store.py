@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.append.checkpoint_file import StoreCheckpoint
-from storage.configs.deleted_topics import read_deleted_topics
+from storage.configs.deleted_topics import STAGED_FILE, read_deleted_topics
 from storage.coordination.shared_state import STATE_CLOSED, Word
 from storage.files.read_files import StoreFiles
-from storage.format.names import ABORT
+from storage.format.names import ABORT, OURS
 from storage.read.log_presence import check_log_is_here
 
 from .index import IndexRecovery
@@ -79,6 +79,7 @@ class Recovery:
         report = self._report
         shared = self._shared
         shared.invalidate()
+        self._fs.unlink(self._root / OURS / STAGED_FILE)  # of a deletion that does not count
         log = LogRecovery(self._fs, self._root, self._log, clean_shutdown=report.clean_shutdown)
         files = log.files
         if report.clean_shutdown:

@@ -1,7 +1,7 @@
 """Deleting a topic: what goes and what stays (deleteTopic of RocketMQ 4.9)."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ from storage.configs.consumer_offsets import split_topic_at_group, topic_at_grou
 from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone
-from storage.coordination.lock_owners import find_holders
+from storage.coordination.lock_owners import is_java_running
+from storage.errors import StoreInUseError
 from storage.format.message import LMQ_PREFIX
 from storage.queue.deletion import delete_queues
 from storage.readonly import StoreView
@@ -23,6 +24,7 @@ from .settings import TopicTable
 
 if TYPE_CHECKING:
     from broker.members.group_table import Member
+    from broker.tables.topics import TopicManager
 
 
 def delete(view: StoreView, topic: str, *, remove_offsets: bool = False) -> "TopicDeletion":
@@ -59,54 +61,68 @@ class TopicDeletion(GuardedChange):
         )
 
     def check(self) -> None:
-        """Refused while members read the topic, or while a process that has the store open for
-        writing keeps its queue files mapped; StoreInUseError beside a Java broker."""
+        """Refused while members read the topic; StoreInUseError beside a Java broker. Other
+        processes may have the store open, and write it."""
         readers = readers_of_topic(self.view.root, self._topic)
         if readers:
             raise Refused(_held_by_readers(self._topic, readers))
-        self.check_writers()
         super().check()
 
-    def check_writers(self) -> None:
-        """Refused beside a process that has the store open for writing, unless the topic has no
-        queue files: those can be removed only while no other process has them mapped."""
-        root = self.view.root
-        writers = find_holders(root).writers if self._messages else ()
-        if writers:
-            names = _processes(root, writers)
-            raise Refused(
-                f"{names} {'has' if len(writers) == 1 else 'have'} {root} open for writing, and "
-                f"the queue files of {self._topic} can be removed only while no other process has; "
-                f"end {'it' if len(writers) == 1 else 'them'}, repeat the command, then start "
-                f"{'it' if len(writers) == 1 else 'them'} again"
-            )
-
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Do it and read it back. StoreInUseError if another process has opened the store and the
-        topic has queue files."""
+        """Do it and read it back. StoreInUseError beside a Java broker."""
         self.check()
         return Outcome(self.delete({**note, **self.entry}))
 
     def delete(self, note: Mapping[str, Any]) -> list[DeletedTopicRow]:
         """Do it without ``check``; ``note`` is the whole journal entry."""
-        view, topic, queues = self.view, self._topic, self._messages
-        root = view.root
-        with alone(root) if queues else nullcontext():
-            # In ``alone`` the write lock is held already: the topics need no lock of their own.
-            topics = self._table.open(nullcontext) if queues else self._table.manager
-            if not topics.delete(topic, note, self._table.check_unchanged(self._config)):
-                Journal(root).append({**note, "old": None, "new": None}, now_ms())
-            if queues:
-                delete_queues(view, topic)
+        with ExitStack() as holding:
+            is_alone = bool(self._messages) and self._hold_alone(holding)
+            if not self._messages:
+                self._delete_settings(self._table.manager, note)
+            elif is_alone:
+                # The write lock is held already: the topics need no lock of their own.
+                self._delete_settings(self._table.open(nullcontext), note)
+                delete_queues(self.view, self._topic)
+            else:
+                self._delete_beside_writers(note)
+            if self._messages:
                 # New messages get the same offsets again, and those are not acknowledged.
-                everything = {queue_id: [(0, view.log_max_offset())] for queue_id in queues}
-                DlqAcksFile(root).unmark(topic, everything)
+                end = self.view.log_max_offset()
+                everything = {queue_id: [(0, end)] for queue_id in self._messages}
+                DlqAcksFile(self.view.root).unmark(self._topic, everything)
             if self._remove_offsets and self._groups:
-                self._forget_offsets(note)
+                self._forget_offsets(note, alone=is_alone)
             return [
                 row._replace(applied=row.fate == "kept" or not self._is_there(row))
                 for row in self.plan
             ]
+
+    def _hold_alone(self, holding: ExitStack) -> bool:
+        """Hold the store alone, if no other process of rmqctl has it open for writing.
+
+        StoreInUseError beside a Java broker.
+        """
+        try:
+            holding.enter_context(alone(self.view.root))
+        except StoreInUseError:
+            if is_java_running(self.view.root):
+                raise
+            return False
+        return True
+
+    def _delete_settings(self, topics: "TopicManager", note: Mapping[str, Any]) -> None:
+        unchanged = self._table.check_unchanged(self._config)
+        if not topics.delete(self._topic, note, unchanged):
+            Journal(self.view.root).append({**note, "old": None, "new": None}, now_ms())
+
+    def _delete_beside_writers(self, note: Mapping[str, Any]) -> None:
+        """Delete settings and queues under one write lock, as one of the store's writers."""
+        from storage.store import MessageStore
+
+        with MessageStore.open(self.view.root) as store:
+            # The write lock is held by then: the topics need no lock of their own.
+            topics = self._table.open(nullcontext)
+            store.delete_queues(self._topic, lambda: self._delete_settings(topics, note))
 
     def _plan(self) -> list[DeletedTopicRow]:
         parts: list[tuple[str, str | None, int, str, str]] = []
@@ -133,7 +149,7 @@ class TopicDeletion(GuardedChange):
             key = topic_at_group(self._topic, row.group or "")
             return bool(view.consumer_offsets().get(key))
 
-    def _forget_offsets(self, note: Mapping[str, Any]) -> None:
+    def _forget_offsets(self, note: Mapping[str, Any], *, alone: bool) -> None:
         from broker.offset.offset_move import move_offsets_of_store
 
         offsets = self.view.consumer_offsets()
@@ -142,7 +158,7 @@ class TopicDeletion(GuardedChange):
             for group in self._groups
             for queue_id in offsets[topic_at_group(self._topic, group)]
         }
-        move_offsets_of_store(self.view.root, targets, note, now_ms, alone=bool(self._messages))
+        move_offsets_of_store(self.view.root, targets, note, now_ms, alone=alone)
 
 
 def messages_of_topic(view: StoreView, topic: str) -> dict[int, int]:
@@ -190,18 +206,4 @@ def _held_by_readers(topic: str, readers: "Sequence[tuple[str, Member]]") -> str
         f"process {client.pid} has a consumer of group {group} that {how}{more}; end "
         f"{'them' if more else 'it'} first ('rmqctl group clients {group}' shows members), then "
         "repeat the command"
-    )
-
-
-def _processes(root: Path, pids: Iterable[int]) -> str:
-    """Processes by their pids, with the groups of their consumers."""
-    groups: dict[int, list[str]] = {}
-    for group, members in members_by_group(root).items():
-        for member in members:
-            groups.setdefault(member.client.pid, []).append(group)
-    return ", ".join(
-        f"process {pid} (group {', '.join(sorted(set(groups[pid])))})"
-        if pid in groups
-        else f"process {pid}"
-        for pid in pids
     )

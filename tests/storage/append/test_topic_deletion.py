@@ -1,0 +1,181 @@
+"""The queues of a topic are deleted while other processes read and write the store."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.config import FlushDiskType, StoreConfig
+from storage.configs.deleted_topics import DELETED_FILE, read_deleted_topics
+from storage.coordination.kept_links import KEPT
+from storage.coordination.shared_state import STAGE_DELETE, STAGE_NONE, Word
+from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from storage.tools.fsck import fsck
+from tests.support.crash import shared_out
+from tests.support.killed_topic_deletion import names_of
+from tests.support.samples import SMALL, Sample, new_store, prepared
+from tests.support.watched_fs import Instant, WatchedFileSystem
+
+TOPIC, OTHER = "Gone", "Stays"
+CONFIG = SMALL.with_(mapped_file_size_consume_queue=10 * 20)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return new_store(tmp_path / "s", CONFIG)
+
+
+def put(store: MessageStore, name: str, topic: str = TOPIC, queue_id: int = 0) -> int:
+    return int(store.put(prepared((Sample(name, topic, queue_id),))).queue_offsets[0])
+
+
+def names(view: StoreView, topic: str = TOPIC, queue_id: int = 0) -> list[str]:
+    return names_of(view, topic, queue_id)
+
+
+def words(store: MessageStore) -> Any:
+    return store._shared.words
+
+
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("count", [1, 9, 10, 25])
+def test_no_opening_writes_into_the_files_that_are_gone(root: Path, count: int, sync: bool) -> None:
+    flush = FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH
+    config = CONFIG.with_(flush_disk_type=flush)
+    with (
+        MessageStore.open(root, config) as deleter,
+        MessageStore.open(root, config) as one,
+        MessageStore.open(root, config) as two,
+        StoreView.open(root) as reader,
+    ):
+        put(two, "other", OTHER)
+        for n in range(count):
+            put((one, two)[n % 2], f"old-{n}")
+        put(two, "in another queue", queue_id=1)
+        assert len(names(reader)) == len(names(one.view)) == count
+        for again in range(3):  # deleted and made anew again and again
+            assert deleter.delete_queues(TOPIC) == (2 if again == 0 else 1)
+            for view in (one.view, two.view, reader, deleter.view):
+                assert names(view) == names(view, queue_id=1) == []
+                assert view.queues() == [(OTHER, 0)]
+                assert view.queue_bounds(TOPIC, 0) == (0, 0)
+            assert not list((root / "consumequeue" / TOPIC).iterdir())
+            order = [two, one, two, one, deleter] * 5
+            new = [f"new-{again}-{n}" for n in range(len(order))]
+            assert [put(store, name) for store, name in zip(order, new, strict=True)] == [
+                *range(len(order))
+            ]
+            for view in (one.view, two.view, reader, deleter.view):
+                assert names(view) == new
+                assert view.queues() == [(TOPIC, 0), (OTHER, 0)]
+        assert put(one, "other 2", OTHER) == 1
+        assert names(reader, OTHER) == ["other", "other 2"]
+        report = fsck(reader)
+        assert (report.errors, report.warnings) == (0, 0), report.findings
+    (root / "rmqctl/shared").unlink()
+    with MessageStore.open(root, config) as store:  # recovery brings nothing back
+        assert store.recovery is not None
+        assert names(store.view) == new
+
+
+def test_single_messages_and_batches_find_the_new_queue_too(root: Path) -> None:
+    with MessageStore.open(root, CONFIG) as one, MessageStore.open(root, CONFIG) as two:
+        batch = [Sample(f"b{n}", TOPIC, 0) for n in range(40)]
+        two.put(prepared(batch[:20]), whole=True)
+        two.put(prepared(batch[20:]), whole=True)
+        one.delete_queues(TOPIC)
+        assert put(one, "first") == 0
+        found = two.put(prepared(batch), whole=True)
+        assert list(found.queue_offsets) == list(range(1, 41))
+        assert len(names(one.view)) == 41
+        assert names(two.view)[:2] == ["first", "b0"]
+
+
+def test_a_kept_second_name_does_not_bring_a_file_back(root: Path) -> None:
+    with MessageStore.open(root, CONFIG) as one, MessageStore.open(root, CONFIG) as two:
+        put(two, "old")
+        assert any(path.name.startswith(TOPIC) for path in (root / "rmqctl" / KEPT).iterdir())
+        one.delete_queues(TOPIC)
+        assert not any(path.name.startswith(TOPIC) for path in (root / "rmqctl" / KEPT).iterdir())
+    with StoreView.open(root) as view:
+        assert view.queues() == []
+
+
+def test_a_topic_without_queues_and_one_that_is_missing(root: Path) -> None:
+    with MessageStore.open(root, CONFIG) as store:
+        put(store, "other", OTHER)
+        assert store.delete_queues("NotThere") == 0
+        assert store.delete_queues(OTHER) == 1
+        assert store.delete_queues(OTHER) == 0
+        assert set(read_deleted_topics(root)) == {OTHER}
+
+
+def test_a_damaged_list_of_deleted_topics_is_found_before_anything_happens(root: Path) -> None:
+    with MessageStore.open(root, CONFIG) as store:
+        put(store, "old")
+        (root / "rmqctl" / DELETED_FILE).write_text("{")
+        with pytest.raises(CorruptFileError, match=DELETED_FILE):
+            store.delete_queues(TOPIC)
+        assert words(store)[Word.STAGE] == STAGE_NONE
+        assert names(store.view) == ["old"]
+        assert put(store, "next") == 1
+
+
+def test_what_comes_first_may_refuse_and_nothing_has_happened(root: Path) -> None:
+    class Refusal(Exception):
+        pass
+
+    def refuse() -> None:
+        raise Refusal
+
+    with MessageStore.open(root, CONFIG) as store:
+        put(store, "old")
+        with pytest.raises(Refusal):
+            store.delete_queues(TOPIC, refuse)
+        assert names(store.view) == ["old"]
+        assert put(store, "next") == 1
+
+
+def test_a_deletion_that_an_error_breaks_off_is_finished_by_the_next_writer(root: Path) -> None:
+    failing = [True]
+
+    def fail(instant: Instant) -> None:
+        if failing[0] and instant.kind == "rename" and instant.what.endswith(DELETED_FILE):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), instant.what)
+
+    with (
+        MessageStore.open(root, CONFIG) as two,
+        MessageStore.open(root, CONFIG, fs=WatchedFileSystem(fail)) as one,
+    ):
+        put(two, "old")
+        with pytest.raises(StoreNotWritableError, match="the next process that writes the store"):
+            one.delete_queues(TOPIC)
+        failing[0] = False
+        assert words(two)[Word.STAGE] == STAGE_DELETE
+        assert names(two.view) == []
+        assert put(two, "other", OTHER) == 0
+        assert words(two)[Word.STAGE] == STAGE_NONE
+        assert set(read_deleted_topics(root)) == {TOPIC}
+        assert put(one, "new") == 0
+        assert names(two.view) == ["new"]
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
+def test_a_deletion_killed_at_any_instant_is_done_or_has_not_begun(every: int) -> None:
+    found = shared_out("killed_topic_deletion:killed_at_every_instant", every)
+    assert all(one["outcomes"]["deleted"] > 1 and one["outcomes"]["kept"] > 1 for one in found)
+
+
+def test_settings_of_an_opening_do_not_matter(root: Path) -> None:
+    with MessageStore.open(root) as store:
+        assert isinstance(store.config, StoreConfig)
+        put(store, "old")
+        assert store.delete_queues(TOPIC) == 1
