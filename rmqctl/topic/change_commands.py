@@ -169,8 +169,8 @@ def delete(
     The records stay in the log until its files expire, so no disk space is freed, and 'message get'
     still finds them by offset id. The progress of groups stays unless --remove-offsets is given: if
     the topic is created again, it starts at offset 0, and such a group would wait for its old
-    offsets. Refused while a consumer reads the topic. A topic that has messages can be deleted only
-    while no other process has the store open for writing.
+    offsets. Refused while a consumer reads the topic. Other processes may go on: a message that a
+    producer sends afterwards creates the topic again, where sending creates topics.
 
     Preview:                   rmqctl topic delete orders -n
     Delete:                    rmqctl topic delete orders --confirm orders

@@ -2,9 +2,9 @@
 
 The order of stores is the protocol (crash table: docs/internals/append.md):
 
-    deleted.next on the device -> DELETING -> stage 4
+    deleted.json.new on the device -> DELETING -> stage 4
     -> the slots of the queues are GONE -> FILES_GENERATION
-    -> queue files removed, on the device -> deleted.next becomes deleted.json
+    -> queue files removed, on the device -> deleted.json.new becomes deleted.json
     -> FILES_GENERATION -> stage 0
 
 Before stage 4 nothing has happened. In stage 4 the next holder of the write lock finishes the

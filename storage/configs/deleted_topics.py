@@ -24,7 +24,7 @@ from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
 
 DELETED_FILE: Final = "deleted.json"
-STAGED_FILE: Final = "deleted.next"
+STAGED_FILE: Final = f"{DELETED_FILE}.new"
 """What the file becomes with the deletion that is under way (append/topic_deletion.py); one that a
 killed process has left counts only in stage 4 of the shared state."""
 VERSION: Final = 1

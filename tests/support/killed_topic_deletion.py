@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import traceback
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from storage.format.names import OURS
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
-from tests.support.crash import Child, die
+from tests.support.crash import Acknowledge, Child, die
 from tests.support.every_instant import lose_page
 from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
 from tests.support.watched_fs import WatchedFileSystem
@@ -32,13 +33,14 @@ def killed_at_every_instant(folder: str, shard: int, shards: int) -> dict[str, o
     """Kill at the instants shard + 1, shard + 1 + shards, ... until the deletion survives."""
     failures: list[str] = []
     outcomes = {"deleted": 0, "kept": 0}
+    answer: dict[str, Any]
     for number in count(1 + shard, shards):
         root = new_store(Path(folder) / f"at-{number}", CONFIG)
-        peer = _Peer(root)
+        peer, answer, was_killed = _Peer(root), {}, True
         try:
             with StoreView.open(root, CONFIG) as reader:
                 names_of(reader, TOPIC)
-                was_killed, _ = Child(lambda _, r=root, n=number: _delete(r, n)).wait()
+                was_killed, _ = Child(partial(_delete, root, number)).wait()
                 answer = peer.call()
                 problems = _judge(root, answer, reader, outcomes, was_killed=was_killed)
         except Exception:  # noqa: BLE001 - a store that cannot be read is a finding as well
@@ -116,7 +118,7 @@ def names_of(view: StoreView, topic: str, queue_id: int = 0) -> list[str]:
     return found
 
 
-def _delete(root: Path, number: int) -> None:
+def _delete(root: Path, number: int, _: Acknowledge) -> None:
     fs = WatchedFileSystem(lambda instant: die() if instant.number == number else None)
     store = open_store(root, CONFIG, fs=fs)
     assert store.delete_queues(TOPIC) == 1

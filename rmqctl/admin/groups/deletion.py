@@ -79,7 +79,8 @@ class GroupDeletion(GuardedChange):
         )
 
     def check(self) -> None:
-        """Refused for a group with live members; StoreInUseError beside a Java broker."""
+        """Refused for a group with live members, and while members of others read its topics;
+        StoreInUseError beside a Java broker."""
         members = self._broker.consumer_connection(self._group)
         if members:
             clients = ", ".join(member.client_id for member in members)
@@ -87,6 +88,8 @@ class GroupDeletion(GuardedChange):
                 f"group {self._group} has live members ({clients}), which would make it again; "
                 "end them first"
             )
+        for deletion in self._deletions:
+            deletion.check_readers()
         super().check()
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:

@@ -63,10 +63,14 @@ class TopicDeletion(GuardedChange):
     def check(self) -> None:
         """Refused while members read the topic; StoreInUseError beside a Java broker. Other
         processes may have the store open, and write it."""
+        self.check_readers()
+        super().check()
+
+    def check_readers(self) -> None:
+        """Refused while members read the topic."""
         readers = readers_of_topic(self.view.root, self._topic)
         if readers:
             raise Refused(_held_by_readers(self._topic, readers))
-        super().check()
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Do it and read it back. StoreInUseError beside a Java broker."""

@@ -14,6 +14,7 @@ from storage.configs.subscription_groups import SubscriptionGroupConfig, subscri
 from storage.errors import StoreInUseError
 from tests.support import golden
 from tests.support.cli import run, start
+from tests.support.consumers import eventually
 from tests.support.java_lock import java_lock
 
 SETTINGS: dict[str, tuple[str, Any]] = {
@@ -278,9 +279,26 @@ def test_a_group_that_lives_is_not_deleted(used):
         assert f"@{process.pid}#" in result.err
         assert settings(used, "live") is not None
         assert run("group", "delete", "g", "--confirm", "g", "-y").code == 0
-        refused = run("group", "delete", "g", "--remove-topics", "--confirm", "g", "-y")
-        assert refused.code == 7
-        assert f"process {process.pid} (group live) has" in refused.err
+
+
+@pytest.mark.slow
+def test_only_members_that_read_its_topics_hold_them_back(used):
+    remove = ["group", "delete", "g", "--remove-topics", "--confirm", "g", "-y"]
+    with start("consume", "%RETRY%g", "-g", "reader") as process:
+        try:
+            rows = ["group", "clients", "reader", "-o", "json"]
+            eventually(lambda: run(*rows).code == 0 and run(*rows).json())
+            refused = run(*remove)
+            assert refused.code == 7
+            assert f"process {process.pid} has a consumer of group reader" in refused.err
+            assert "reads topic %RETRY%g" in refused.err
+            assert settings(used, "g") is not None
+        finally:
+            process.terminate()
+            process.wait(30)
+    with member("live"):
+        assert run(*remove).code == 0
+        assert run("topic", "describe", "%RETRY%g").code == 3
 
 
 def test_a_foreign_store_loses_the_one_group_and_nothing_else(tmp_path):

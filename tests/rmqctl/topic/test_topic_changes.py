@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from storage.configs.dlq_acks import DlqAcksFile
+from storage.configs.dlq_acks import NOTHING_HANDLED, DlqAcksFile
 from storage.configs.pending_commits import PendingCommits
 from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import topics_file
 from tests.support import golden
 from tests.support.cli import run, start
+from tests.support.consumers import eventually
 
 
 def journal(store):
@@ -302,25 +303,55 @@ def test_beside_a_member_that_reads_the_topic_nothing_is_deleted(orders):
 
 
 @pytest.mark.slow
-def test_a_member_of_another_topic_holds_back_queue_files_only(orders):
+@pytest.mark.parametrize("options", [[], ["--remove-offsets"]])
+def test_a_member_of_another_topic_holds_nothing_back(orders, options):
     run("topic", "create", "empty")
     run("topic", "create", "other")
     run("produce", "other", "-q", stdin=b"x\n")
+    DlqAcksFile(orders).mark("orders", {0: [(0, 1)]})
     with start("consume", "other", "-g", "live", "--from-where", "first") as process:
         try:
-            process.stdout.readline()
-            result = run("topic", "delete", "empty", "--confirm", "empty", "-y", "-o", "json")
-            assert result.code == 0, result.err
-            assert all(row["applied"] for row in result.json())
-            assert run("topic", "describe", "empty").code == 3
-            result = run("topic", "delete", "orders", "--confirm", "orders", "-y")
-            assert (result.code, result.raw) == (7, b"")
-            assert f"process {process.pid} (group live) has" in result.err
-            assert "repeat the command, then start it again" in result.err
+            assert process.stdout.readline() == b"x\n"
+            for topic in ("empty", "orders"):
+                delete = ["topic", "delete", topic, "--confirm", topic, "-y", "-o", "json"]
+                result = run(*delete, *options)
+                assert result.code == 0, result.err
+                assert all(row["applied"] for row in result.json())
+                assert run("topic", "describe", topic).code == 3
+            assert offsets() == (set() if options else {"one", "two"})
+            assert list((orders / "consumequeue/orders").iterdir()) == []
+            assert DlqAcksFile(orders).read("orders").get(0) in (None, NOTHING_HANDLED)
+            run("produce", "orders", "-q", stdin=b"new\n")
+            run("produce", "other", "-q", stdin=b"y\n")
+            assert process.stdout.readline() == b"y\n"
+            assert run("consume", "orders", "-e").lines == ["new"]
+            assert run("store", "fsck", "-o", "json", "-q").json()["ok"]
         finally:
             process.terminate()
             process.wait(30)
-    assert run("consume", "orders", "-e").lines == ["a", "b", "c"]
+    assert run("consume", "orders", "-e").lines == ["new"]
+    assert run("store", "fsck", "-o", "json", "-q").json()["ok"]
+
+
+@pytest.mark.slow
+def test_a_producer_of_the_topic_goes_on_with_a_new_one(orders):
+    """It has the topic's queue files open; what it sends afterwards makes the topic again."""
+    with start("produce", "orders", "-q") as process:
+        try:
+            for n in range(3):
+                process.stdin.write(b"before-%d\n" % n)
+            process.stdin.flush()
+            eventually(lambda: len(run("consume", "orders", "-e").lines) == 6)
+            result = run("topic", "delete", "orders", "--confirm", "orders", "-y", "-o", "json")
+            assert result.code == 0, result.err
+            assert run("topic", "describe", "orders").code == 3
+            process.stdin.write(b"after\n")
+            process.stdin.close()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+    assert run("consume", "orders", "-e").lines == ["after"]
+    assert run("store", "fsck", "-o", "json", "-q").json()["ok"]
 
 
 def test_new_dead_letters_are_not_taken_for_handled_ones(store):

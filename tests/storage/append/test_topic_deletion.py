@@ -14,12 +14,14 @@ from storage.configs.deleted_topics import DELETED_FILE, read_deleted_topics
 from storage.coordination.kept_links import KEPT
 from storage.coordination.shared_state import STAGE_DELETE, STAGE_NONE, Word
 from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.format.encode_column import prepare_column
+from storage.format.prepared import PreparedRecords
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support.crash import shared_out
 from tests.support.killed_topic_deletion import names_of
-from tests.support.samples import SMALL, Sample, new_store, prepared
+from tests.support.samples import HOST, SMALL, START_MS, Sample, new_store, prepared
 from tests.support.watched_fs import Instant, WatchedFileSystem
 
 TOPIC, OTHER = "Gone", "Stays"
@@ -59,6 +61,7 @@ def test_no_opening_writes_into_the_files_that_are_gone(root: Path, count: int, 
             put((one, two)[n % 2], f"old-{n}")
         put(two, "in another queue", queue_id=1)
         assert len(names(reader)) == len(names(one.view)) == count
+        new: list[str] = []
         for again in range(3):  # deleted and made anew again and again
             assert deleter.delete_queues(TOPIC) == (2 if again == 0 else 1)
             for view in (one.view, two.view, reader, deleter.view):
@@ -95,6 +98,34 @@ def test_single_messages_and_batches_find_the_new_queue_too(root: Path) -> None:
         assert list(found.queue_offsets) == list(range(1, 41))
         assert len(names(one.view)) == 41
         assert names(two.view)[:2] == ["first", "b0"]
+
+
+def test_a_batch_of_compiled_code_finds_the_new_queue_too(tmp_path: Path) -> None:
+    def column(name: str) -> PreparedRecords:
+        return prepare_column(
+            TOPIC,
+            [n % 2 for n in range(40)],
+            [f"{name}-{n}".encode() for n in range(40)],
+            born_timestamp=START_MS,
+            born_host=HOST,
+            store_host=HOST,
+            unique_ids=[f"{name}-{n:02}".encode() for n in range(40)],
+        )
+
+    config = CONFIG.with_(mapped_file_size_consume_queue=20 * 8000)
+    root = new_store(tmp_path / "roomy", config)
+    with MessageStore.open(root, config) as one, MessageStore.open(root, config) as two:
+        for name in ("a", "b", "c"):
+            two.put(column(name))
+        one.delete_queues(TOPIC)
+        for queue_id in (0, 1):
+            assert put(one, f"first-{queue_id}", queue_id=queue_id) == 0
+        two.put(column("d"))
+        two.put(column("e"))
+        for queue_id in (0, 1):
+            new = [f"{name}-{n:02}" for name in ("d", "e") for n in range(queue_id, 40, 2)]
+            for view in (one.view, two.view):
+                assert names(view, queue_id=queue_id) == [f"first-{queue_id}", *new]
 
 
 def test_a_kept_second_name_does_not_bring_a_file_back(root: Path) -> None:
