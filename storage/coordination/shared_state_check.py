@@ -223,6 +223,8 @@ def queue_agrees(shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFi
     end. Nothing is locked: the files are read in an order in which additions of a writer are no
     contradiction.
     """
+    if shared.words[Word.STAGE] == STAGE_DELETE and shared.slot(topic, queue_id) is None:
+        return True  # its files are being removed
     files = row.relist()
     log_end = int(shared.words[Word.LOG_END])
     end = shared.queue_end(topic, queue_id)

@@ -128,6 +128,27 @@ def test_a_batch_of_compiled_code_finds_the_new_queue_too(tmp_path: Path) -> Non
                 assert names(view, queue_id=queue_id) == [f"first-{queue_id}", *new]
 
 
+def test_a_reader_that_comes_in_between_trusts_the_shared_state(root: Path) -> None:
+    seen: list[tuple[list[str], list[str]]] = []
+    stage: list[Any] = []
+
+    def look(instant: Instant) -> None:
+        if stage and stage[0][Word.STAGE] == STAGE_DELETE:
+            with StoreView.open(root) as view:
+                seen.append((names(view), names(view, OTHER)))
+                assert view.queues() in ([(TOPIC, 0), (OTHER, 0)], [(OTHER, 0)])
+                assert view.has_shared_state, instant
+
+    with MessageStore.open(root, CONFIG, fs=WatchedFileSystem(look)) as store:
+        put(store, "old")
+        put(store, "other", OTHER)
+        stage.append(words(store))
+        store.delete_queues(TOPIC)
+    assert [found for found, _ in seen if found] == [["old"]], "the slot is the first to go"
+    assert len(seen) > 8
+    assert all(other == ["other"] for _, other in seen)
+
+
 def test_a_kept_second_name_does_not_bring_a_file_back(root: Path) -> None:
     with MessageStore.open(root, CONFIG) as one, MessageStore.open(root, CONFIG) as two:
         put(two, "old")
