@@ -19,6 +19,7 @@ from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.checksummed_json import seal
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.coordination.shared_state import (
+    GONE,
     MAX_WAITERS,
     SHARED_STATE_MAGIC,
     SLOTS,
@@ -266,7 +267,9 @@ def test_constants_are_those_of_the_code() -> None:
     flags = {value for name, value in vars(MessageSysFlag).items() if name.isupper()}
     magics = {layout.MESSAGE_MAGIC_V1, layout.MESSAGE_MAGIC_V2, layout.BLANK_MAGIC}
     known = (
-        flags | {magic & 0xFFFFFFFF for magic in magics} | {SHARED_STATE_MAGIC >> 32, REPLACED_FLAG}
+        flags
+        | {magic & 0xFFFFFFFF for magic in magics}
+        | {SHARED_STATE_MAGIC >> 32, REPLACED_FLAG, -GONE}
     )
     shown = {int(text, 16) for text in re.findall(r"0x([0-9A-Fa-f]+)", FORMAT.read_text())}
     assert shown <= known

@@ -289,7 +289,8 @@ class Appender:
         slot = self._shared.slot(topic, queue_id)
         if slot is None:
             slot = self._shared.add_slot(topic, queue_id)
-        self.queues.at_slot(topic, queue_id, slot)
+        if self.queues.slots.get((topic, queue_id)) != slot:
+            self.queues.at_slot(topic, queue_id, slot)
         if slot not in self._known_slots:
             self._check_end(topic, queue_id)
             self._known_slots.add(slot)

@@ -55,9 +55,10 @@ STAGE_RECORDS: Final = 1
 STAGE_DISPATCH: Final = 2
 STAGE_KEYS: Final = 3
 STAGE_DELETE: Final = 4
-GONE: Final = -1
+GONE: Final = -0x676F6E65
 """Next offset of a slot whose queue was deleted: it is never used again, and a queue of the same
-name gets another slot. So each process that knows the slot notices that its files are gone."""
+name gets another slot. So each process that knows the slot notices that its files are gone. Any
+negative number does; this one is no likely value of a damaged word."""
 
 
 class Word:
@@ -258,8 +259,10 @@ class SharedState:
     def slot(self, topic: str, queue_id: int) -> int | None:
         """Number of the queue's slot, or None if the queue has none yet, or was deleted."""
         found = self._slots.get((topic, queue_id))
-        if found is not None and self.next_offset(found) != GONE:
-            return found
+        if found is not None and found < self._capacity:  # as next_offset, nearly always
+            known: int = self.words[(SLOTS + found * SLOT_SIZE) // 8]
+            if known != GONE:
+                return found
         if self.words[Word.NAMES_BYTES] != self._names_read[0]:
             self._read_names()
             found = self._slots.get((topic, queue_id))

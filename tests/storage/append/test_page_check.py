@@ -10,6 +10,7 @@ import pytest
 
 from storage.append.queue_end import mend_queue
 from storage.coordination.shared_state import (
+    GONE,
     QUEUES_NAME,
     STAGE_DISPATCH,
     STAGE_KEYS,
@@ -80,7 +81,7 @@ def test_an_end_that_no_log_has(shared: SharedState, root: Path, value: int) -> 
     assert told(shared, root, LOG_END=value) == "its words make no sense"
 
 
-@pytest.mark.parametrize("value", [-1, 4, 1 << 40])
+@pytest.mark.parametrize("value", [-1, 5, 1 << 40])
 def test_a_stage_that_there_is_not(shared: SharedState, root: Path, value: int) -> None:
     assert told(shared, root, STAGE=value) == "its words make no sense"
 
@@ -277,6 +278,11 @@ def test_a_queue_without_units_begins_at_0(shared: SharedState, root: Path) -> N
         assert agrees(shared, root, end), "it has no file yet, or no more"
     for end in (-1, 1 << 60):
         assert not agrees(shared, root, end)
+    assert agrees(shared, root, GONE), "it was deleted"
+
+
+def test_a_queue_that_is_said_to_be_deleted_has_no_files(shared: SharedState, root: Path) -> None:
+    assert not agrees(shared, root, GONE)
 
 
 def test_a_queue_whose_first_file_was_deleted_begins_there_or_is_empty(
