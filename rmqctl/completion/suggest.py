@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _NEAR: Final = 0.7
 """Words that share less are not taken for a misspelling: 'prune' is no 'produce'."""
+_LONG_ENOUGH: Final = 4
+_SEVERAL: Final = 3
+"""Most commands that one hint names."""
 _MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
 _QUEUE: Final = re.compile(r"(.+):(\d+(?:[,-]\d+)*)\Z")
 _OF_A_NAME: Final[Mapping[str, str]] = {
@@ -69,7 +72,11 @@ def _meant(
     other = BELOW_NOUNS.get(noun, {}).get(name)
     if other is not None:
         return _several(other)
-    return get_close_matches(name, table, 1, _NEAR) or _of_a_name(noun, name, cli)
+    return (
+        get_close_matches(name, table, 1, _NEAR)
+        or list(_of_a_name(noun, name, cli))
+        or _by_task(name, noun)
+    )
 
 
 def _at_the_top(name: str, rest: Sequence[str]) -> Iterable[str]:
@@ -84,7 +91,34 @@ def _at_the_top(name: str, rest: Sequence[str]) -> Iterable[str]:
     old = {known.lower(): known for known in COMMANDS}
     if name.lower() in old:
         return [f"mqadmin {old[name.lower()]}"]
-    return get_close_matches(name, TREE, 1, _NEAR) or _explained(name, rest)
+    explained = list(_explained(name, rest))
+    near = get_close_matches(name, TREE, 1, _NEAR)
+    return near or (explained if rest else []) or _by_task(name) or explained
+
+
+def _by_task(name: str, noun: str = "") -> list[str]:
+    """Commands whose task in the cheat sheets, or whose line in the help, has the word.
+
+    For words that no table has. At most two; those of ``noun`` are preferred.
+    """
+    if len(name) < _LONG_ENOUGH:
+        return []
+    from rmqctl.help.cheats import SHEETS
+
+    word = re.compile(rf"\b{re.escape(name.lower().removesuffix('s'))}")
+    lines = [*(one for sheet in SHEETS.values() for one in sheet.lines.items()), *_help_lines()]
+    found = [command for task, command in lines if word.search(task.lower())]
+    commands = [one.partition("rmqctl ")[2] if "rmqctl " in one else one for one in found]
+    own = [one for one in commands if one.startswith(f"{noun} ")] if noun else []
+    return (own or commands)[:2]
+
+
+def _help_lines() -> Iterator[tuple[str, str]]:
+    for noun, entry in TREE.items():
+        if isinstance(entry, CommandGroup):
+            yield from ((of.help, f"{noun} {verb}") for verb, of in entry.verbs.items())
+        else:
+            yield entry.help, noun
 
 
 def _explained(name: str, rest: Sequence[str]) -> Iterator[str]:
@@ -159,7 +193,7 @@ def option_meant(
             return f"; {sentence}"
     if verbs is not None and verbs is not TREE:
         having = [f"'{command} {verb}'" for verb in verbs if name in _options_of(verbs[verb], verb)]
-        return f"; name the command first: {' or '.join(having)}" if having else ""
+        return f"; name the command first: {' or '.join(having[:_SEVERAL])}" if having else ""
     names = set(known)
     other = next((one for one in _several(OPTIONS.get(name, ())) if one.split()[0] in names), None)
     return "" if other is None else f"; the option is {other} here"

@@ -82,6 +82,26 @@ def test_kubectl_names_the_verb_first(words, meant):
 
 
 @pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("duplicate-finder", ""),
+        ("latency", "bench both"),
+        ("nagios", "lag check"),
+        ("skew", "explain skew"),
+        ("yaml", ""),
+        ("expired", "store clean"),
+        ("topic busy", ""),
+        ("store damaged", "store"),
+        ("regular", "message search --regex"),
+    ],
+)
+def test_a_word_of_no_table_is_sought_in_tasks_and_help(words, meant):
+    err = run(*words.split()).err
+    assert ("did you mean" in err) == bool(meant)
+    assert not meant or f"did you mean {meant!r}"[:-1] in err.replace('"', "'")
+
+
+@pytest.mark.parametrize(
     "words", ["prune2", "store dfx", "topic usages-of-all", "message quoth", "explains-nothing"]
 )
 def test_a_word_that_is_like_no_command_has_no_hint(words):
