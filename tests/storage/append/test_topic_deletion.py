@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,20 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support.crash import shared_out
+from tests.support.durable_fs import DurableFileSystem
+from tests.support.every_instant import LATER, lose_page
 from tests.support.killed_topic_deletion import names_of
-from tests.support.samples import HOST, SMALL, START_MS, Sample, new_store, prepared
+from tests.support.samples import (
+    HOST,
+    SMALL,
+    START_MS,
+    Sample,
+    Ticking,
+    new_store,
+    open_store,
+    prepared,
+    sync_flush,
+)
 from tests.support.watched_fs import Instant, WatchedFileSystem
 
 TOPIC, OTHER = "Gone", "Stays"
@@ -224,6 +238,44 @@ def test_a_deletion_that_an_error_breaks_off_is_finished_by_the_next_writer(root
 def test_a_deletion_killed_at_any_instant_is_done_or_has_not_begun(every: int) -> None:
     found = shared_out("killed_topic_deletion:killed_at_every_instant", every)
     assert all(one["outcomes"]["deleted"] > 1 and one["outcomes"]["kept"] > 1 for one in found)
+
+
+@pytest.mark.slow
+def test_after_a_power_loss_all_messages_of_the_topic_are_there_or_none(tmp_path: Path) -> None:
+    config = sync_flush(CONFIG)
+    root = new_store(tmp_path / "store", config)
+    old = [f"old-{n}" for n in range(13)]
+    chance, found, deleting = random.Random(7), [], [False]
+
+    def cut(what: str) -> None:
+        for share in (None, 0.5, 1.0) if deleting[0] else ():
+            image = fs.buffer(tmp_path / "image", None if share is None else chance, share or 0)
+            lose_page(image)
+            with StoreView.open(image, config) as view:
+                before = names(view)
+            with open_store(image, config, clock=Ticking(LATER)) as store:
+                assert names(store.view) == before, what
+                assert names(store.view, OTHER) == ["other"]
+                assert put(store, "new") == len(before)
+                assert names(store.view) == [*before, "new"]
+            with StoreView.open(image, config) as view:
+                report = fsck(view)
+                assert (report.errors, report.warnings) == (0, 0), report.findings
+            found.append(before)
+            shutil.rmtree(image)
+
+    fs = DurableFileSystem(root, cut)
+    with open_store(root, config, fs=fs, clock=Ticking()) as one:
+        put(one, "other", OTHER)
+        for name in old:
+            put(one, name)
+        deleting[0] = True
+        one.delete_queues(TOPIC)
+        deleting[0] = False
+    assert found[0] == old
+    assert found[-1] == []
+    assert all(before in (old, []) for before in found)
+    assert found == sorted(found, reverse=True), "first all, then none"
 
 
 def test_settings_of_an_opening_do_not_matter(root: Path) -> None:
