@@ -245,7 +245,8 @@ def test_after_a_power_loss_all_messages_of_the_topic_are_there_or_none(tmp_path
     config = sync_flush(CONFIG)
     root = new_store(tmp_path / "store", config)
     old = [f"old-{n}" for n in range(13)]
-    chance, found, deleting = random.Random(7), [], [False]
+    chance, deleting = random.Random(7), [False]
+    found: list[list[str]] = []
 
     def cut(what: str) -> None:
         for share in (None, 0.5, 1.0) if deleting[0] else ():
