@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.layout import (
@@ -83,7 +83,9 @@ class RecordFinder:
             return None
         if not self._stretch.start <= offset < self._known_end():
             certain = self._following(file, first, offset)
-            if certain is None:
+            if certain is not None:
+                certain = self._without_others(file, first, certain, offset)
+            else:
                 certain = self._certain_before(file, first, offset)
             if certain is not None:
                 self._known = certain.end
@@ -92,6 +94,7 @@ class RecordFinder:
                     return certain
         found = self._walked(file, first, offset)
         if found is not None:
+            found = self._without_others(file, first, found, offset)
             self._last, self._known = found, found.end
         return found
 
@@ -133,13 +136,45 @@ class RecordFinder:
         return None
 
     def _is_certain(self, found: FoundRecord) -> bool:
-        if found.start == self._known:
-            return True
+        return found.start == self._known or self._has_unit(found)
+
+    def _has_unit(self, found: FoundRecord) -> bool:
+        """Whether the unit that its message names is that of this very record."""
         message = found.message
         if message is None:
             return False
         unit = self._unit_of(message.topic, message.queue_id, message.queue_offset)
         return unit is not None and unit[:2] == (found.start, found.size)
+
+    def _without_others(
+        self, file: ReadMap, first: int, found: FoundRecord, offset: int
+    ) -> FoundRecord:
+        """What holds the byte at ``offset`` if ``found`` claims other records.
+
+        A size that is too large does so: no checksum covers it. A record that its unit names counts
+        more than one that no unit names, which is damaged then, and ends where that begins.
+        """
+        if found.message is None or self._has_unit(found):
+            return found
+        others = self._named_inside(file, first, found)
+        start = next(others, None)
+        if start is None:
+            return found
+        if offset < start.start:
+            return FoundRecord(found.start, start.start - found.start, None)
+        for other in chain((start,), others):
+            if other.start <= offset < other.end:
+                return other
+        return FoundRecord(start.end, found.end - start.end, None)
+
+    def _named_inside(self, file: ReadMap, first: int, found: FoundRecord) -> Iterator[FoundRecord]:
+        """The records that begin inside of ``found`` and that units name, in order."""
+        at, end = found.start - first + MIN_RECORD_SIZE, found.end - first
+        while (at := _next_magic(file.map, at + _MAGIC_AT, end)) >= 0:
+            inner = self._at(file, first, at - _MAGIC_AT)
+            if inner is not None and self._has_unit(inner):
+                yield inner
+                at = inner.end - first
 
     def _at(self, file: ReadMap, first: int, position: int) -> FoundRecord | None:
         """The whole record that begins here and holds its own offset."""
@@ -209,6 +244,12 @@ def _found(start: int, size: int, message: MessageExt) -> FoundRecord:
     if is_replaced(message.sys_flag, message.stored_body):
         return FoundRecord(start, size, None, replaced=True)
     return FoundRecord(start, size, message)
+
+
+def _next_magic(data: mmap, start: int, end: int) -> int:
+    """Where the first magic code between two positions begins, -1 without any."""
+    places = [data.find(magic, start, end) for magic in _MAGICS]
+    return min((at for at in places if at >= 0), default=-1)
 
 
 def _last_magic(data: mmap, least: int, before: int) -> int:

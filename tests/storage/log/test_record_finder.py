@@ -93,6 +93,46 @@ def test_a_record_in_a_body_is_no_record_even_if_it_knows_its_place(
             assert (found.start, found.size) == (outer.commitlog_offset, outer.size)
 
 
+def test_a_size_that_claims_whole_records_hides_none_of_them(tmp_path: Path) -> None:
+    """The beginning of a longer record over a shorter one: its body is whole, its size is not."""
+    made = HandMade()
+    shorter = made.put(body=b"shorter", unit=False)
+    claimed = [made.put(body=b"claimed %d" % number) for number in range(3)]
+    made.put(body=b"last")
+    start = shorter.commitlog_offset
+    longer = encode_record(
+        topic="U",
+        queue_id=0,
+        body=b"longer",
+        properties=bytes(claimed[1].commitlog_offset + 20 - start),
+        queue_offset=0,
+        physical_offset=start,
+        store_timestamp=1_700_000_000_000,
+        born_timestamp=1,
+        born_host=HOST,
+        store_host=HOST,
+    )
+    assert claimed[1].commitlog_offset < start + len(longer) < claimed[2].commitlog_offset + 200
+    made.log[start : start + shorter.size] = longer[: shorter.size]
+    with StoreView.open(made.write(tmp_path)) as view:
+        for finder in (finder_of(view), None):
+            for message in claimed:
+                for offset in (0, 30, message.size - 1):
+                    found = (finder or finder_of(view)).containing(
+                        message.commitlog_offset + offset
+                    )
+                    assert found is not None
+                    assert found.message is not None
+                    assert found.message.body == message.body
+        before = finder_of(view).containing(start + 90)
+        assert before is not None
+        assert (before.start, before.end, before.message) == (
+            start,
+            claimed[0].commitlog_offset,
+            None,
+        )
+
+
 def test_records_without_units_are_found_by_walking(tmp_path: Path) -> None:
     """Prepared messages of old brokers; here a hundred in a row."""
     made = HandMade()
