@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from glob import glob, has_magic
 from pathlib import Path
@@ -43,7 +44,7 @@ def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
     if text.endswith(_LISTS):
         yield from _listed(Path(text))
         return
-    expanded = str(Path(text).expanduser())
+    expanded = _expanded(text)
     if not has_magic(expanded):
         yield None, str(Path(expanded).absolute())
         return
@@ -53,6 +54,10 @@ def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
         raise NoSuchStoreError(text)
     for folder in folders:
         yield None, str(Path(folder).absolute())
+
+
+def _expanded(text: str) -> str:
+    return os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises where no home is known
 
 
 def _short_name(path: str) -> str:
@@ -86,7 +91,7 @@ def _listed(path: Path) -> Iterator[tuple[str, str]]:
         if broker in names:
             raise ManifestError(path, _line(key), f"{broker} is named twice")
         names.add(broker)
-        folder = Path(_text(path, value, f"the folder of {broker}")).expanduser()
+        folder = Path(_expanded(_text(path, value, f"the folder of {broker}")))
         yield broker, str((path.parent / folder).absolute())
 
 

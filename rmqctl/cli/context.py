@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO, TypeVar
 
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.stdout import Stdout
@@ -112,7 +113,7 @@ class Cli:
     def check_one_store(self) -> None:
         """Refuse two different stores; called once the whole command line is parsed."""
         folders = self.given.get("store", ())
-        paths = {Path(folder).expanduser().resolve(): folder for folder in folders}
+        paths = {expanded(folder).resolve(): folder for folder in folders}
         if len(paths) > 1:
             named = " and ".join(f"--store {folder}" for folder in paths.values())
             raise UsageProblem(
@@ -240,7 +241,7 @@ class Cli:
         named = self.settings.get("store")
         if named is not None:
             value = named.value[-1] if isinstance(named.value, list) else named.value
-            return StoreChoice(Path(value).expanduser().absolute(), True, named.origin)
+            return StoreChoice(expanded(value).absolute(), True, named.origin)
         from rmqctl.admin.store_folder import looks_like_a_store
 
         here = Path("store").absolute()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from rmqctl.cli.paths import base_folder, expanded
 from rmqctl.errors import UsageProblem
 
 KEYS: Final[Mapping[str, tuple[type, str]]] = {
@@ -199,7 +200,7 @@ class Settings:
         """The settings files of this call, the strongest first, including missing ones."""
         named = self._given("config")
         if named is not None:
-            path = Path(str(named.value)).expanduser().absolute()
+            path = expanded(str(named.value)).absolute()
             if not path.is_file():
                 raise UsageProblem(f"no settings file {path} ({named.origin})")
             return [Place("option", path, True), *self._system_places()]
@@ -238,7 +239,7 @@ class Settings:
             if kind is str and isinstance(value, (dict, list)):
                 raise UsageProblem(f"{path}: {name} must be a text, not {value!r}")
             if name in _PATHS:
-                value = str(path.parent / Path(str(value)).expanduser())
+                value = str(path.parent / expanded(str(value)))
             checked[name] = value if kind is bool else str(value)
         return checked
 
@@ -252,14 +253,12 @@ def did_you_mean(name: str) -> str:
 
 def user_config_folder(environ: Mapping[str, str]) -> Path:
     """The folder of the user's settings file: ``$XDG_CONFIG_HOME/rmqctl``."""
-    home = environ.get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path("~/.config").expanduser()) / "rmqctl"
+    return base_folder(environ, "XDG_CONFIG_HOME", ".config") / "rmqctl"
 
 
 def user_data_folder(environ: Mapping[str, str]) -> Path:
     """The folder of the default store: ``$XDG_DATA_HOME/rmqctl``."""
-    home = environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path("~/.local/share").expanduser()) / "rmqctl"
+    return base_folder(environ, "XDG_DATA_HOME", ".local/share") / "rmqctl"
 
 
 def _home_place(layer: str, folder: Path) -> Place:

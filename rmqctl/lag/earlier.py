@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice")
     try:
         moment = cli.time("--compare", text)
     except UsageProblem as error:
-        path = Path(text).expanduser()
+        path = expanded(text)
         if not path.is_file():
             raise UsageProblem(f"{error}; there is no file of this name, either") from None
         if recorded is not None:

@@ -9,6 +9,7 @@ import typer
 from rmqctl.cli.context import Cli, context_of
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
 
 from .options import Groups, Topics
@@ -45,7 +46,7 @@ def record(
         from rmqctl.admin.lag.recording import record as append
         from storage.clock import now_ms
 
-        if file.expanduser().resolve().is_relative_to(broker.view.root.resolve()):
+        if expanded(file).resolve().is_relative_to(broker.view.root.resolve()):
             raise UsageProblem(
                 f"{file} lies in the store, and nothing is written there; name another"
             )
@@ -60,7 +61,7 @@ def record(
                     f"dry run: would record the lag of {count} groups in their topics in {file}"
                 )
                 return
-            count = append(file.expanduser(), rows, at)
+            count = append(expanded(file), rows, at)
             told = f"recorded the lag of {count} groups in their topics in {file}"
             (cli.say if sys.stderr.isatty() else cli.detail)(told)
             if pause_ms is None:

@@ -8,6 +8,7 @@ import typer
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE, NOT_WRITABLE
 from rmqctl.output.view import Format
@@ -39,7 +40,7 @@ def init(
     from storage.config import SMALL_STORE, StoreConfig
 
     cli = context_of(ctx)
-    root = cli.store.path if folder is None else Path(folder).expanduser().absolute()
+    root = cli.store.path if folder is None else expanded(folder).absolute()
     if folder is not None and cli.given.get("store") and root.resolve() != cli.store.path.resolve():
         raise UsageProblem(f"DIR {folder} and --store {cli.store.path} are two folders; give one")
     config = SMALL_STORE if small else StoreConfig()

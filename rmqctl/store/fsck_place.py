@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from rmqctl.cli.paths import base_folder
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.files.creating import make_folders, replacing
@@ -20,8 +21,7 @@ class FsckPlace:
     """The position for one store: a small file in ``$XDG_STATE_HOME/rmqctl/fsck``."""
 
     def __init__(self, environ: Mapping[str, str], root: Path) -> None:
-        home = environ.get("XDG_STATE_HOME")
-        folder = Path(home) if home else Path("~/.local/state").expanduser()
+        folder = base_folder(environ, "XDG_STATE_HOME", ".local/state")
         name = sha256(str(root.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._path = folder / "rmqctl" / "fsck" / f"{name}.json"
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.offsets.sides import Side, side_at, side_of_group, side_of_store
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import NotFound, UsageProblem
 
 from .files import read_offset_file
@@ -27,7 +28,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
         return _of_store(Path(rest))
     if any(text == group for group, _ in broker.consumer_offsets()):
         return side_of_group(broker.view, broker, text)
-    path = Path(text).expanduser()
+    path = expanded(text)
     if path.is_dir():
         return _of_store(path)
     if path.exists():
@@ -51,11 +52,11 @@ def _at(cli: "Cli", broker: "EmbeddedBroker", text: str, moment: int) -> Side:
 
 
 def _of_file(path: Path) -> Side:
-    lines = read_offset_file(path.expanduser())
+    lines = read_offset_file(expanded(path))
     groups = {line.group for line in lines}
     group = next(iter(groups)) if len(groups) == 1 else None
     return Side({line[:3]: line.offset for line in lines}, group)
 
 
 def _of_store(path: Path) -> Side:
-    return side_of_store(path.expanduser().absolute())
+    return side_of_store(expanded(path).absolute())

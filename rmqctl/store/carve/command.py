@@ -1,6 +1,5 @@
 """``rmqctl store carve``: copies a part of a store into a new store."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +8,7 @@ from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_of
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import NotFound, PartlyDone, Refused, UsageProblem
 
 from .rows import CarvedRow, CarvePlanRow
@@ -81,7 +81,7 @@ def carve(
     if mask is not None:
         rules = cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
     chosen = message_filter(cli, changes=True)
-    target = Path(out).expanduser().absolute()
+    target = expanded(out).absolute()
     with view_of(cli) as view:
         if target == view.root or view.root in target.parents:
             raise UsageProblem("OUT must not be inside the store")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import CliError, NotFound
 from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.files.read_files import ReadMap
@@ -59,7 +60,7 @@ def find_file(cli: "Cli", name: str) -> DumpFile:
 
     NotFound if there is none, or if it is not a file of a store.
     """
-    path = Path(name).expanduser()
+    path = expanded(name)
     if not path.exists():
         inside = cli.store.path / path
         if path.is_absolute() or not inside.exists():

@@ -1,6 +1,5 @@
 """``rmqctl store snapshot`` and ``store restore``: copying a store while it is in use, and back."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from rmqctl.admin.store.rows import RestoreRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
 
 from .rows import SnapshotRow
@@ -48,9 +48,9 @@ def snapshot(
     if (save is None) == (verify is None):
         raise UsageProblem("give either --save DIR|FILE or --verify SNAPSHOT")
     if verify is not None:
-        cli.one(verify_snapshot(cli, Path(verify).expanduser().absolute()))
+        cli.one(verify_snapshot(cli, expanded(verify).absolute()))
         return
-    target = Path(str(save)).expanduser().absolute()
+    target = expanded(str(save)).absolute()
     if cli.flag("dry_run"):
         cli.say(f"would take a snapshot of {cli.store.path} to {target}")
         return
@@ -89,7 +89,7 @@ def restore(
         raise UsageProblem("name the store to create with -S")
     with phases(cli) as phase:
         change = store.restore(
-            Path(snapshot).expanduser().absolute(),
+            expanded(snapshot).absolute(),
             cli.store.path,
             now_ms=cli.now_ms,
             warn=cli.warn,

@@ -1,11 +1,11 @@
 """``rmqctl store diff``: the differences between two stores."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
 
 from .rows import StoreDiffRow
@@ -39,7 +39,7 @@ def diff(
     from .diff import diff_rows
 
     cli = context_of(ctx)
-    paths = [Path(text).expanduser().absolute() for text in (first, second)]
+    paths = [expanded(text).absolute() for text in (first, second)]
     for path in paths:
         if path.is_file():
             raise UsageProblem(f"{path} is a file; unpack it first ('tar xf')")
