@@ -152,7 +152,7 @@ def _several(meant: Meant) -> Sequence[str]:
 
 def _of_a_name(noun: str, name: str, cli: "Cli | None") -> Iterator[str]:
     """The command that shows a topic or a group of this name."""
-    if noun == "message":
+    if noun == "message" and not name.isalpha():
         yield f"message search {name}"
     elif noun == "lag":
         yield f"lag show {name}"

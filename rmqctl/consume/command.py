@@ -339,6 +339,8 @@ def _printer(
 
     view = cli.view
     shield = bytes_for_terminal if view.terminal else None
+    if form is not None and form in set(Format):
+        raise UsageProblem(f"--format: {form!r} is no template; the option is --output {form}")
     says = view.nothing if view.terminal else None
     nothing = None if says is None else lambda: says(view.where is not None)
     if form is not None:

@@ -397,9 +397,18 @@ def _source(
     return Source(portions, given.total_bytes)
 
 
+def _end_of(name: str) -> str:
+    return name[name.rfind(".") :].lower() if "." in name else ""
+
+
 def _tell_lines(cli: Cli, reading: _Reading) -> None:
-    """Say that several files are read by lines: other tools send one message per file."""
+    """Say that files are read by lines: other tools send one message per file, or read CSV."""
     plain = reading.form is None and reading.key_delimiter is None
+    kinds = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    kind = next((kinds[end] for end in map(_end_of, reading.files) if end in kinds), None)
+    if kind is not None and reading.input_format == "text" and plain:
+        cli.say(f"each line is a message; --input {kind} reads keys, bodies and properties")
+        return
     if len(reading.files) > 1 and reading.input_format == "text" and plain:
         cli.say(
             f"each line of the {len(reading.files)} files is a message; -D '' sends one message "
@@ -426,6 +435,10 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
 
     if reading.form is not None:
         ends = reading.delimiter
+        if reading.form in _INPUTS:
+            raise UsageProblem(
+                f"--format: {reading.form!r} is no template; the option is --input {reading.form}"
+            )
         return given.parsed(
             cli.parsed("--format", lambda text: parsers.template_parser(text, ends), reading.form)
         )
@@ -441,6 +454,7 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
                 tell=cli.say,
                 key_fields=reading.key_fields,
                 body_field=reading.body_field,
+                key_hint="; --key-field COLUMN makes one the key",
             )
         case "jsonl":
             ignore = reading.ignore_unknown

@@ -208,7 +208,8 @@ class CsvParser:
     property, reported once with ``tell``. ``make`` gets all other cells as fields.
 
     The columns of ``key_fields`` are the keys; ``body_field`` is the body, or WHOLE_ROW: all cells
-    but the keys and fields as a JSON object.
+    but the keys and fields as a JSON object. ``key_hint`` ends the sentence about properties of a
+    table without keys.
     """
 
     def __init__(
@@ -220,6 +221,7 @@ class CsvParser:
         tell: Callable[[str], None] = lambda _: None,
         key_fields: Sequence[str] = (),
         body_field: str | None = None,
+        key_hint: str = "",
     ) -> None:
         self._whole_row = body_field == WHOLE_ROW
         for name in (*key_fields, *([body_field] if body_field and not self._whole_row else [])):
@@ -256,7 +258,7 @@ class CsvParser:
         properties = [n for n, column in zip(header, columns, strict=True) if column is None]
         if any(properties) and not self._whole_row:
             keyed = key_fields or "keys" in header
-            hint = "" if keyed else "; --key-field COLUMN makes one the key"
+            hint = "" if keyed else key_hint
             tell(properties_told(name for name in properties if name) + hint)
 
     def parse(self, record: bytes) -> Outgoing:

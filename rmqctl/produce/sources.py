@@ -102,6 +102,7 @@ class Input:
         tell: Callable[[str], None] = lambda _: None,
         key_fields: Sequence[str] = (),
         body_field: str | None = None,
+        key_hint: str = "",
     ) -> Iterator[Portion]:
         """The first line of each file names the columns; ``make`` gets the cells as fields.
 
@@ -126,6 +127,7 @@ class Input:
                                 tell=tell,
                                 key_fields=key_fields,
                                 body_field=body_field,
+                                key_hint=key_hint,
                             )
                         except ValueError as error:
                             raise UsageProblem(f"{name}: {error}") from None

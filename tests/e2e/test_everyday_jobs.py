@@ -316,6 +316,7 @@ JOBS = [
         "a CSV with a header to keys and properties",
         (
             ("produce people people.csv --csv", "the option is --input csv here"),
+            ("produce people --format csv people.csv", "the option is --input csv"),
             ("produce people people.csv --input csv", "--body-field COLUMN names the column"),
         ),
         "rmqctl produce people people.csv --input csv --key-field id --body-field note -q && "

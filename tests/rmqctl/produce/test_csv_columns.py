@@ -80,6 +80,23 @@ def test_a_table_whose_columns_become_properties_names_the_option_for_the_key(st
     assert "become properties: id; --key-field COLUMN makes one the key" in result.err
 
 
+def test_an_import_has_no_option_for_the_key_and_names_none(store, tmp_path):
+    (tmp_path / "p.csv").write_bytes(b"id,body\nA1,x\n")
+    result = run("message", "import", tmp_path / "p.csv", "-t", "people")
+    assert "become properties: id" in result.err
+    assert "--key-field" not in result.err
+
+
+def test_a_file_of_rows_that_is_read_by_lines_is_said_to_be(store, tmp_path):
+    for name, kind in (("a.csv", "csv"), ("b.JSONL", "jsonl"), ("c.ndjson", "jsonl")):
+        (tmp_path / name).write_bytes(b"x\n")
+        said = f"each line is a message; --input {kind} reads keys"
+        assert said in run("produce", "t", tmp_path / name).err
+        assert "--input" not in run("produce", "t", "-D", r"\n", tmp_path / name).err
+    (tmp_path / "d.txt").write_bytes(b"x\n")
+    assert "--input" not in run("produce", "t", tmp_path / "d.txt").err
+
+
 def test_several_files_are_read_by_lines_and_that_is_said(store, tmp_path):
     for name in "ab":
         (tmp_path / name).write_bytes(b"1\n2\n")
