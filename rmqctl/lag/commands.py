@@ -1,5 +1,6 @@
 """``rmqctl lag show``: the lag of groups."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ import typer
 from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 from rmqctl.admin.lag.rows import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.cli.as_of import AsOf, moment_of, open_at
-from rmqctl.cli.context import context_of, prints, prints_instead
+from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.system_rows import All, tell_hidden
@@ -109,9 +110,19 @@ def show(
             warn_of_unknown(cli, rows)
             cli.rows(LagComparisonRow, rows)
         elif by is By.GROUP:
-            cli.rows(LagRow, lag.group_rows(seen))
+            group_rows = list(lag.group_rows(seen))
+            cli.rows(LagRow, group_rows)
+            if as_of is None:
+                _name_why(cli, group_rows)
         elif by is By.TOPIC:
             cli.rows(LagTopicRow, lag.topic_rows(seen))
         else:
             cli.rows(LagQueueRow, lag.queue_rows(seen))
         tell_hidden(cli, choice.hidden(broker.consumer_offsets()))
+
+
+def _name_why(cli: Cli, rows: Sequence[LagRow]) -> None:
+    """Name the command that says why a group does not move, on a terminal."""
+    stuck = next((row.group for row in rows if row.status in ("STOP", "STALL")), None)
+    if stuck is not None and cli.view.terminal:
+        cli.say(f"'rmqctl group why {stuck}' shows why it does not move")
