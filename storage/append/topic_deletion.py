@@ -57,7 +57,8 @@ def delete_queues(fs: FileSystem, root: Path, shared: SharedState, topic: str, l
 
 
 def finish_deletion(fs: FileSystem, root: Path, shared: SharedState) -> None:
-    """Do, or do again, what stage 4 requires. Needs the write lock."""
+    """Do, or do again, what stage 4 requires. Needs the write lock. Raises OSError, and
+    StoreContradictionError if the shared state names no topic."""
     words = shared.words
     number, names = words[Word.DELETING] - 1, shared.queues()
     if not 0 <= number < len(names):

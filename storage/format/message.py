@@ -215,6 +215,7 @@ class Message(_Made, metaclass=_Called):
 
     @delay_time_level.setter
     def delay_time_level(self, level: int) -> None:
+        """Raises TypeError for what is no whole number, ValueError below 0."""
         given: object = level
         if not isinstance(given, int):
             raise TypeError(f"delay_time_level is {level!r}; it is a whole number, 0 for no delay")
