@@ -155,7 +155,12 @@ def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
     group, command = ctx.command, ctx.command_path.partition(" ")[2]
     if isinstance(option := getattr(error, "option_name", None), str):
         known = {name for one in group.params for name in one.opts}
-        return suggest.option_meant(option, known, command, getattr(group, "table", None))
+        hint = suggest.option_meant(option, known, command, getattr(group, "table", None))
+        if hint or suggest.is_like_one(option, known):
+            return hint
+        about = [(one.opts[0], getattr(one, "help", None) or "") for one in group.params]
+        own = [one for one in about if one[0].startswith("-")]
+        return suggest.option_by_task(option, group.help or "", own)
     if isinstance(group, lazy.LazyGroup):
         if group.unknown is None:
             return ""

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 _NEAR: Final = 0.7
 """Words that share less are not taken for a misspelling: 'prune' is no 'produce'."""
+_TYPO: Final = 0.8
 _LONG_ENOUGH: Final = 4
 _SEVERAL: Final = 3
 """Most commands that one hint names."""
 _MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
+_EXAMPLE: Final = re.compile(r"^ *([A-Z][^:\n]*): +(rmqctl .*)$", re.MULTILINE)
+"""An example in the help of a command: what it does, and the line."""
 _QUEUE: Final = re.compile(r"(.+):(\d+(?:[,-]\d+)*)\Z")
 _OF_A_NAME: Final[Mapping[str, str]] = {
     "topic": "topic describe",
@@ -199,6 +202,25 @@ def option_meant(
     return "" if other is None else f"; the option is {other} here"
 
 
+def is_like_one(name: str, known: Iterable[str]) -> bool:
+    """Whether an option is a misspelling of a known one."""
+    return bool(get_close_matches(name, known, 1, _TYPO))
+
+
+def option_by_task(name: str, text: str, options: Iterable[tuple[str, str]]) -> str:
+    """The same, for an option of no table: by its words in the examples and the help of options.
+
+    ``text`` is the help of the command, ``options`` are its options with their help.
+    """
+    words = [word for word in name.strip("-").lower().split("-") if len(word) >= _LONG_ENOUGH]
+    sought = [re.compile(rf"\b{re.escape(word.removesuffix('s'))}") for word in words]
+    for label, line in _EXAMPLE.findall(text):
+        if any(one.search(label.lower()) for one in sought):
+            return f"; such as: {line.rstrip(chr(92)).strip()}"
+    found = [opt for opt, about in options if any(one.search(about.lower()) for one in sought)]
+    return f"; see {' or '.join(found[:2])}" if found else ""
+
+
 def _options_of(entry: CommandRef | CommandGroup, verb: str) -> set[str]:
     from rmqctl.cli.lazy import build
 
@@ -222,6 +244,8 @@ def extra_meant(command: str, words: Sequence[str]) -> str:
 
 def format_meant(text: str) -> str:
     """The end of a sentence about an unknown ``-o``, which is an offset or a template elsewhere."""
+    if text.startswith("="):
+        return f"; a short option has no =: -o {text[1:]}"
     if text in ("beginning", "earliest", "start"):
         return "; for a position: --offset start"
     if text in ("end", "latest", "stored") or text.lstrip("-").isdigit():

@@ -146,7 +146,7 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
         **_each("len size depth", "dlq list"),
         **_each("purge delete rm drop clear skip", "dlq ack"),
         **_each("get describe inspect", "dlq show"),
-        **_each("move add send put", _DEAD),
+        **_each("move add send put push", _DEAD),
         **_each("ls search find query grep peek read consume", "dlq browse"),
         **_each("count stats", "dlq groups"),
         **_each("copy save dump", "dlq export"),
@@ -283,7 +283,8 @@ OPTIONS: Final[Mapping[str, Meant]] = {
     "--top": "--limit",
     **_each("--to-topic --new-name --dest --destination", "--topic"),
     **_each("--output-file --out --file", "--save"),
-    **_each("--timestamp --time", "--from"),
+    **_each("--timestamp --time", ("--from", "--duration")),
+    "--preview": "--dry-run",
     **_each("--earliest --to-beginning --to-start", "--to-earliest"),
     **_each("--latest --to-end", "--to-latest"),
     "--live": "--interval",
@@ -298,7 +299,7 @@ _NEXT_PAGE = "the next page is --where 'queue_offset > LAST' with --limit N"
 OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "": {
         **_each("--container --docker --pod --volume", A_FOLDER),
-        **_each("--strict --fail-on-unknown --fail-unknown", _JUDGED),
+        **_each("--strict --fail-on-unknown --fail-unknown --require-known", _JUDGED),
         "-L": "'topic list' lists the topics",
         "-C": "'consume TOPIC' reads",
         "-P": "'produce TOPIC' sends",
@@ -326,16 +327,20 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
         "--duration": "'--timeout 10s' ends after a time; see also 'bench produce'",
         **_each("--file --from-file --input-file", "name the file: produce TOPIC FILE"),
     },
-    "dlq browse": _each("--page --offset --skip --after --start --cursor", _NEXT_PAGE),
+    "dlq browse": _each(
+        "--page --offset --skip --after --start --start-after --from-offset --cursor", _NEXT_PAGE
+    ),
     "dlq export": _each(
         "--save --out --output-file --file", "to a file: dlq export GROUP -o jsonl > FILE"
     ),
     "lag check": {
         **_each("--max --max-lag --lag --threshold --limit-lag", "the option is --crit-lag here"),
-        **_each("--max-age --older-than --age --oldest", "the option is --crit-age here"),
+        **_each(
+            "--max-age --older-than --age --oldest --max-oldest", "the option is --crit-age here"
+        ),
     },
     "lag show": {
-        **_each("--since --diff --vs --ago --then", "the option is --compare here"),
+        **_each("--since --diff --vs --ago --then --before", "the option is --compare here"),
         **_each("--at --when", "the option is --as-of here"),
         "--watch": "'lag watch' prints it again and again",
         "-w": "'lag watch' prints it again and again",
@@ -354,6 +359,8 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "topic describe": _each("-p --partitions --queues", "'topic queues TOPIC' shows its queues"),
     "topic queues": {"-Q": "add --where 'queue_id = N'"},
+    "message stats": _each("--duplicates --dups --twice", f"'{_TWICE}'"),
+    "completion": {"--install": "load it: source <(rmqctl completion bash)"},
     "message trace": {"--id": "without --id: message trace ID"},
     "offset reset": {
         **_each("--to --time --timestamp --datetime --at", "the option is --to-datetime here"),
@@ -381,6 +388,7 @@ MISSING: Final[Mapping[str, str]] = {
     "audit show": "'rmqctl audit list' lists the changes",
     "store diff": "it compares two folders: store diff A B",
     "completion": "a shell is bash, zsh, fish or powershell",
+    "message import": "a file of 'message export', or - for standard input",
     "consume": "'rmqctl topic list' lists the topics",
     "produce": "'rmqctl topic list' lists the topics",
 }

@@ -21,6 +21,12 @@ _HOUR_MS: Final = 3_600_000
 SPANS: Final = {"minute": 60_000, "hour": _HOUR_MS, "day": 24 * _HOUR_MS}
 _JSON: Final = "json."
 _PROPERTY: Final = "property."
+_OTHERS: Final = {
+    "keys": KEY,
+    "tags": "tag",
+    **dict.fromkeys(("sender", "senders", "producer", "client", "born_host"), "host"),
+}
+"""Names of other tools."""
 
 
 @lru_cache(4096)
@@ -74,11 +80,12 @@ def check(by: str) -> None:
     elif by not in (KEY, *VALUES, *SPANS) and by.removeprefix(_PROPERTY) in ("", by):
         from rmqctl.parse.near_names import did_you_mean
 
-        hint = did_you_mean(by, (KEY, *VALUES, *SPANS), {"keys": KEY, "tags": "tag"})
+        hint = did_you_mean(by, (KEY, *VALUES, *SPANS), _OTHERS)
         raise ValueError(f"{by!r} is not one of {BY}{hint or _as_field(by)}")
 
 
 def _as_field(by: str) -> str:
+    by = by.removeprefix("body.").removeprefix("$.")
     return f"; the field of a JSON body is json.{by}" if by.replace(".", "").isidentifier() else ""
 
 

@@ -93,7 +93,8 @@ def check(
     # A verdict about some groups would be taken for one about all of them.
     cli.check_not_given(
         ("where", "limit", "sort"),
-        "is for rows, and lag check judges all of them; select groups or topics with -g or -t",
+        "is for rows, and lag check judges all of them; select groups or topics with -g or -t; "
+        "--crit-lag and --crit-age are limits",
     )
     from broker.errors import InvalidNameError
     from rmqctl.admin.lag.limits import Limits

@@ -100,6 +100,8 @@ def _rule(text: str, secret: bytes) -> Rule:
     named = field in {"json", "property"} and bool(name)
     if not equals or not (plain or named):
         hint = "" if field in _FIELDS else did_you_mean(field, _FIELDS, _ELSEWHERE)
+        if not hint and not equals and _steps(path := target.removeprefix("$.")):
+            hint = f"; the field of a JSON body: json.{path}=hash"
         raise ValueError(
             f"{text!r} is not a rule (such as body=drop, json.PATH=hash, keys=hash, "
             f"property.NAME=stars){hint}"
