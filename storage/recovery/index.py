@@ -113,10 +113,10 @@ class IndexRecovery:
                 notes.append(f"{path}: kept {count} keys, the rest made anew")
             last = int(entries["offset"][-1]) if len(entries) else 0
             kept = entries[: int((entries["offset"] < last).sum())]
-            torn = self._holds_more(fd, len(entries))
             if len(kept) and self._rewrite(fd, header, kept):
-                if torn:
-                    self._fs.sync(fd)
+                # What was taken off must not come back when the power goes again: the next file
+                # would follow it, with keys of records between them in neither.
+                self._fs.sync(fd)
                 return last, True
         finally:
             self._fs.close(fd)
@@ -134,14 +134,6 @@ class IndexRecovery:
         start = entry_position(self._slots, 1)
         data = self._fs.read(fd, count * INDEX_ENTRY_SIZE, start)
         return whole_entries(data, log_end)
-
-    def _holds_more(self, fd: int, count: int) -> bool:
-        """Whether there is anything after the whole entries."""
-        entries_end = entry_position(self._slots, count + 1)
-        return any(
-            any(self._fs.read(fd, end - start, start))
-            for start, end in self._fs.data_ranges(fd, entries_end, self._size)
-        )
 
     def _rewrite(self, fd: int, header: IndexHeader, kept: ndarray) -> bool:
         """Make slots and header match exactly the kept entries, and zero the bytes after them.

@@ -13,8 +13,19 @@ from storage.format.index_file import entry_position, slot_position
 from storage.index import prefix
 from storage.readonly import StoreView
 from tests.support.copies import copy_store
+from tests.support.durable_fs import DurableFileSystem
 from tests.support.every_instant import lose_page
-from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store, prepared
+from tests.support.power_loss import LATER
+from tests.support.samples import (
+    SMALL,
+    TINY,
+    Sample,
+    Ticking,
+    new_store,
+    open_store,
+    prepared,
+    sync_flush,
+)
 
 COUNT = 60
 
@@ -154,3 +165,42 @@ def test_whatever_sectors_of_later_files_are_lost_each_key_is_found_once(
                 assert {m.msg_id for m in found[8:23]} <= ids <= {m.msg_id for m in found[2:29]}
             for name in wanted:
                 assert [m.msg_id for m in view.find_unique(topic, name)] == [name]
+
+
+def test_keys_are_found_after_a_power_loss_soon_after_a_recovery(tmp_path: Path) -> None:
+    """The last record lost its keys, so the index file has room for one more: the keys that the
+    next messages put there must not be replaced by the old ones when the power goes again."""
+    config = sync_flush(TINY)
+    root = new_store(tmp_path / "store", config)
+    lost = tmp_path / "lost"
+    with open_store(root, config) as store:
+        for number in range(5):
+            store.put(prepared([Sample(f"id-{number}", "T", keys=("k",))]))
+        last = store.put(prepared([Sample("last", "T", tags="x")])).commitlog_offsets[0]
+        store.flush()
+        copy_store(root, lost, ignore=shutil.ignore_patterns("bells"))
+    lose_page(lost)
+    [log] = (lost / "commitlog").iterdir()
+    zero(log, log.read_bytes().index(b"UNIQ_KEY", last), log.stat().st_size)
+
+    known: list[str] = []
+
+    def check_after_another_loss(what: str) -> None:
+        image = device.buffer(tmp_path / "again")
+        newest = index_file(lost)
+        if (image / "index" / newest.name).exists():  # the device has it, and less of the others
+            shutil.copy2(newest, image / "index" / newest.name)
+        lose_page(image)
+        with open_store(image, config, clock=Ticking(LATER)), StoreView.open(image, config) as view:
+            for name in known:
+                assert view.find_unique("T", name), f"{name}, {what}"
+                assert view.find_unique("T", name)[0].msg_id == name
+        shutil.rmtree(image)
+
+    device = DurableFileSystem(lost, check_after_another_loss)
+    with open_store(lost, config, fs=device, clock=Ticking(LATER - 1_000_000)) as store:
+        for number in range(6):
+            name = f"after-{number}"
+            store.put(prepared([Sample(name, "T", keys=("k",))]))
+            known.append(name)
+    device.forget()
