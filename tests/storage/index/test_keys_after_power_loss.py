@@ -14,8 +14,7 @@ from storage.index import prefix
 from storage.readonly import StoreView
 from tests.support.copies import copy_store
 from tests.support.durable_fs import DurableFileSystem
-from tests.support.every_instant import lose_page
-from tests.support.power_loss import LATER
+from tests.support.every_instant import LATER, lose_page
 from tests.support.samples import (
     SMALL,
     TINY,
