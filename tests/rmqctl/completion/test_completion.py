@@ -151,7 +151,7 @@ def test_change_ids_come_newest_first_with_what_they_were(tmp_path, monkeypatch)
         (["man", "nonsense", ""], []),
         (["message", "export", "--as", ""], ["jsonl", "csv", "parquet", "raw"]),
         (["message", "import", "f", "--as", ""], ["jsonl", "csv", "parquet", "raw"]),
-        (["store", "du", "--by", ""], ["topic", "group", "day"]),
+        (["store", "du", "--by", ""], ["topic", "kind", "group", "day"]),
         (["-oj"], ["-ojson", "-ojsonl"]),
         (["nonsense", "-oj"], []),
     ],
