@@ -75,11 +75,8 @@ def _meant(
     other = BELOW_NOUNS.get(noun, {}).get(name)
     if other is not None:
         return _several(other)
-    return (
-        get_close_matches(name, table, 1, _NEAR)
-        or list(_of_a_name(noun, name, cli))
-        or _by_task(name, noun)
-    )
+    near = get_close_matches(name, table, 1, _NEAR)
+    return near or list(_of_a_name(noun, name, cli)) or _like(name, noun) or _by_task(name, noun)
 
 
 def _at_the_top(name: str, rest: Sequence[str]) -> Iterable[str]:
@@ -96,7 +93,18 @@ def _at_the_top(name: str, rest: Sequence[str]) -> Iterable[str]:
         return [f"mqadmin {old[name.lower()]}"]
     explained = list(_explained(name, rest))
     near = get_close_matches(name, TREE, 1, _NEAR)
-    return near or (explained if rest else []) or _by_task(name) or explained
+    like = _like(name, "")
+    return near or (explained if rest else []) or like or _by_task(name) or explained
+
+
+def _like(name: str, noun: str) -> Sequence[str]:
+    """What a word means that is almost one of the tables, or has one as a part: skip-message."""
+    for words in (BELOW_NOUNS.get(noun, {}), OTHERS):
+        parts = [part for part in (name, *name.split("-")) if part in words]
+        near = parts[:1] or get_close_matches(name, words, 1, _TYPO)
+        if near:
+            return _several(words[near[0]])
+    return ()
 
 
 def _by_task(name: str, noun: str = "") -> list[str]:
@@ -157,7 +165,7 @@ def _of_a_name(noun: str, name: str, cli: "Cli | None") -> Iterator[str]:
     """The command that shows a topic or a group of this name."""
     if noun == "message" and not name.isalpha():
         yield f"message search {name}"
-    elif noun == "lag":
+    elif noun == "lag" and not _like(name, noun):
         yield f"lag show {name}"
     elif noun in _OF_A_NAME and cli is not None:
         with suppress(Exception):  # an error is being reported; there may be no store
