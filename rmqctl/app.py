@@ -150,6 +150,7 @@ def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
     ctx: Any = getattr(error, "ctx", None)
     if ctx is None:
         return ""
+    from rmqctl.cli.global_options import SPECS
     from rmqctl.completion import suggest
 
     group, command = ctx.command, ctx.command_path.partition(" ")[2]
@@ -158,8 +159,9 @@ def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
         hint = suggest.option_meant(option, known, command, getattr(group, "table", None))
         if hint or suggest.is_like_one(option, known):
             return hint
+        everywhere = {name for spec in SPECS for name in spec.names}
         about = [(one.opts[0], getattr(one, "help", None) or "") for one in group.params]
-        own = [one for one in about if one[0].startswith("-")]
+        own = [one for one in about if one[0].startswith("-") and one[0] not in everywhere]
         return suggest.option_by_task(option, group.help or "", own)
     if isinstance(group, lazy.LazyGroup):
         if group.unknown is None:

@@ -57,7 +57,10 @@ def command_meant(
     """
     meant = list(_meant(name, table, rest, cli))
     if not meant:
-        return ""
+        if table is TREE:
+            return "; 'rmqctl cheat' lists commands by task"
+        *verbs, last = table
+        return f"; there are {', '.join(verbs)} and {last}"
     if meant[0].startswith("mqadmin "):
         return f", mqadmin's is 'rmqctl {meant[0]}'"
     return f", did you mean {' or '.join(map(repr, dict.fromkeys(meant)))}?"

@@ -105,7 +105,9 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
         ),
         "drain": "message export TOPIC -Q N --save FILE",
         **_each("senders producers top", _BY_HOST),
-        **_each("duplicates dups uniq", _TWICE),
+        **_each("duplicates dups uniq dedupe", _TWICE),
+        "compact": "store clean",
+        "sync": _COPY,
         **_each("reset seek rewind", "offset reset"),
         "clients": "group clients",
         **_each("watch tail follow logs", "consume TOPIC -F"),
@@ -125,7 +127,7 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
     },
     "group": {
         **_each("rm remove drop", "group delete"),
-        **_each("get info show", "group describe"),
+        **_each("get info show inspect", "group describe"),
         **_each("add new", "group create"),
         "ls": "group list",
         **_each("members consumers", "group clients"),
@@ -149,7 +151,7 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
         **_each("len size depth", "dlq list"),
         **_each("purge delete rm drop clear skip", "dlq ack"),
         **_each("get describe inspect", "dlq show"),
-        **_each("move add send put push park bury", _DEAD),
+        **_each("move add send put push insert park bury", _DEAD),
         **_each("ls search find query grep peek read consume", "dlq browse"),
         **_each("count stats", "dlq groups"),
         **_each("copy save dump download", "dlq export"),
@@ -187,7 +189,8 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
         **_each("send produce publish", "produce TOPIC"),
         **_each("histogram hist", "message stats --by hour"),
         "top": _BY_HOST,
-        **_each("duplicates dups uniq", _TWICE),
+        **_each("duplicates dups uniq dedupe", _TWICE),
+        **_each("aggregate group", "message stats --by WHAT"),
         **_each("move dlq dead", _DEAD),
         **_each("retry redeliver resend requeue", (_NOW, "dlq redrive GROUP -k KEY")),
         **_each("ack done", _SKIP),
@@ -198,7 +201,7 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
         **_each("get describe", "retry show"),
         **_each("skip drop kill park bury move delete rm", "retry dead"),
         **_each("ack done", ("retry dead GROUP ID", "dlq ack GROUP ID")),
-        **_each("run send force flush redrive replay resend", "retry now"),
+        **_each("run rerun send force flush redrive replay resend", "retry now"),
         **_each("edit fix", "dlq redrive GROUP ID --edit"),
         **_each("when schedule", "retry agenda"),
     },
@@ -225,7 +228,7 @@ BELOW_NOUNS: Final[Mapping[str, Mapping[str, Meant]]] = {
         **_each("get fetch ls", "offset list"),
         **_each("show describe", "offset inspect"),
         **_each("seek move alter commit rewind replay back", "offset reset"),
-        **_each("advance forward next", "offset reset --shift-by 1"),
+        **_each("advance forward next increment", "offset reset --shift-by 1"),
         "set": "offset reset --to-offset",
         "skip": "offset reset --shift-by 1",
         "compare": "offset diff",
@@ -342,20 +345,23 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "lag check": {
         **_each("--max --max-lag --lag --threshold --limit-lag", "the option is --crit-lag here"),
         **_each(
-            "--max-age --older-than --age --oldest --max-oldest --stale",
+            "--max-age --older-than --age --oldest --max-oldest --stale --max-delay",
             "the option is --crit-age here",
         ),
     },
     "lag show": {
         **_each(
-            "--since --diff --vs --ago --then --before --delta", "the option is --compare here"
+            "--since --diff --vs --ago --then --before --delta --previous",
+            "the option is --compare here",
         ),
         **_each("--at --when", "the option is --as-of here"),
         "--watch": "'lag watch' prints it again and again",
         "-w": "'lag watch' prints it again and again",
     },
     "lag watch": {
-        "-Q": "'topic queues TOPIC' shows queues, 'consume TOPIC -Q N -F' reads one",
+        **_each(
+            "-Q --queue", "'topic queues TOPIC' shows queues, 'consume TOPIC -Q N -F' reads one"
+        ),
     },
     "message import": {
         "--rate": "--speed 0.5 keeps the times between messages, half as fast; "
@@ -368,6 +374,8 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "topic describe": _each("-p --partitions --queues", "'topic queues TOPIC' shows its queues"),
     "topic queues": {"-Q": "add --where 'queue_id = N'"},
+    "message query": {"--trace": "for a property: message search -H traceId=ID"},
+    "message search": {"--trace": "for a property: -H traceId=ID"},
     "message stats": _each("--duplicates --dups --twice", f"'{_TWICE}'"),
     "completion": {
         "--install": "load it: source <(rmqctl completion bash)",
@@ -386,7 +394,7 @@ OPTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "store clean": {"--at": "'store du' shows what the next deletion frees, and when"},
     "store snapshot": {
-        **_each("--mask --topic -t --redact", f"'{_MASKED}' copies a part, masked"),
+        **_each("--mask --masked --topic -t --redact", f"'{_MASKED}' copies a part, masked"),
     },
     "store tail": {
         **_each("-t --topic", "add --where 'topic = NAME'"),

@@ -83,7 +83,7 @@ def test_a_traceback_is_shown_with_debug_only(failing):
     ("args", "sentence"),
     [
         (["vesion"], "no such command 'vesion', did you mean 'version'?; see 'rmqctl --help'"),
-        (["xyzzy"], "no such command 'xyzzy'; see 'rmqctl --help'"),
+        (["xyzzy"], "'xyzzy'; 'rmqctl cheat' lists commands by task; see 'rmqctl --help'"),
         (["version", "x"], "got unexpected extra argument"),
         (["version", "--nope"], "no such option"),
         (["--limit"], "requires an argument; see 'rmqctl --help'"),
