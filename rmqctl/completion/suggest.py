@@ -166,17 +166,20 @@ def _several(meant: Meant) -> Sequence[str]:
 
 def _of_a_name(noun: str, name: str, cli: "Cli | None") -> Iterator[str]:
     """The command that shows a topic or a group of this name."""
-    if noun == "message" and not name.isalpha():
-        yield f"message search {name}"
-    elif noun == "lag" and not _like(name, noun):
-        yield f"lag show {name}"
-    elif noun in _OF_A_NAME and cli is not None:
+    if noun == "message":
+        if not name.isalpha():
+            yield f"message search {name}"
+        return
+    if noun not in _OF_A_NAME:
+        return
+    there: set[str] = set()
+    if cli is not None:
         with suppress(Exception):  # an error is being reported; there may be no store
             from .completers import groups, topics
 
-            there = (topics if noun == "topic" else groups)(cli)
-            if any(known == name for known, _ in there):
-                yield f"{_OF_A_NAME[noun]} {name}"
+            there = {known for known, _ in (topics if noun == "topic" else groups)(cli)}
+    if name in there or (noun == "lag" and not there and not _like(name, noun)):
+        yield f"{_OF_A_NAME[noun]} {name}"
 
 
 def _with_verb(name: str) -> Iterator[str]:

@@ -120,6 +120,8 @@ def test_a_bare_name_below_a_noun_is_shown_if_it_exists(store):
     assert "did you mean 'topic describe orders'?" in run("topic", "orders").err
     assert "did you mean 'offset list shipping'?" in run("offset", "shipping").err
     assert "did you mean" not in run("group", "quuxquux").err
+    assert "did you mean 'lag show shipping'?" in run("lag", "shipping").err
+    assert "; there are show, report," in run("lag", "quuxquux").err
     assert "did you mean 'message search order-4711'?" in run("message", "order-4711").err
 
 
