@@ -33,7 +33,8 @@ def known_setting(name: str) -> str:
     """The setting with this name, with ``-`` or ``_``. UsageProblem if there is none."""
     known = name.replace("-", "_")
     if known not in KEYS:
-        raise UsageProblem(f"there is no setting {name!r}{did_you_mean(known)}")
+        hint = did_you_mean(known) or "; 'rmqctl broker config' has the settings of a store"
+        raise UsageProblem(f"there is no setting {name!r}{hint}")
     return known
 
 

@@ -103,7 +103,8 @@ class Where(Grammar[Row]):
         if not dot:
             return field, lambda row: row[field.name]
         if field.kind is not Kind.OBJECT:
-            raise self.problem(f"{name} has no members", at=start)
+            more = "--json-path 'country = DE' is for JSON bodies" if name == "body" else ""
+            raise self.problem(f"{name} has no members", more, at=start)
         inner = field._replace(kind=Kind.STRING)
         return inner, lambda row: (row[field.name] or {}).get(member)
 

@@ -198,6 +198,8 @@ def test_a_missing_argument_says_where_its_values_are_found(command, store):
         ("store tail orders", "--where 'topic = NAME'"),
         ("topic list -S docker://rmq", "a store is a folder"),
         ("offset undo last", "the last change is --last"),
+        ("config set fileReservedTime 12", "'rmqctl broker config' has the settings of a store"),
+        ("consume t -e --where body.country=DE", "--json-path 'country = DE' is for JSON bodies"),
         ("topic list -o=json", "a short option has no =: -o json"),
         ("message export t --mask email", "the field of a JSON body: json.email=hash"),
         ("message export t --mask $.who.email", "json.who.email=hash"),
