@@ -61,6 +61,7 @@ class EarlyDelivery(Change):
         super().__init__(
             SentNowRow,
             [item.row for item in items],
+            has_effect=bool(self._waits),
             question=f"Send {count} {'retry' if count == 1 else 'retries'} of {group} {to} now?",
             entry={
                 "group": group,
@@ -69,6 +70,10 @@ class EarlyDelivery(Change):
                 "new": {"msg_ids": [message.msg_id for message in self._waits]},
             },
         )
+
+    def unchanged_rows(self) -> "Sequence[SentNowRow]":
+        """The skipped messages."""
+        return [item.row._replace(applied=False) for item in self._items]
 
     def check(self) -> None:
         """CliError (6) if one was delivered meanwhile, StoreInUseError beside a Java broker."""

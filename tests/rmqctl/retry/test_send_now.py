@@ -168,3 +168,14 @@ def test_what_no_longer_waits_is_said_where_nothing_that_waits_matches(waiting, 
     assert "1 retry matches and no longer waits: the group reads it next" in result.err
     assert "no longer wait" not in run("retry", command, "g", "-k", "k7", "-y").err
     assert "no longer wait" not in run("retry", command, "g", "-k", "k0", "-n").err
+
+
+def test_a_retry_that_waits_no_longer_is_skipped_without_a_question(waiting, store):
+    run("retry", "now", "g", waiting[1].msg_id, "-y")
+    entries = len(run("audit", "list", "-o", "json").json())
+    again = run("retry", "now", "g", waiting[1].msg_id, "-y", "-o", "json")
+    assert again.code == 0
+    (row,) = again.json()
+    assert (row["applied"], row["note"]) == (False, "skipped: the group can read it already")
+    assert "there is nothing to change" in again.err
+    assert len(run("audit", "list", "-o", "json").json()) == entries
