@@ -145,7 +145,7 @@ def _dump_mapped(cli: Cli, file: DumpFile, mapped: "ReadMap") -> None:
         case FileKind.QUEUE:
             from .queue import unit_rows
 
-            cli.rows(UnitDump, unit_rows(mapped, file.path.name))
+            cli.rows(UnitDump, unit_rows(mapped, file.path))
         case FileKind.EXT:
             from .queue import ext_unit_rows
 

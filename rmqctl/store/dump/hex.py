@@ -12,6 +12,7 @@ from storage.format.layout import BLANK_SIZE, MESSAGE_MAGIC_V2
 from storage.format.names import parse_file_name
 
 from .files import DumpFile, FileKind, config_of
+from .holes import Holes
 from .log import record_rows
 from .queue import ext_unit_rows, unit_rows
 from .rows import HexDump, RecordDump
@@ -63,10 +64,12 @@ _BLANK: Final = (_Field("totalSize", 4), _Field("magic", 4, _HEX))
 
 
 class HexDumper:
-    """The bytes of one file or piece; ``base`` is the shown position of its first byte."""
+    """The bytes of one file; ``base`` is the shown position of its first byte. Its ``holes`` are
+    not read."""
 
-    def __init__(self, view: memoryview, base: int = 0) -> None:
+    def __init__(self, view: memoryview, holes: Holes, base: int = 0) -> None:
         self._view = view
+        self._holes = holes
         self._base = base
 
     def fields(self, at: int, fields: Iterable[_Field]) -> Iterator[HexDump]:
@@ -120,7 +123,7 @@ class HexDumper:
             _Field("preparedTransactionOffset", 8),
             _Field("bodyLen", 4),
         )
-        whole = HexDumper(view[:end], self._base)
+        whole = HexDumper(view[:end], self._holes, self._base)
         yield from whole.fields(at, head)
         place = at + sum(field.size for field in head)
         body = number(place - 4, 4)
@@ -150,7 +153,7 @@ class HexDumper:
     def _zeros(self, at: int, end: int) -> int:
         """Number of zeros at a position, in whole lines."""
         start = at
-        while at < end:
+        while (at := min(end, self._holes.next_data(at))) < end:
             step = min(end - at, 1 << 20)
             block = bytes(self._view[at : at + step])
             kept = len(block) - len(block.lstrip(b"\0"))
@@ -167,29 +170,30 @@ def hex_rows(file: DumpFile, mapped: "ReadMap") -> Iterator[HexDump]:
     Positions of a log file are log positions.
     """
     path, view = file.path, mapped.view
+    holes = Holes(path, mapped.length)
     match file.kind:
         case FileKind.LOG:
             first = parse_file_name(path.name) or 0
-            dumper = HexDumper(view, first)
+            dumper = HexDumper(view, holes, first)
             for piece in record_rows(mapped, path):
                 yield from dumper.piece(piece, piece.position - first)
         case FileKind.QUEUE:
-            yield from _queue(mapped, path)
+            yield from _queue(mapped, path, holes)
         case FileKind.EXT:
-            yield from _ext(mapped)
+            yield from _ext(mapped, holes)
         case FileKind.INDEX:
-            yield from _index(file, mapped)
+            yield from _index(file, mapped, holes)
         case FileKind.CHECKPOINT:
-            dumper = HexDumper(view)
+            dumper = HexDumper(view, holes)
             yield from dumper.fields(0, _CHECKPOINT)
             yield from dumper.lines(sum(field.size for field in _CHECKPOINT), mapped.length)
         case _:
-            yield from HexDumper(view).lines(0, mapped.length)
+            yield from HexDumper(view, holes).lines(0, mapped.length)
 
 
-def _queue(mapped: "ReadMap", path: Path) -> Iterator[HexDump]:
-    dumper = HexDumper(mapped.view)
-    for row in unit_rows(mapped, path.name):
+def _queue(mapped: "ReadMap", path: Path, holes: Holes) -> Iterator[HexDump]:
+    dumper = HexDumper(mapped.view, holes)
+    for row in unit_rows(mapped, path):
         if row.kind == "EMPTY":
             yield from dumper.lines(row.position, row.position + row.units * CQ_STORE_UNIT_SIZE)
             continue
@@ -197,8 +201,8 @@ def _queue(mapped: "ReadMap", path: Path) -> Iterator[HexDump]:
             yield from dumper.fields(row.position + number * CQ_STORE_UNIT_SIZE, _UNIT)
 
 
-def _ext(mapped: "ReadMap") -> Iterator[HexDump]:
-    dumper = HexDumper(mapped.view)
+def _ext(mapped: "ReadMap", holes: Holes) -> Iterator[HexDump]:
+    dumper = HexDumper(mapped.view, holes)
     for row in ext_unit_rows(mapped):
         if row.kind != "UNIT":
             yield from dumper.lines(row.position, mapped.length)
@@ -208,11 +212,11 @@ def _ext(mapped: "ReadMap") -> Iterator[HexDump]:
         yield from dumper.lines(start, row.position + (row.size or 0), "bitMap")
 
 
-def _index(file: DumpFile, mapped: "ReadMap") -> Iterator[HexDump]:
+def _index(file: DumpFile, mapped: "ReadMap", holes: Holes) -> Iterator[HexDump]:
     from .index import IndexDump
 
     head = IndexDump(mapped, file.path, config_of(file)).header
-    dumper = HexDumper(mapped.view)
+    dumper = HexDumper(mapped.view, holes)
     yield from dumper.fields(0, _INDEX_HEAD)
     slots, at = head.max_hash_slot_num, slot_position(0)
     if slots is None:

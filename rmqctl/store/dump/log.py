@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.files.fs import FileSystem
 from storage.format.errors import BodyError, RecordError
 from storage.format.layout import MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2
 from storage.format.names import parse_file_name
 from storage.format.record import CheckKind, check_record, decode_record, read_head
 
+from .holes import Holes
 from .rows import RecordDump
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def record_rows(file: "ReadMap", path: Path) -> Iterator[RecordDump]:
     Its name is the log position of its start; any other name counts as 0.
     """
     first = parse_file_name(path.name) or 0
-    used = _used(path, file.length)
+    used = Holes(path, file.length).used
     position = 0
     while position < file.length:
         row = _piece(file, position, first, used)
@@ -39,14 +39,7 @@ def record_rows(file: "ReadMap", path: Path) -> Iterator[RecordDump]:
 def record_at(file: "ReadMap", path: Path, position: int) -> RecordDump:
     """The piece that begins at a byte of a commit log file."""
     first = parse_file_name(path.name) or 0
-    return _piece(file, position, first, _used(path, file.length))
-
-
-def _used(path: Path, length: int) -> int:
-    """Start of the hole at the end of a preallocated file, which need not be read."""
-    with path.open("rb") as opened:
-        ranges = FileSystem().data_ranges(opened.fileno(), 0, length)
-    return ranges[-1][1] if ranges else 0
+    return _piece(file, position, first, Holes(path, file.length).used)
 
 
 def _piece(file: "ReadMap", position: int, first: int, used: int) -> RecordDump:

@@ -47,9 +47,11 @@ def piece_at(view: "StoreView", position: int) -> RecordDump:
 def bytes_at(view: "StoreView", piece: RecordDump) -> Iterator[HexDump]:
     """The bytes of a piece, field by field; positions are log positions."""
     from .hex import HexDumper
+    from .holes import Holes
 
     log = view.files.apart().log
     first = piece.position - piece.position % log.file_size
     file = log.at(first)
     assert file is not None  # it contains the piece
-    return HexDumper(file.view, first).piece(piece, piece.position - first)
+    holes = Holes(Path(log.path(first)), file.length)
+    return HexDumper(file.view, holes, first).piece(piece, piece.position - first)
