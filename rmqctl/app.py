@@ -148,11 +148,11 @@ def _meant(cli: Cli, sentence: str) -> str:
 def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
     """What was meant by a command, an option or an argument that is wrong."""
     ctx: Any = getattr(error, "ctx", None)
-    if ctx is None:
-        return ""
     from rmqctl.cli.global_options import SPECS
     from rmqctl.completion import suggest
 
+    if ctx is None:
+        return suggest.format_meant(sentence)
     group, command = ctx.command, ctx.command_path.partition(" ")[2]
     if isinstance(option := getattr(error, "option_name", None), str):
         known = {name for one in group.params for name in one.opts}

@@ -265,12 +265,8 @@ class Cli:
         try:
             form = Format(text)
         except ValueError:
-            from rmqctl.completion.suggest import format_meant
-
             known = ", ".join(Format)
-            raise UsageProblem(
-                f"--output: {text!r} is not a format (one of {known}){format_meant(text)}"
-            ) from None
+            raise UsageProblem(f"--output: {text!r} is not a format (one of {known})") from None
         limit = self.given.get("limit")
         return View(
             format=form,

@@ -30,6 +30,7 @@ _LONG_ENOUGH: Final = 4
 _SEVERAL: Final = 3
 """Most commands that one hint names."""
 _MISSING: Final = re.compile(r"(topic|group) (\S+) (?:does not exist|has no )")
+_NO_FORMAT: Final = re.compile(r"--output: ['\"](.*)['\"] is not a format")
 _EXAMPLE: Final = re.compile(r"^ *([A-Z][^:\n]*): +(rmqctl .*)$", re.MULTILINE)
 """An example in the help of a command: what it does, and the line."""
 _QUEUE: Final = re.compile(r"(.+):(\d+(?:[,-]\d+)*)\Z")
@@ -256,8 +257,12 @@ def extra_meant(command: str, words: Sequence[str]) -> str:
     return ""
 
 
-def format_meant(text: str) -> str:
+def format_meant(sentence: str) -> str:
     """The end of a sentence about an unknown ``-o``, which is an offset or a template elsewhere."""
+    found = _NO_FORMAT.match(sentence)
+    if found is None:
+        return ""
+    text = found[1]
     if text.startswith("="):
         return f"; a short option has no =: -o {text[1:]}"
     if text in ("beginning", "earliest", "start"):

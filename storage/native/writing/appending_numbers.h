@@ -13,6 +13,7 @@ enum {
     STAGE_RECORDS = 1,
     STAGE_DISPATCH = 2,
     STAGE_KEYS = 3,
+    STAGE_DELETE = 4,
     FROM = 7,
     TO = 8,
     STAGE = 9,

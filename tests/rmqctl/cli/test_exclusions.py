@@ -54,10 +54,18 @@ VALUES = {
     "--pipe": "cat",
     "--from-partials": "d",
     "--store": "s",
+    "--rate": "9/s",
+    "--speed": "2",
 }
 """A value for each option of the table that takes one."""
 NEEDED = {"message query": ["--key", "k"], "topic delete": ["t"], "*": []}
-LEAD = {"consume": ["t"], "produce": ["t"], "dlq redrive": ["g"], "dlq ack": ["g"]}
+LEAD = {
+    "message import": ["-"],
+    "consume": ["t"],
+    "produce": ["t"],
+    "dlq redrive": ["g"],
+    "dlq ack": ["g"],
+}
 
 
 def _words(command, options):

@@ -4,7 +4,7 @@ import pytest
 
 from rmqctl.cli.paths import base_folder, expanded
 from tests.support.cli import run
-from tests.support.users import User, as_user, needs_root
+from tests.support.users import User, as_user, needs_root, shared_folder
 
 NO_USER = "~no-such-user/s"
 
@@ -44,14 +44,13 @@ def test_a_path_below_an_unknown_home_is_answered_in_a_sentence(words, tmp_path)
 
 
 @needs_root
-def test_a_user_without_name_and_home_reads_a_store(tmp_path, monkeypatch):
-    root = tmp_path / "s"
-    assert run("store", "init", root).code == 0
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+def test_a_user_without_name_and_home_reads_a_store(monkeypatch):
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    code, err = as_user(User(54_321, 54_321), listed, root)
+    with shared_folder() as folder:
+        assert run("store", "init", folder / "s").code == 0
+        monkeypatch.chdir(folder)
+        code, err = as_user(User(54_321, 54_321), listed, folder / "s")
     assert code == 0, err
 
 

@@ -83,7 +83,7 @@ def test_on_a_java_brokers_disk_members_are_unknown():
     [
         (["biling"], 3, "did you mean 'billing'?"),
         ([], 2, "name one group"),
-        (["billing", "-g", "audit"], 2, "name one group"),
+        (["billing", "-g", "audit"], 2, "billing and --group audit name two groups; give one"),
     ],
 )
 def test_one_known_group_is_named(orders, args, code, words):

@@ -144,7 +144,11 @@ def test_copies_of_a_message_have_one_body(tmp_path):
     ("args", "code", "sentence"),
     [
         ([], 2, "give either an id, or --topic"),
-        (["7F000001000000000000000000000000", "-Q", "1"], 2, "give either an id, or --topic"),
+        (
+            ["7F000001000000000000000000000000", "-Q", "1"],
+            2,
+            "--topic, --queue and --offset need each other",
+        ),
         (["-t", "t", "-Q", "1"], 2, "--topic, --queue and --offset need each other"),
         (["nonsense"], 2, "'nonsense' is not a message id"),
         (["7F000001000000000000000000000000"], 3, "no message has the id"),
