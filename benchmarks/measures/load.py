@@ -21,23 +21,24 @@ _RATE = 5000.0
 
 
 def measure(run: Run) -> Iterator[Row]:
-    count = run.sized(2_000, 1_000)
+    count = run.sized(10_000, 2_000)  # a load lasts: what starting it takes is not counted
     bodies = sized_bodies(_BODY)
     plan = Plan(_TOPIC, bodies, False, None, 1, 1, 0, None, count)
     with run.folder() as folder:
         create_store(folder / "store")
         with EmbeddedBroker.open(folder / "store") as broker:
-            _load(broker, plan)
-            ratios = []
-            for _ in range(run.sized(81, 15)):
-                before = _cpu(lambda: _bare(broker, count))
-                ours = _cpu(lambda: _load(broker, plan))
-                after = _cpu(lambda: _bare(broker, count))
-                ratios.append(2 * ours / (before + after))
+            # The even rate first: the disk has nothing else to write yet.
             paced = plan._replace(
                 rate=_RATE, most=None, duration_ns=run.sized(10, 3) * 1_000_000_000
             )
             measured = _load(broker, paced)
+            _load(broker, plan)
+            ratios = []
+            for _ in range(run.sized(81, 9)):
+                before = _cpu(lambda: _bare(broker, count))
+                ours = _cpu(lambda: _load(broker, plan))
+                after = _cpu(lambda: _bare(broker, count))
+                ratios.append(2 * ours / (before + after))
     middle = sorted(ratios)[len(ratios) // 2]
     yield Row(
         "processor time of a load against a bare loop of sends",
