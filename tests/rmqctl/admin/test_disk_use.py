@@ -223,19 +223,19 @@ def test_what_a_full_disk_forces_is_counted_where_it_is_enabled(aged, ask):
     found = admin.levers(view, now_ms=NOW)
     assert found.forced_percent == pytest.approx(85)
     assert found.forced.files == 6
-    told = "\n".join(found.sentences(NOW))
-    assert "above 85 % (diskSpaceCleanForciblyRatio) files of any age are deleted" in told
-    assert "which would free 6 files, " in told
+    text = "\n".join(found.sentences(NOW))
+    assert "above 85 % (diskSpaceCleanForciblyRatio) files of any age are deleted" in text
+    assert "which would free 6 files, " in text
 
 
 def test_a_plan_without_files_says_what_decides(aged, ask):
     change = admin.clean(*ask(aged), now_ms=NOW)
     assert change.plan == []
-    told = "\n".join(change.summary)
-    assert "fileReservedTime is 72 h; the oldest of 7 log files was last written 2d12h ago" in told
-    assert "'rmqctl store clean --older-than 24h' would free 3 files, " in told
-    assert "the clean hour is 04 (deleteWhen), which would free nothing now" in told
-    assert "% full; above 75 % (diskMaxUsedSpaceRatio) expired files are deleted" in told
+    text = "\n".join(change.summary)
+    assert "fileReservedTime is 72 h; the oldest of 7 log files was last written 2d12h ago" in text
+    assert "'rmqctl store clean --older-than 24h' would free 3 files, " in text
+    assert "the clean hour is 04 (deleteWhen), which would free nothing now" in text
+    assert "% full; above 75 % (diskMaxUsedSpaceRatio) expired files are deleted" in text
 
 
 def test_a_shorter_age_deletes_what_it_said_once_the_name_is_confirmed(aged, ask):
@@ -256,5 +256,5 @@ def test_a_shorter_age_deletes_what_it_said_once_the_name_is_confirmed(aged, ask
 def test_a_log_of_one_file_has_no_lever(store, ask):
     view, broker = ask(store)
     assert admin.levers(view).oldest_age_ms is None
-    (told,) = admin.clean(view, broker).summary
-    assert "newest file, which always stays" in told
+    (text,) = admin.clean(view, broker).summary
+    assert "newest file, which always stays" in text

@@ -74,7 +74,7 @@ def examples():
 
 def make_place(place):
     """Files and stores that examples name; gives the ids of messages."""
-    work, root = place / "work", place / "root"
+    work, root = place / "work", place / "disk"
     work.mkdir(parents=True)
     store = work / "store"
     words = make_store(store)
@@ -97,7 +97,7 @@ def make_place(place):
     backup.parent.mkdir(parents=True)
     assert run("store", "snapshot", "--save", backup, "-S", store, "-q").code == 0
     assert run("store", "init", work / "new", "--small", "-q").code == 0
-    for name in ("root/data/store", "root/data/prod/store", "root/mnt/disk/store", "copy", "old"):
+    for name in ("disk/data/store", "disk/data/prod/store", "disk/mnt/disk/store", "copy", "old"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).symlink_to(store)
     (root / "disks" / "1").mkdir(parents=True)
@@ -150,11 +150,11 @@ def in_place(call, place, words):
         if word in ("7F000001000ABC...", "7F0000010BDE18B4AAC2000000000000"):
             word = words[kind]
         elif word.startswith(("/", "'/")):
-            word = f"{place}/root{word}"
+            word = f"{place}/disk{word}"
         elif word == "FILE":
             word = f"commitlog/{0:020d}"
         elif word == "SNAPSHOT":
-            word = f"{place}/root/backup/monday"
+            word = f"{place}/disk/backup/monday"
         elif word.endswith("/0000..."):
             word = word.replace("0000...", f"{0:020d}")
         found.append(word)
