@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 from benchmarks.report import Goal, Row
 from benchmarks.run import Run
@@ -69,11 +71,24 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _cpu(work: Callable[[], object]) -> int:
-    """Processor time of all threads of this process: others on the machine do not count."""
+    """Processor time of the sends: all threads of this process but the store's ``pages-ahead``.
+
+    That thread makes pages for later sends, a window of 16 MiB at a time. Each of three works of a
+    round sends about 11 MiB, so the same one of them would pay for the pages in each round.
+    """
     gc.collect()
-    begun = time.process_time_ns()
+    begun, ahead = time.process_time_ns(), _pages_ahead()
     work()
-    return time.process_time_ns() - begun
+    return time.process_time_ns() - begun - (_pages_ahead() - ahead)
+
+
+def _pages_ahead() -> int:
+    """Processor time of the thread so far; it lasts as long as the log's file."""
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that has just ended
+            if (thread / "comm").read_text() == "pages-ahead\n":
+                return int((thread / "schedstat").read_text().split()[0])
+    return 0
 
 
 def _bare(broker: EmbeddedBroker, count: int) -> None:

@@ -47,10 +47,11 @@ class Histogram:
 
         numbers = np.maximum(np.frombuffer(values, np.int64), 0)
         # The exponent of a float is the bit length of the integer, up to 53 bits: 104 days.
-        exponents = np.frexp(numbers.astype(float))[1].astype(np.int64)
-        shifts = np.maximum(exponents - _BITS, 0)
-        found, counts = np.unique((shifts << (_BITS - 1)) + (numbers >> shifts), return_counts=True)
-        for index, number in zip(found.tolist(), counts.tolist(), strict=True):
+        shifts = np.maximum(np.frexp(numbers)[1] - _BITS, 0)
+        indexes = (shifts << (_BITS - 1)) + (numbers >> shifts)
+        found = np.bincount(indexes)  # 44 thousand buckets at most
+        filled = np.flatnonzero(found)
+        for index, number in zip(filled.tolist(), found[filled].tolist(), strict=True):
             self._counts[index] = self._counts.get(index, 0) + number * count
         self.count += len(numbers) * count
         self.total += int(numbers.sum()) * count

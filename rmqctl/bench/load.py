@@ -234,7 +234,7 @@ class Load:
                     self._broker, plan, self._clock, next_number, min(_TOGETHER, share // size)
                 )
             finally:
-                ended = now + sum(burst.acks)  # each send begins when the one before has ended
+                ended = burst.ended
                 sent = len(burst.acks) * size
                 if not counts:
                     measured.warm_up_messages += sent
@@ -263,6 +263,8 @@ class _Burst:
         self.acks = array("q")
         self.bytes = 0
         self.not_flushed = 0
+        self.ended = begun
+        """When the last send was acknowledged."""
         self._form = form
         self._size = size
         self._begun = begun
@@ -303,5 +305,6 @@ class _Burst:
                 if now >= until:
                     break
         finally:
+            self.ended = now
             if not by_property:
                 self.bytes = len(self.acks) * size * len(make(1, 1, form % 0)[0])
