@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.audit.rows import ChangeDetails, ChangeRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.opening import open_for_reading
-
-from .rows import ChangeDetails, ChangeRow
 
 
 @prints(ChangeRow)
@@ -28,9 +27,8 @@ def list_changes(
     if start is not None:
         cli.warn_of_future("--since", start, "no change is that recent")
     with open_for_reading(cli) as broker:
+        from rmqctl.admin.audit.history import audit_rows
         from rmqctl.admin.journal import Changes
-
-        from .history import audit_rows
 
         cli.rows(ChangeRow, audit_rows(Changes(broker.view.root), start))
 
@@ -46,8 +44,7 @@ def show(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
+        from rmqctl.admin.audit.history import details
         from rmqctl.admin.journal import Changes
-
-        from .history import details
 
         cli.one(details(Changes(broker.view.root), change_id))

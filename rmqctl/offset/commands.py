@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rmqctl.admin.audit.rows import ChangeRow
 from rmqctl.admin.offsets.committed import OffsetSource
 from rmqctl.admin.offsets.inspection_rows import InspectedOffsetRow, OffsetRow
-from rmqctl.audit.rows import ChangeRow
 from rmqctl.cli.as_of import AsOf, broker_then, moment_of, progress_then
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import most_used
@@ -163,8 +163,8 @@ def history(
     if start is not None:
         cli.warn_of_future("--since", start, "no change is as new as that")
     with open_for_reading(cli) as broker:
+        from rmqctl.admin.audit.history import history_rows
         from rmqctl.admin.journal import Changes
-        from rmqctl.audit.history import history_rows
 
         chosen = groups or []
         changes = Changes(broker.view.root)

@@ -1,0 +1,1 @@
+"""Changes and their authors, from the change journal."""
