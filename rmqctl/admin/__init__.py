@@ -15,10 +15,15 @@
 
 The packages, whose docstrings list what there is:
 
-    topics    settings, queues, sizes
-    groups    settings, members
-    lag       what groups have not read
-    offsets   the progress of groups: read, compared, moved
+    topics         settings, queues, sizes
+    groups         settings, members
+    lag            what groups have not read
+    offsets        the progress of groups: read, compared, moved
+    retries        messages that groups will consume again
+    dead_letters   messages that groups gave up
+    store          cleaning, disk use, restoring
+    broker         settings of the broker
+    audit          who changed what
 
 A function takes what answers its questions: a StoreView where it reads files, and a Broker where it
 asks (:class:`broker.api.broker.Broker`). A function that changes something returns a
@@ -35,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import (
+        audit as audit,
         broker as broker,
         dead_letters as dead_letters,
         groups as groups,
@@ -45,7 +51,9 @@ if TYPE_CHECKING:
         topics as topics,
     )
 
-__all__ = ["broker", "dead_letters", "groups", "lag", "offsets", "retries", "store", "topics"]
+__all__ = [
+    *("audit", "broker", "dead_letters", "groups", "lag", "offsets", "retries", "store", "topics"),
+]
 
 
 def __getattr__(name: str) -> Any:

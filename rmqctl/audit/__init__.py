@@ -1,1 +1,1 @@
-"""``rmqctl audit`` and the change journal: who changed what."""
+"""``rmqctl audit``: who changed what."""

@@ -27,10 +27,9 @@ def list_changes(
     if start is not None:
         cli.warn_of_future("--since", start, "no change is that recent")
     with open_for_reading(cli) as broker:
-        from rmqctl.admin.audit.history import audit_rows
-        from rmqctl.admin.journal import Changes
+        from rmqctl.admin import audit
 
-        cli.rows(ChangeRow, audit_rows(Changes(broker.view.root), start))
+        cli.rows(ChangeRow, audit.list_changes(broker.view, start))
 
 
 @prints(ChangeDetails)
@@ -44,7 +43,6 @@ def show(
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from rmqctl.admin.audit.history import details
-        from rmqctl.admin.journal import Changes
+        from rmqctl.admin import audit
 
-        cli.one(details(Changes(broker.view.root), change_id))
+        cli.one(audit.describe(broker.view, change_id))

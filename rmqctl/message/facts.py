@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from rmqctl.admin.known_topics import check_topic_exists
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.message.search.keys import Look, read_all, with_key
-from rmqctl.message.search.query import check_topic_exists
 from storage.format.message_id import parse_offset_msg_id
 
 if TYPE_CHECKING:

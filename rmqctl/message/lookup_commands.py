@@ -58,8 +58,8 @@ def query(
     if key is not None:
         warn_of_blank(cli, key)
     with view_of(cli) as view:
+        from rmqctl.admin.known_topics import check_topic_exists
         from rmqctl.cli.filter_options import message_filter
-        from rmqctl.message.search.query import check_topic_exists
 
         if topic is not None:
             check_topic_exists(view, topic)
@@ -101,7 +101,8 @@ def _with_key(
 def _with_tag(
     cli: Cli, view: "StoreView", topics: list[str] | None, chosen: "MessageFilter"
 ) -> "Iterator[MessageExt]":
-    from rmqctl.message.search.keys import all_topics, read_all
+    from rmqctl.admin.known_topics import all_topics
+    from rmqctl.message.search.keys import read_all
     from rmqctl.message.search.tags import with_tag
     from storage.read.tag_filter import TagFilter
 

@@ -163,12 +163,11 @@ def history(
     if start is not None:
         cli.warn_of_future("--since", start, "no change is as new as that")
     with open_for_reading(cli) as broker:
-        from rmqctl.admin.audit.history import history_rows
-        from rmqctl.admin.journal import Changes
+        from rmqctl.admin import audit
 
-        chosen = groups or []
-        changes = Changes(broker.view.root)
-        rows = history_rows(broker, changes, chosen, topic or (), start, cli.warn)
+        rows = audit.history(
+            broker.view, broker, groups or (), topic or (), since=start, warn=cli.warn
+        )
         cli.rows(ChangeRow, rows)
 
 

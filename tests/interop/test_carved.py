@@ -7,7 +7,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from rmqctl import Message
-from rmqctl.message.search.query import INNER_TOPICS
+from rmqctl.admin.known_topics import INNER_TOPICS
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.readonly import StoreView

@@ -12,8 +12,8 @@ import numpy as np
 
 from broker.validation import BODY_LENGTH_ZERO
 from rmqctl import exit_codes
+from rmqctl.admin.known_topics import INNER_TOPICS
 from rmqctl.errors import CliError, PartlyDone, Refused
-from rmqctl.message.search.query import INNER_TOPICS
 from rmqctl.produce.rows import SentRow
 from rmqctl.produce.sender import InvalidRecordError
 from storage.errors import InvalidMessageError

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.admin.known_topics import all_topics
 from storage.read.by_key import carries_key
 from storage.read.replaced import is_tombstone
 from storage.readonly import FOREVER
@@ -74,11 +75,6 @@ def with_key(
                 offsets.update(found.offsets)
                 damaged.update(found.damaged)
     return KeyHits(sorted(offsets), sorted(damaged - offsets))
-
-
-def all_topics(view: "StoreView") -> list[str]:
-    """All topics that have settings or a queue, sorted."""
-    return sorted({*view.topics(), *(topic for topic, _ in view.queues())})
 
 
 def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator[MessageExt]":

@@ -4,15 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
+from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
 from rmqctl.admin.message_filter import Predicate
 from rmqctl.cli.filter_options import FILTERS, message_filter
-from rmqctl.errors import NotFound, UsageProblem
-from storage.format.message import (
-    SCHEDULE_TOPIC,
-    TRANS_CHECK_MAX_TIME_TOPIC,
-    TRANS_HALF_TOPIC,
-    TRANS_OP_HALF_TOPIC,
-)
+from rmqctl.errors import UsageProblem
 
 from .byte_search import SearchBytes
 from .texts import literal_of, parse_fields, texts_in
@@ -22,10 +17,6 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
-INNER_TOPICS: Final = frozenset(
-    {SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC}
-)
-"""Topics in which the broker stores messages that are also in another topic, now or later."""
 _HOUR_MS: Final = 3_600_000
 
 
@@ -101,16 +92,6 @@ def build_query(
         end,
         crc32(repr(asked).encode("utf-8", "surrogateescape")),
     )
-
-
-def check_topic_exists(view: "StoreView", topic: str) -> None:
-    """NotFound for an unknown topic; an illegal name has an error of its own."""
-    if topic in view.topics() or any(name == topic for name, _ in view.queues()):
-        return
-    from broker.validation import check_topic
-
-    check_topic(topic)
-    raise NotFound(f"topic {topic} does not exist in {view.root}")
 
 
 def _all_of(tests: list[Predicate]) -> Predicate:

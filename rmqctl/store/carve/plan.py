@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
 from rmqctl.errors import NotFound, Refused
-from rmqctl.message.search.query import INNER_TOPICS, check_topic_exists
 from storage.configs.consumer_offsets import OffsetTable, split_topic_at_group
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
 from storage.configs.topics import TopicConfig

@@ -18,10 +18,11 @@ from broker.api.members import (
 from broker.api.offsets import ConsumeFromWhere
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl import admin
-from rmqctl.admin import broker, dead_letters, groups, lag, retries, store, topics
+from rmqctl.admin import audit, broker, dead_letters, groups, lag, retries, store, topics
 from rmqctl.errors import NotFound
 from tests.support.cli import ROOT
 
+PACKAGES = [topics, groups, lag, dead_letters, retries, store, broker, audit]
 START = 1_767_225_600_000
 MINUTE = 60_000
 CONSUMER = ConsumerData(
@@ -105,7 +106,7 @@ def test_why_a_group_is_behind(asked):
         groups.why(asked.view, asked.broker, "h", now_ms=START, ask=lambda *_: {})
 
 
-@pytest.mark.parametrize("package", [topics, groups, lag, dead_letters, retries, store, broker])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_function_has_a_test_and_says_what_it_does(package):
     noun = package.__name__.rpartition(".")[2]
     text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))

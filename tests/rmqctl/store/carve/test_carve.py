@@ -9,7 +9,7 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from rmqctl.message.search.query import INNER_TOPICS
+from rmqctl.admin.known_topics import INNER_TOPICS
 from storage.config import SMALL_STORE
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file

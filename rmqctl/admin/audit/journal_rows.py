@@ -1,10 +1,11 @@
 """Changes and their authors: the journal as rows, and moves that are not in the journal."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from broker.validation import check_group, check_topic
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.journal import Change, Changes, Move, moves_of
 from rmqctl.admin.journal_entry import MOVES, PREVIOUS, UNDO_OF
 from rmqctl.admin.offsets.unjournaled_moves import UnjournaledMove, unnoted_moves
@@ -15,8 +16,9 @@ from storage.errors import CorruptFileError
 from .rows import ChangeDetails, ChangeRow, MovedRow
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.api.broker import Broker
     from rmqctl.admin.offsets.committed import Offsets
+    from storage.readonly import StoreView
 
 _NOW: Final = 1 << 62
 _NAMED: Final = frozenset(
@@ -27,8 +29,12 @@ _NAMED: Final = frozenset(
 )
 
 
-def audit_rows(changes: Changes, since: int | None) -> Iterator[ChangeRow]:
-    """All changes of a store, oldest first; a change of progress has a row for each queue."""
+def list_changes(view: "StoreView", since: int | None = None) -> Iterator[ChangeRow]:
+    """All changes of a store, oldest first; a change of progress has a row for each queue.
+
+    ``since`` leaves out changes of before that time (epoch ms).
+    """
+    changes = Changes(view.root)
     for change in changes.all:
         if since is not None and change.at_timestamp < since:
             continue
@@ -39,13 +45,14 @@ def audit_rows(changes: Changes, since: int | None) -> Iterator[ChangeRow]:
             yield _setting_row(changes, change)
 
 
-def history_rows(
-    broker: "EmbeddedBroker",
-    changes: Changes,
-    groups: Collection[str],
-    topics: Collection[str],
-    since: int | None,
-    warn: Callable[[str], None],
+def history(
+    view: "StoreView",
+    broker: "Broker",
+    groups: Collection[str] = (),
+    topics: Collection[str] = (),
+    *,
+    since: int | None = None,
+    warn: Warn = no_warning,
 ) -> Iterator[ChangeRow]:
     """The moves of progress of groups, oldest first; empty means all groups, all topics.
 
@@ -53,18 +60,42 @@ def history_rows(
     cannot be read, the journal is still shown and ``warn`` is called. NotFound for an unknown
     group or topic.
     """
+    changes = Changes(view.root)
     now: Offsets | None = None
     try:
         now = broker.consumer_offsets()
     except CorruptFileError as error:
         warn(str(error))
     _check(broker, changes, now or {}, groups, topics)
+    return _chosen(_moves(changes, now), groups, topics, since)
+
+
+def describe(view: "StoreView", change_id: int) -> ChangeDetails:
+    """One change in full. NotFound if the journal has no such number."""
+    changes = Changes(view.root)
+    for change in changes.all:
+        if change.change_id == change_id:
+            return _details(changes, change)
+    known = [change.change_id for change in changes.all]
+    has = f"it has changes {known[0]} to {known[-1]}" if known else "it is empty"
+    raise NotFound(f"the journal of {changes.root} has no change {change_id}: {has}")
+
+
+def _moves(changes: Changes, now: "Offsets | None") -> Iterator[ChangeRow]:
     unnoted = [_unnoted_row(move) for move in unnoted_moves(changes, now)]
     noted = [_move_row(changes, move) for change in changes.all for move in moves_of(change)]
     # A move that a change found happened before it; one that is found only now is last.
-    rows = merge(
+    return merge(
         unnoted, noted, key=lambda row: _NOW if row.at_timestamp is None else row.at_timestamp
     )
+
+
+def _chosen(
+    rows: Iterator[ChangeRow],
+    groups: Collection[str],
+    topics: Collection[str],
+    since: int | None,
+) -> Iterator[ChangeRow]:
     for row in rows:
         if (
             (not groups or row.group in groups)
@@ -72,16 +103,6 @@ def history_rows(
             and (since is None or row.at_timestamp is None or row.at_timestamp >= since)
         ):
             yield row
-
-
-def details(changes: Changes, change_id: int) -> ChangeDetails:
-    """One change in full. NotFound if the journal has no such number."""
-    for change in changes.all:
-        if change.change_id == change_id:
-            return _details(changes, change)
-    known = [change.change_id for change in changes.all]
-    has = f"it has changes {known[0]} to {known[-1]}" if known else "it is empty"
-    raise NotFound(f"the journal of {changes.root} has no change {change_id}: {has}")
 
 
 def _move_row(changes: Changes, move: Move) -> ChangeRow:
@@ -165,7 +186,7 @@ def _details(changes: Changes, change: Change) -> ChangeDetails:
 
 
 def _check(
-    broker: "EmbeddedBroker",
+    broker: "Broker",
     changes: Changes,
     now: "Offsets",
     groups: Collection[str],
