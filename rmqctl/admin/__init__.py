@@ -21,7 +21,7 @@ The packages, whose docstrings list what there is:
     offsets        the progress of groups: read, compared, moved
     retries        messages that groups will consume again
     dead_letters   messages that groups gave up
-    store          cleaning, disk use, restoring
+    store          facts, disk use, check, repair, snapshots, recovery
     broker         settings of the broker
     audit          who changed what
 

@@ -23,11 +23,13 @@ def run_change(
     *,
     summary: Iterable[str] = (),
     confirmed: str | None = None,
+    shows_refused: bool = False,
 ) -> bool:
     """Print a change's plan, ask, apply it, print the result; gives whether it was applied.
 
-    ``summary`` are more sentences below the plan than the change's own. For the rest see
-    :func:`carry_out`. A change that leaves everything as it is only shows its rows.
+    ``summary`` are more sentences below the plan than the change's own. With ``shows_refused`` a
+    call that may not apply the change ends without an error where the change is refused. For the
+    rest see :func:`carry_out`. A change that leaves everything as it is only shows its rows.
     """
     if not change.has_effect:
         if will_execute(cli):
@@ -42,6 +44,7 @@ def run_change(
         change,
         lambda: change.apply(change_note(cli)),
         summary=summary,
+        shows_refused=shows_refused,
         confirmed=confirmed,
     )
 
@@ -56,7 +59,6 @@ def carry_out(
     plan_summary: Iterable[str] = (),
     refusal: CliError | None = None,
     result_type: type | None = None,
-    refused_rows: str = "",
     confirm_name: str | None = None,
     confirmed: str | None = None,
 ) -> bool:
@@ -75,7 +77,6 @@ def carry_out(
     nothing to do.
 
     ``plan_summary`` are sentences about the plan, printed below it; ``refusal`` is raised there.
-    ``refused_rows`` says why executing the plan would do nothing, in place of how to do it.
 
     ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
     they come. A row whose field ``applied`` is False makes this PartlyDone (8).
@@ -94,7 +95,6 @@ def carry_out(
         cli,
         change,
         lambda: change.apply({}),
-        refused_rows=refused_rows,
         confirmed=confirmed,
     )
 
@@ -115,7 +115,7 @@ def _run(
     apply: Callable[[], Outcome],
     *,
     summary: Iterable[str] = (),
-    refused_rows: str = "",
+    shows_refused: bool = False,
     confirmed: str | None,
 ) -> bool:
     _check_mark(cli)
@@ -123,19 +123,19 @@ def _run(
     executes = will_execute(cli)
     if executes:
         cli.check_view(result_type)  # a wrong view must not show after the change
-    forbidden = bool(change.refusals or refused_rows)
-    if not executes or not plan or forbidden:
+    only_shown = shows_refused and not executes and bool(change.refusals)
+    if not executes or not plan or change.refusals:
         _print_plan(cli, change.row_type, result_type, plan)
         cli.out.flush()
         if plan:
             _say_store(cli)
-        _say_below(cli, change, summary)
-        if not plan:
-            cli.say(refused_rows or "there is nothing to change")
+        _say_below(cli, change, summary, refuses=not only_shown)
+        if only_shown:
+            cli.say(str(change.refusals[0]))
+        elif not plan:
+            cli.say("there is nothing to change")
         elif cli.flag("dry_run"):
-            cli.say(refused_rows or "dry run: nothing was changed")
-        elif refused_rows:
-            cli.say(refused_rows)
+            cli.say("dry run: nothing was changed")
         else:
             refuse_without_consent(change.confirm_name, confirmed)
         return False
@@ -191,11 +191,12 @@ def _check_name(name: str | None, confirmed: str | None) -> None:
         raise Refused(f"{confirmed!r} is not {name!r}; nothing was changed")
 
 
-def _say_below(cli: Cli, change: Change, summary: Iterable[str]) -> None:
+def _say_below(cli: Cli, change: Change, summary: Iterable[str], *, refuses: bool = True) -> None:
     """Print the sentences about the plan, and raise what forbids it."""
     for sentence in (*change.summary, *summary):
         cli.say(sentence)
-    change.refuse()
+    if refuses:
+        change.refuse()
 
 
 def run_creation(cli: Cli, change: Change) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.check_rows import FindingRow, FsckRow, StoreInfoRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
@@ -13,7 +14,7 @@ from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE, NOT_WRITABLE
 from rmqctl.output.view import Format
 
-from .rows import FindingRow, FsckRow, InitRow, StoreInfoRow, fsck_row, init_row
+from .rows import InitRow, init_row
 
 _OBJECTS = (Format.JSON, Format.YAML)
 
@@ -77,11 +78,11 @@ def info(ctx: typer.Context) -> None:
     The store of these settings:  rmqctl store info
     A broker's disk:              rmqctl store info -S /mnt/disk/store
     """
-    from storage.info import store_info
+    from rmqctl.admin import store
 
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        facts = StoreInfoRow(**store_info(broker.view).as_dict())
+        facts = store.info(broker.view)
         for part in broker.view.not_covered():
             cli.warn(part)
     cli.one(facts)
@@ -126,6 +127,7 @@ def fsck(
     Only queues and index:             rmqctl store fsck --only queue,index --fail-on warning
     A quick check of the newest:       rmqctl store fsck --from -1h --fast
     """
+    from rmqctl.admin import store
     from rmqctl.parse.lists import parse_parts
 
     from .fsck import FsckPlan, run_fsck
@@ -149,8 +151,8 @@ def fsck(
     with open_for_reading(cli) as broker:
         report = run_fsck(cli, broker, plan)
     if whole:
-        cli.one(fsck_row(report))
+        cli.one(store.check_row(report))
     else:
-        cli.rows(FindingRow, [FindingRow(*finding) for finding in report.findings])
+        cli.rows(FindingRow, store.finding_rows(report))
     bad = report.errors or (report.warnings and fail_on == "warning")
     return DAMAGED if bad else DONE

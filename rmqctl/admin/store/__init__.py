@@ -1,12 +1,25 @@
 """Care of a store.
 
-    clean            delete expired files
-    levers           what decides which files are deleted, and what each would free
-    disk_use         bytes on the disk by topic, kind, group or day
-    restore          create a store from a snapshot
-    recover_config   recover settings files that cannot be read
+    info               facts: sizes, times, who has it open: a StoreInfoRow
+    writers            the processes that have it open for writing; refuse_writers: Refused if any
+    disk_use           bytes on the disk by topic, kind, group or day
+    levers             what decides which files are deleted, and what each would free
 
-Each but ``levers`` and ``disk_use`` returns a Change.
+    check              check it: a Check, whose ``run`` gives a report. finding_rows, check_row: its
+                       rows. CheckPlace keeps where a check was stopped
+    repair             repair what a check finds
+
+    take_snapshot      copy it while it is in use: a SnapshotRow
+    verify_snapshot    verify the checksums of a snapshot: a SnapshotRow
+    restore            create a store from a snapshot
+    diff               a StoreDiffRow for each difference between two stores
+
+    clean              delete expired files
+    recover_config     recover settings files that cannot be read
+
+``clean``, ``repair``, ``restore`` and ``recover_config`` return a
+:class:`rmqctl.admin.changes.Change`. Work that takes long has ``phase``, which gets its progress
+and can stop it: see rmqctl.admin.progress.
 """
 
 from typing import TYPE_CHECKING
@@ -14,19 +27,37 @@ from typing import TYPE_CHECKING
 from rmqctl.admin.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from .check_place import CheckPlace as CheckPlace
+    from .check_rows import (
+        check_row as check_row,
+        finding_rows as finding_rows,
+        info as info,
+    )
+    from .checking import Check as Check, check as check
     from .cleaning import Cleaning as Cleaning, clean as clean
     from .cleaning_levers import CleaningLevers as CleaningLevers, levers as levers
+    from .comparison import diff as diff
     from .disk_usage import DiskUse as DiskUse, disk_use as disk_use
+    from .lock_owners import refuse_writers as refuse_writers, writers as writers
+    from .repairing import Repair as Repair, repair as repair
     from .restoring import Restore as Restore, restore as restore
     from .settings_recovery import recover_config as recover_config
+    from .snapshots import take_snapshot as take_snapshot, verify_snapshot as verify_snapshot
 
 __getattr__, __all__ = lazy_names(
     __name__,
     {
+        "check_place": ("CheckPlace",),
+        "check_rows": ("check_row", "finding_rows", "info"),
+        "checking": ("Check", "check"),
         "cleaning": ("Cleaning", "clean"),
-        "disk_usage": ("DiskUse", "disk_use"),
         "cleaning_levers": ("CleaningLevers", "levers"),
+        "comparison": ("diff",),
+        "disk_usage": ("DiskUse", "disk_use"),
+        "lock_owners": ("refuse_writers", "writers"),
+        "repairing": ("Repair", "repair"),
         "restoring": ("Restore", "restore"),
         "settings_recovery": ("recover_config",),
+        "snapshots": ("take_snapshot", "verify_snapshot"),
     },
 )

@@ -1,13 +1,11 @@
-"""The position of an interrupted check; stored outside of the store, which is only read."""
+"""The position of a stopped check; stored outside of the store, which is only read."""
 
 import contextlib
 import json
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from rmqctl.cli.paths import base_folder
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.files.creating import make_folders, replacing
@@ -17,13 +15,13 @@ from storage.format.strict_json import loads_strict
 _PLACE: Final = members({"log_offset": whole(0)})
 
 
-class FsckPlace:
-    """The position for one store: a small file in ``$XDG_STATE_HOME/rmqctl/fsck``."""
+class CheckPlace:
+    """The position for one store: a small file in a folder of the user."""
 
-    def __init__(self, environ: Mapping[str, str], root: Path) -> None:
-        folder = base_folder(environ, "XDG_STATE_HOME", ".local/state")
+    def __init__(self, folder: Path, root: Path) -> None:
+        """``folder`` is made by the first ``keep``."""
         name = sha256(str(root.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        self._path = folder / "rmqctl" / "fsck" / f"{name}.json"
+        self._path = folder / f"{name}.json"
 
     def read(self) -> int | None:
         """The commit log offset that was reached; None if none is stored."""

@@ -1,90 +1,133 @@
-"""One run of ``store fsck``: its start, its progress, and its summary."""
+"""Checking a store: all of it or parts, with progress, from where a stopped check came to."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
+from rmqctl.admin.progress import Phase, no_phase, walked
 from rmqctl.errors import NotFound
-from storage.tools.fsck import Part, Report, fsck
-
-from .fsck_place import FsckPlace
 
 if TYPE_CHECKING:
-    from broker.embedded.broker import EmbeddedBroker
-    from rmqctl.cli.context import Cli
+    from broker.api.broker import Broker
     from storage.readonly import StoreView
+    from storage.tools.fsck import Finding, Part, Report
+
+LABEL: Final = "fsck"
 
 
-class FsckPlan(NamedTuple):
-    """The options of a check."""
+class Check:
+    """A check of a store. It reads nothing before ``run``, changes nothing and takes no lock.
 
-    parts: Sequence[str] | None
-    topics: Sequence[str] | None
-    from_timestamp: int | None
-    jobs: int
-    fast: bool
-    resume: bool
-
-
-def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> Report:
-    """Check the store; NotFound for an unknown topic.
-
-    If it is interrupted, its position is stored for ``--resume``.
+    Attributes:
+        start: the log offset from which the log is checked.
+        resumed: whether that is where an earlier check was stopped.
+        reached: the log offset up to which ``run`` has come.
     """
-    from broker.config import BrokerConfig
 
-    view = broker.view
-    for topic in plan.topics or ():
-        if broker.topic(topic) is None:
-            raise NotFound(f"topic {topic} does not exist in {view.root}")
-    place = FsckPlace(cli.environ, view.root)
-    start = _start(cli, view, plan, place)
-    first = max(start, view.log_min_offset())
-    first -= first % view.config.mapped_file_size_commit_log  # whole files are checked
-    reached = first
-    with cli.progress("fsck", "bytes") as progress:
+    def __init__(
+        self,
+        view: "StoreView",
+        *,
+        parts: "Iterable[Part] | None",
+        topics: Sequence[str] | None,
+        start: int,
+        resumed: bool,
+        fast: bool,
+        jobs: int,
+        on_finding: "Callable[[Finding], None] | None",
+        max_findings: int | None,
+    ) -> None:
+        self._view = view
+        self._parts = parts
+        self._topics = topics
+        self._fast = fast
+        self._jobs = jobs
+        self._on_finding = on_finding
+        self._max_findings = max_findings
+        first = max(start, view.log_min_offset())
+        first -= first % view.config.mapped_file_size_commit_log  # whole files are checked
+        self._first = first
+        self.start = start
+        self.resumed = resumed
+        self.reached = first
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether ``reached`` is past the first checked file, so that resuming saves work."""
+        return self.reached > self._first
+
+    def run(self, phase: Phase = no_phase) -> "Report":
+        """Check. OSError if the device fails.
+
+        An exception of ``phase`` stops it; ``reached`` is what ``check`` takes as ``resume_from``.
+        """
+        from broker.config import BrokerConfig
+        from storage.tools.fsck import fsck
+        from storage.tools.fsck.fsck import MAX_FINDINGS
+
+        report = walked(phase, LABEL)
 
         def note(done: int, total: int) -> None:
-            nonlocal reached
-            progress.total = total
-            reached = first + done
-            progress.advance(done - progress.count, done - progress.count)
+            self.reached = self._first + done
+            report(done, total)
 
-        try:
-            report = fsck(
-                view,
-                only=None if plan.parts is None else [Part(name) for name in plan.parts],
-                topics=plan.topics,
-                start=start,
-                fast=plan.fast,
-                jobs=plan.jobs,
-                progress=note,
-                check_broker=BrokerConfig.from_record,
-            )
-        except Exception:
-            raise
-        except BaseException:  # Ctrl-C, a signal, the time limit
-            if reached > first and place.keep(reached):
-                cli.say(f"stopped at log position {reached}; --resume continues there")
-            raise
-    place.forget()
-    cli.say(_summary(report))
-    return report
+        return fsck(
+            self._view,
+            only=self._parts,
+            topics=self._topics,
+            start=self.start,
+            fast=self._fast,
+            jobs=self._jobs,
+            progress=note,
+            on_finding=self._on_finding,
+            max_findings=self._max_findings or MAX_FINDINGS,
+            check_broker=BrokerConfig.from_record,
+        )
 
 
-def _start(cli: "Cli", view: "StoreView", plan: FsckPlan, place: FsckPlace) -> int:
-    """The commit log offset of the start."""
-    if plan.from_timestamp is not None:
-        return file_at_time(view, plan.from_timestamp)
-    if plan.resume:
-        kept = place.read()
-        if kept is None:
-            cli.say("no check of this store was interrupted; checking the whole store")
-        elif view.log_min_offset() <= kept <= view.log_max_offset():
-            cli.say(f"continuing at log position {kept}; the log before it is not checked again")
-            return kept
-        else:
-            cli.say(f"log position {kept} is gone; checking the whole store")
-    return 0
+def check(
+    view: "StoreView",
+    broker: "Broker",
+    *,
+    parts: Iterable[str] | None = None,
+    topics: Sequence[str] | None = None,
+    from_timestamp: int | None = None,
+    resume_from: int | None = None,
+    fast: bool = False,
+    jobs: int = 1,
+    on_finding: "Callable[[Finding], None] | None" = None,
+    max_findings: int | None = None,
+) -> Check:
+    """Check log, queues, index, offsets and settings against each other.
+
+    ``parts`` are some of log, queue, index, offset and config. ``topics`` limits it to queues of
+    topics; NotFound for an unknown one. The log is checked from its beginning; with
+    ``from_timestamp``, from the newest file that begins before that store time; else from
+    ``resume_from``, the log offset that a stopped check reached, unless the log has it no longer.
+    ``fast`` reads only files, ends and samples. ``jobs`` is the number of processes that share the
+    log. ``on_finding`` gets each finding, those of a store that rmqctl has open as they come. At
+    most ``max_findings`` (default: 10,000) are kept in the report.
+    """
+    from storage.tools.fsck import Part
+
+    for topic in topics or ():
+        if broker.topic(topic) is None:
+            raise NotFound(f"topic {topic} does not exist in {view.root}")
+    start, resumed = 0, False
+    if from_timestamp is not None:
+        start = file_at_time(view, from_timestamp)
+    elif resume_from is not None and view.log_min_offset() <= resume_from <= view.log_max_offset():
+        start, resumed = resume_from, True
+    return Check(
+        view,
+        parts=None if parts is None else [Part(name) for name in parts],
+        topics=topics,
+        start=start,
+        resumed=resumed,
+        fast=fast,
+        jobs=jobs,
+        on_finding=on_finding,
+        max_findings=max_findings,
+    )
 
 
 def file_at_time(view: "StoreView", timestamp: int) -> int:
@@ -101,15 +144,3 @@ def file_at_time(view: "StoreView", timestamp: int) -> int:
             return offset
         offset -= size
     return 0
-
-
-def _summary(report: Report) -> str:
-    checked = report.checked
-    observed = (
-        f"{checked.records:,} records, {checked.units:,} units, {checked.index_entries:,} index "
-        f"entries, {checked.offsets:,} offsets, {checked.files:,} files"
-    )
-    left_out = f" ({report.left_out:,} further findings not listed)" if report.left_out else ""
-    counts = f"{report.errors} errors, {report.warnings} warnings"
-    hint = "; 'rmqctl explain CODE' explains a finding" if report.findings else ""
-    return f"checked {observed}: {counts}{left_out}{hint}"

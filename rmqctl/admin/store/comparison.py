@@ -1,24 +1,30 @@
-"""``store diff``: the differences between two stores, or a store and a snapshot."""
+"""The differences between two stores, or a store and a snapshot."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from rmqctl.admin.progress import Tick
 from storage.configs.consumer_offsets import OffsetTable
 from storage.configs.store_settings import read_store_settings
 from storage.configs.subscription_groups import subscription_groups_file
+from storage.files.checksum import no_tick
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.format.crc import whole_crc32
 from storage.format.sys_flag import MessageSysFlag
 from storage.readonly import StoreView
 
-from .rows import StoreDiffRow
+from .snapshot_rows import StoreDiffRow
 
 _UNITS: Final = 16_384
-Tick = Callable[[int], None]
 
 
-def diff_rows(
-    a: StoreView, b: StoreView, topics: Collection[str], *, deep: bool, tick: Tick
+def diff(
+    a: StoreView,
+    b: StoreView,
+    *,
+    topics: Collection[str] = (),
+    deep: bool = False,
+    tick: Tick = no_tick,
 ) -> Iterator[StoreDiffRow]:
     """All differences: the log, settings, topics, groups, queues, messages, progress.
 

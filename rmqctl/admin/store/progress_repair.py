@@ -1,13 +1,12 @@
-"""The step of ``store repair`` that recovers lost progress, as ``store recover-offsets`` does.
+"""The step of a repair that recovers lost progress, as ``recover_offsets`` does.
 
 It is not part of the plan of the files, because messages are evidence of progress, too, and reading
 them needs a broker.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from rmqctl.admin.journal_entry import change_note
 from storage.configs.journal import Journal
 from storage.configs.progress import OFFSETS_FILE, ProgressFile
 from storage.format.names import OURS
@@ -18,7 +17,6 @@ from storage.tools.repair.steps import Action, Plan, Step
 
 if TYPE_CHECKING:
     from broker.offset_recovery.recovery import Recovered
-    from rmqctl.cli.context import Cli
     from storage.readonly import StoreView
 
 _FILE: Final = f"{OURS}/{OFFSETS_FILE}"
@@ -46,15 +44,18 @@ class ProgressRepair:
         steps = [s for s in plan.steps if s.action is not Action.NONE or s.file != _FILE]
         return plan._replace(steps=[*steps, self._step])
 
-    def carry_out(self, cli: "Cli") -> Iterator[Step]:
-        """Carry it out while no other process has the store open. Yields the step once synced."""
+    def carry_out(self, note: Mapping[str, Any], now_ms: int) -> Iterator[Step]:
+        """Do it while no other process has the store open. Yields the step once synced.
+
+        ``note`` is the head of the journal entry.
+        """
         from broker.offset.offset_move import move_progress
         from broker.offset_recovery.recovery import targets_of
 
         if self._step is None:
             return
         targets = targets_of(self._found)
-        quarantine = Quarantine(self._root, cli.now_ms)
+        quarantine = Quarantine(self._root, now_ms)
         if (self._root / _FILE).is_file() and targets:
             quarantine.keep_copy(_FILE, "repair")
         else:
@@ -64,8 +65,8 @@ class ProgressRepair:
                 ProgressFile(self._root),
                 Journal(self._root),
                 targets,
-                change_note(cli),
-                lambda: cli.now_ms,
+                note,
+                lambda: now_ms,
                 damaged=True,
             )
         yield self._step
@@ -74,8 +75,9 @@ class ProgressRepair:
 def _recovered(view: "StoreView") -> "list[Recovered]":
     from broker.offset_recovery.recovery import LostProgress
     from broker.offset_recovery.retry_evidence import given_back
-    from rmqctl.store.recover.trace_evidence import traced
     from storage.format.message import TRACE_TOPIC
+
+    from .trace_evidence import traced
 
     lost = LostProgress(view, [*given_back(view), *traced(view, TRACE_TOPIC)])
     queues: dict[str, set[int]] = {}

@@ -1,104 +1,193 @@
-"""One run of ``store repair``: check, plan, question, execution, check again."""
+"""Repairing a store by a plan, whose steps are shown before they are done."""
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.config import BrokerConfig
+from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.java_writers import refuse_beside_java
-from rmqctl.admin.journal_entry import change_note
-from rmqctl.cli.change_steps import carry_out, will_execute
-from rmqctl.errors import CliError, Refused
+from rmqctl.admin.progress import Phase, no_phase, walked
+from rmqctl.errors import CliError
 from rmqctl.exit_codes import DAMAGED
+from storage.clock import now_ms as clock_ms
 from storage.configs.journal import JOURNAL_FOLDER, Journal
 from storage.coordination.exclusive import alone
-from storage.coordination.lock_owners import find_holders
 from storage.errors import StoreChangedError
 from storage.format.names import OURS
 from storage.readonly import StoreView
-from storage.tools.fsck import Part, Report, fsck
 from storage.tools.quarantine import QUARANTINE
-from storage.tools.repair.execution import carry_out_plan
-from storage.tools.repair.plan import make_plan
-from storage.tools.repair.steps import Action, Plan
+from storage.tools.repair.steps import Action, Plan, Step
 
-from .offsets import ProgressRepair
-from .plan_files import compare_with, write_plan
-from .rows import RepairRow, repair_row
+from .checking import LABEL
+from .lock_owners import refuse_writers
+from .repair_rows import RepairRow, repair_row
 
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
+    from storage.tools.fsck import Report
 
-_OF_JOURNAL = f"{OURS}/{JOURNAL_FOLDER}/"
-_MAX_FINDINGS = 1_000_000
-_HOPELESS = "repair cannot fix this; the rows say what can"
+    from .progress_repair import ProgressRepair
+
+_OF_JOURNAL: Final = f"{OURS}/{JOURNAL_FOLDER}/"
+_MAX_FINDINGS: Final = 1_000_000
+_CANNOT_FIX: Final = "repair cannot fix this; the rows say what can"
+
+Checked = Callable[["Report"], object]
+"""Called with the report of the check after a repair that left no errors."""
+
+
+def ignore_report(_: "Report") -> None:
+    """Take a report and do nothing."""
+
+
+class Repair(Change):
+    """A change that carries out the steps of a repair.
+
+    It is refused where no step can be carried out.
+    """
+
+    def __init__(
+        self,
+        view: StoreView,
+        plan: Plan,
+        progress: "ProgressRepair",
+        now_ms: int,
+        *,
+        jobs: int,
+        java_check: JavaCheck | None,
+        phase: Phase,
+        checked: Checked,
+    ) -> None:
+        self._root = view.root
+        self._config = view.config
+        self._plan_of_files = plan
+        self._progress = progress
+        self._now_ms = now_ms
+        self._jobs = jobs
+        self._java_check = java_check
+        self._phase = phase
+        self._checked = checked
+        self._numbers = {id(step): number for number, step in enumerate(plan.steps, 1)}
+        fixes_none = bool(plan.steps) and not plan.executable
+        super().__init__(
+            RepairRow,
+            [self._row(step) for step in plan.steps],
+            summary=_summary(plan),
+            refusals=[CliError(_CANNOT_FIX, DAMAGED)] if fixes_none else [],
+            question=f"Repair {view.root} in {len(plan.executable)} steps?",
+            entry={"what": "repair", "old": None, "new": _counts(plan)},
+        )
+
+    def check(self) -> None:
+        """Refused beside an rmqctl writer, StoreInUseError beside a Java broker,
+        StoreChangedError if the log has grown since the plan was made."""
+        (self._java_check or refuse_beside_java(self._root))()
+        refuse_writers(self._root)
+        self._check_end()
+
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Carry out the steps as the rows are read, then check the store again.
+
+        A row comes when its step is on the device. Steps that were done stay done if a later one
+        fails. After the last row CliError (4) is raised if errors are left. Bytes that are
+        overwritten or removed are kept in the quarantine.
+        """
+        self.refuse()
+        return Outcome(self._repaired(note))
+
+    def _repaired(self, note: Mapping[str, Any]) -> Iterator[RepairRow]:
+        root, now_ms, plan = self._root, self._now_ms, self._plan_of_files
+        (self._java_check or refuse_beside_java(root))()
+        with alone(root):
+            self._check_end()
+            of_journal = [s for s in plan.executable if s.file.startswith(_OF_JOURNAL)]
+            # First, so that the recovered file does not contain the entry of this repair.
+            yield from self._done(of_journal)
+            Journal(root).append({**note, **self.entry}, now_ms)
+            late = (*of_journal, *(s for s in plan.steps if s.action is Action.RECOVER))
+            yield from self._done([s for s in plan.steps if s not in late])
+            for step in self._progress.carry_out(note, now_ms):
+                yield self._row(step, applied=True)
+        for step in plan.steps:
+            if step.action is Action.NONE:
+                yield self._row(step, applied=False)
+        self._check_again()
+
+    def _done(self, steps: list[Step]) -> Iterator[RepairRow]:
+        from storage.tools.repair.execution import carry_out_plan
+
+        plan = self._plan_of_files._replace(steps=steps)
+        for step in carry_out_plan(self._root, self._config, plan, self._now_ms):
+            yield self._row(step, applied=True)
+
+    def _row(self, step: Step, *, applied: bool | None = None) -> RepairRow:
+        return repair_row(self._numbers[id(step)], step, applied=applied)
+
+    def _check_end(self) -> None:
+        with StoreView.open(self._root, self._config) as now:
+            if now.log_max_offset() != self._plan_of_files.log_end:
+                raise StoreChangedError(self._root)
+
+    def _check_again(self) -> None:
+        with StoreView.open(self._root) as view:
+            report = _fsck(view, self._jobs, self._phase)
+        if report.errors:
+            raise CliError(
+                f"{report.errors} errors are left; 'rmqctl store fsck' lists them", DAMAGED
+            )
+        self._checked(report)
 
 
 def repair(
-    cli: "Cli",
     view: StoreView,
-    only: Sequence[str] | None,
     *,
-    jobs: int,
-    export: Path | None,
-    expect: Path | None,
-) -> None:
-    """Plan and, with consent, repair. Raises errors of exit codes 4 to 8."""
-    root = view.root
-    execute = will_execute(cli)
-    check: Callable[[], None] = refuse_beside_java(root) if execute else lambda: None
-    if execute:
-        _refuse_writers(root)
-    parts = None if only is None else [Part(name) for name in only]
-    report = _fsck(cli, view, jobs)
-    plan = make_plan(view, report, cli.now_ms, parts, BrokerConfig.from_record)
-    progress = ProgressRepair(view, parts)
-    plan = progress.added_to(plan)
-    rows = [repair_row(number, step) for number, step in enumerate(plan.steps, 1)]
-    if export is not None:
-        write_plan(export, rows)
-    if expect is not None:
-        compare_with(expect, rows)
-    nothing = bool(rows) and not plan.executable
-    carry_out(
-        cli,
-        RepairRow,
-        rows,
-        lambda: _apply(cli, view, plan, progress, check, jobs),
-        question=f"Repair {root} in {len(plan.executable)} steps?",
-        plan_summary=_plan_summary(plan),
-        refusal=CliError(_HOPELESS, DAMAGED) if nothing and execute else None,
-        refused_rows=_HOPELESS if nothing else "",
+    parts: Iterable[str] | None = None,
+    jobs: int = 1,
+    now_ms: int | None = None,
+    java_check: JavaCheck | None = None,
+    phase: Phase = no_phase,
+    checked: Checked = ignore_report,
+) -> Repair:
+    """Repair what a check finds. The plan is made by a check of the whole store.
+
+    ``parts`` repairs only some of log, queue, index, offset and config. ``jobs`` processes share
+    each check. Rows are RepairRow: a row of action NONE names what repair cannot fix. ``phase``
+    gets the progress of this check and of the one after the repair, whose report ``checked`` gets.
+    No other process may have the store open for writing while it is applied.
+    """
+    from storage.tools.fsck import Part
+    from storage.tools.repair.plan import make_plan
+
+    from .progress_repair import ProgressRepair
+
+    now = clock_ms() if now_ms is None else now_ms
+    chosen = None if parts is None else [Part(name) for name in parts]
+    plan = make_plan(view, _fsck(view, jobs, phase), now, chosen, BrokerConfig.from_record)
+    progress = ProgressRepair(view, chosen)
+    return Repair(
+        view,
+        progress.added_to(plan),
+        progress,
+        now,
+        jobs=jobs,
+        java_check=java_check,
+        phase=phase,
+        checked=checked,
     )
 
 
-def _refuse_writers(root: Path) -> None:
-    writers = find_holders(root).writers
-    if writers:
-        pids = ", ".join(map(str, writers))
-        raise Refused(
-            f"process {pids} has {root} open for writing; "
-            "stop it first ('rmqctl broker status' shows it)"
-        )
+def _fsck(view: StoreView, jobs: int, phase: Phase) -> "Report":
+    from storage.tools.fsck import fsck
+
+    return fsck(
+        view,
+        jobs=jobs,
+        progress=walked(phase, LABEL),
+        max_findings=_MAX_FINDINGS,
+        check_broker=BrokerConfig.from_record,
+    )
 
 
-def _fsck(cli: "Cli", view: StoreView, jobs: int) -> Report:
-    with cli.progress("fsck", "bytes") as progress:
-
-        def note(done: int, total: int) -> None:
-            progress.total = total
-            progress.advance(done - progress.count, done - progress.count)
-
-        return fsck(
-            view,
-            jobs=jobs,
-            progress=note,
-            max_findings=_MAX_FINDINGS,
-            check_broker=BrokerConfig.from_record,
-        )
-
-
-def _plan_summary(plan: Plan) -> list[str]:
+def _summary(plan: Plan) -> list[str]:
     if not plan.executable:
         return []
     known = sum(step.lost or 0 for step in plan.steps)
@@ -110,55 +199,8 @@ def _plan_summary(plan: Plan) -> list[str]:
     return [sentence for sentence in (lost, kept) if sentence]
 
 
-def _apply(
-    cli: "Cli",
-    view: StoreView,
-    plan: Plan,
-    progress: ProgressRepair,
-    check: Callable[[], None],
-    jobs: int,
-) -> Iterator[RepairRow]:
-    root, config = view.root, view.config
-    numbers = {id(step): number for number, step in enumerate(plan.steps, 1)}
-    check()
-    with alone(root):
-        with StoreView.open(root, config) as now:
-            if now.log_max_offset() != plan.log_end:
-                raise StoreChangedError(root)
-        entry = change_note(cli, what="repair")
-        entry["old"] = None
-        entry["new"] = _counts(plan)
-        of_journal = [s for s in plan.executable if s.file.startswith(_OF_JOURNAL)]
-        for step in carry_out_plan(
-            root, config, plan._replace(steps=of_journal), cli.now_ms
-        ):  # first, so that the recovered file does not contain the entry of this repair
-            yield repair_row(numbers[id(step)], step, applied=True)
-        Journal(root).append(entry, cli.now_ms)
-        late = (*of_journal, *(s for s in plan.steps if s.action is Action.RECOVER))
-        of_files = plan._replace(steps=[s for s in plan.steps if s not in late])
-        for step in carry_out_plan(root, config, of_files, cli.now_ms):
-            yield repair_row(numbers[id(step)], step, applied=True)
-        for step in progress.carry_out(cli):
-            yield repair_row(numbers[id(step)], step, applied=True)
-    for step in plan.steps:
-        if step.action is Action.NONE:
-            yield repair_row(numbers[id(step)], step, applied=False)
-    _look_again(cli, root, jobs)
-
-
 def _counts(plan: Plan) -> dict[str, int]:
     counts: dict[str, int] = {}
     for step in plan.executable:
         counts[step.action.value] = counts.get(step.action.value, 0) + 1
     return counts
-
-
-def _look_again(cli: "Cli", root: Path, jobs: int) -> None:
-    with StoreView.open(root) as view:
-        report = _fsck(cli, view, jobs)
-    if report.errors:
-        raise CliError(f"{report.errors} errors are left; 'rmqctl store fsck' lists them", DAMAGED)
-    if report.warnings:
-        cli.warn(f"{report.warnings} warnings are left; 'rmqctl store fsck' lists them")
-    else:
-        cli.say("checked again: no findings are left")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rmqctl.admin.changes import Change, Outcome, Warn, no_warning
 from rmqctl.admin.java_writers import refuse_beside_java
+from rmqctl.admin.progress import Phase, no_phase
 from rmqctl.admin.store_folder import looks_like_a_store
 from rmqctl.errors import CliError, Refused
 from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
@@ -16,24 +17,17 @@ from storage.configs.journal import Journal
 from storage.coordination.lock_owners import find_holders
 from storage.detect import detect_config
 from storage.errors import StoreInUseError
-from storage.files.checksum import Tick
 from storage.format.names import COMMITLOG
 from storage.layout import was_created_here
 from storage.retention import HOUR_MS
 from storage.tools.snapshot.manifest import is_snapshot
 from storage.tools.snapshot.restore import ASIDE, refuse_too_large, restore_snapshot
-from storage.tools.snapshot.snapshot import Phase
 from storage.tools.snapshot.snapshot_source import SnapshotSource, open_snapshot, verify
 
 from .rows import RestoreRow
 
 _OLD: Final = "old store"
 _NAMED: Final = 5
-
-
-def no_phase(_label: str, _total: int | None) -> Tick:
-    """Take the progress of long work and do nothing."""
-    return lambda _: None
 
 
 class Restore(Change):

@@ -11,6 +11,7 @@ from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import change_note
 from rmqctl.admin.offsets.change import running_sentences
 from rmqctl.admin.offsets.move import members_of
+from rmqctl.admin.store.trace_evidence import traced
 from rmqctl.cli.change_steps import carry_out, refuse_without_consent, will_execute
 from rmqctl.errors import Refused
 from storage.configs.journal import Journal
@@ -22,7 +23,6 @@ from storage.tools.config_recovery.progress_files import FileState
 from storage.tools.quarantine import Quarantine
 
 from .rows import RecoveredOffset, RecoveredOffsetDone
-from .trace_evidence import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable

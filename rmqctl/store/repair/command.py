@@ -1,14 +1,16 @@
 """``rmqctl store repair``: repairs a damaged store by a plan."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.store.repair_rows import RepairRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
 
-from .rows import RepairRow
+if TYPE_CHECKING:
+    from storage.tools.fsck import Report
 
 
 @prints(RepairRow)
@@ -42,18 +44,40 @@ def repair(
     Repair:                    rmqctl store repair
     Only queues and index:     rmqctl store repair --only queue,index
     """
+    from rmqctl.admin import store
+    from rmqctl.cli.change_steps import begin_java_check, run_change, will_execute
     from rmqctl.cli.opening import view_of
     from rmqctl.parse.lists import parse_parts
+    from rmqctl.store.phases import Phases
 
-    from .run import repair as run_repair
+    from .plan_files import compare_with, write_plan
 
     cli = context_of(ctx)
-    with view_of(cli) as view:
-        run_repair(
-            cli,
+    parts = None if only is None else cli.parsed("--only", parse_parts, only)
+
+    def checked(report: "Report") -> None:
+        phase.clear()
+        if report.warnings:
+            cli.warn(f"{report.warnings} warnings are left; 'rmqctl store fsck' lists them")
+        else:
+            cli.say("checked again: no findings are left")
+
+    with view_of(cli) as view, Phases(cli) as phase:
+        java_check = begin_java_check(cli, view.root)
+        if will_execute(cli):
+            store.refuse_writers(view.root)
+        change = store.repair(
             view,
-            None if only is None else cli.parsed("--only", parse_parts, only),
+            parts=parts,
             jobs=jobs,
-            export=None if export is None else Path(export),
-            expect=None if expect is None else Path(expect),
+            now_ms=cli.now_ms,
+            java_check=java_check,
+            phase=phase,
+            checked=checked,
         )
+        phase.clear()
+        if export is not None:
+            write_plan(Path(export), change.plan)
+        if expect is not None:
+            compare_with(Path(expect), change.plan)
+        run_change(cli, change, shows_refused=True)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from rmqctl.admin.store.repair_rows import RepairRow
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import CHANGED, NOT_WRITABLE
 from rmqctl.output.saved_file import saved_file
@@ -11,8 +12,6 @@ from rmqctl.output.values import plain
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.format.strict_json import loads_strict
-
-from .rows import RepairRow
 
 
 def write_plan(path: Path, rows: Sequence[RepairRow]) -> None:

@@ -5,12 +5,11 @@ from typing import Annotated
 import typer
 
 from rmqctl.admin.store.rows import RestoreRow
+from rmqctl.admin.store.snapshot_rows import SnapshotRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
-
-from .rows import SnapshotRow
 
 
 @prints(SnapshotRow)
@@ -42,19 +41,31 @@ def snapshot(
     To a file:                 rmqctl store snapshot --save /backup/monday.tar.gz
     Verify it:                 rmqctl store snapshot --verify /backup/monday
     """
-    from .take import take, verify_snapshot
+    from rmqctl.admin import store
+    from rmqctl.store.phases import Phases
 
     cli = context_of(ctx)
     if (save is None) == (verify is None):
         raise UsageProblem("give either --save DIR|FILE or --verify SNAPSHOT")
     if verify is not None:
-        cli.one(verify_snapshot(cli, expanded(verify).absolute()))
+        with Phases(cli) as phase:
+            row = store.verify_snapshot(expanded(verify).absolute(), phase=phase)
+        cli.one(row)
         return
     target = expanded(str(save)).absolute()
     if cli.flag("dry_run"):
         cli.say(f"would take a snapshot of {cli.store.path} to {target}")
         return
-    cli.one(take(cli, target, copies_only=copy))
+    with Phases(cli) as phase:
+        row = store.take_snapshot(
+            cli.store.path,
+            target,
+            copies_only=copy,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            phase=phase,
+        )
+    cli.one(row)
 
 
 @prints(RestoreRow)
@@ -81,13 +92,12 @@ def restore(
     """
     from rmqctl.admin import store
     from rmqctl.cli.change_steps import run_change, will_execute
-
-    from .take import phases
+    from rmqctl.store.phases import Phases
 
     cli = context_of(ctx)
     if not cli.store.named:
         raise UsageProblem("name the store to create with -S")
-    with phases(cli) as phase:
+    with Phases(cli) as phase:
         change = store.restore(
             expanded(snapshot).absolute(),
             cli.store.path,
@@ -98,8 +108,8 @@ def restore(
         if will_execute(cli):
             change.check()
         else:
-            with phases(cli) as verifying:
-                change.verify(verifying)
+            change.verify(phase)
+            phase.clear()
         summary = []
         if change.occupied and confirm is None:
             target, name = cli.store.path.resolve(), change.confirm_name

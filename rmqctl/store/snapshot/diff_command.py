@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.snapshot_rows import StoreDiffRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
-
-from .rows import StoreDiffRow
 
 
 @prints(StoreDiffRow)
@@ -34,9 +33,8 @@ def diff(
     A store and its snapshot:  rmqctl store diff /backup/monday ./store
     Each message:              rmqctl store diff ./old ./new -t orders --deep
     """
+    from rmqctl.admin import store
     from storage.readonly import StoreView
-
-    from .diff import diff_rows
 
     cli = context_of(ctx)
     paths = [expanded(text).absolute() for text in (first, second)]
@@ -48,5 +46,5 @@ def diff(
         StoreView.open(paths[1]) as b,
         cli.progress("comparing", "messages") as progress,
     ):
-        rows = diff_rows(a, b, topic or (), deep=deep, tick=progress.advance)
+        rows = store.diff(a, b, topics=topic or (), deep=deep, tick=progress.advance)
         cli.rows(StoreDiffRow, rows)

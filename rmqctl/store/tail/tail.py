@@ -132,7 +132,7 @@ def tail_from(cli: "Cli", view: "StoreView", text: str | None, *, whole: bool) -
         return LogTail(view, place, cli.left_out)
     if text.isascii() and text.isdigit():
         return LogTail(view, _record_holding(view, int(text)), cli.left_out)
-    from rmqctl.store.fsck import file_at_time
+    from rmqctl.admin.store.checking import file_at_time
 
     timestamp = cli.parsed("--from", lambda value: _time(value, cli.now_ms, cli.zone), text)
     cli.warn_of_future("--from", timestamp, "no record is that recent")

@@ -1,0 +1,80 @@
+"""One run of ``store fsck``: where it starts, its progress, and its summary on stderr."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rmqctl.admin import store
+from rmqctl.cli.paths import base_folder
+
+from .phases import Phases
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.context import Cli
+    from storage.tools.fsck import Report
+
+
+class FsckPlan(NamedTuple):
+    """The options of a check."""
+
+    parts: Sequence[str] | None
+    topics: Sequence[str] | None
+    from_timestamp: int | None
+    jobs: int
+    fast: bool
+    resume: bool
+
+
+def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> "Report":
+    """Check the store; NotFound for an unknown topic.
+
+    If it is interrupted, its position is stored for ``--resume``.
+    """
+    view = broker.view
+    folder = base_folder(cli.environ, "XDG_STATE_HOME", ".local/state") / "rmqctl" / "fsck"
+    place = store.CheckPlace(folder, view.root)
+    kept = place.read() if plan.resume else None
+    check = store.check(
+        view,
+        broker,
+        parts=plan.parts,
+        topics=plan.topics,
+        from_timestamp=plan.from_timestamp,
+        resume_from=kept,
+        jobs=plan.jobs,
+        fast=plan.fast,
+    )
+    if plan.resume:
+        cli.say(_beginning(kept, resumed=check.resumed))
+    try:
+        with Phases(cli) as phase:
+            report = check.run(phase)
+    except Exception:
+        raise
+    except BaseException:  # Ctrl-C, a signal, the time limit
+        if check.has_moved and place.keep(check.reached):
+            cli.say(f"stopped at log position {check.reached}; --resume continues there")
+        raise
+    place.forget()
+    cli.say(_summary(report))
+    return report
+
+
+def _beginning(kept: int | None, *, resumed: bool) -> str:
+    if kept is None:
+        return "no check of this store was interrupted; checking the whole store"
+    if resumed:
+        return f"continuing at log position {kept}; the log before it is not checked again"
+    return f"log position {kept} is gone; checking the whole store"
+
+
+def _summary(report: "Report") -> str:
+    checked = report.checked
+    observed = (
+        f"{checked.records:,} records, {checked.units:,} units, {checked.index_entries:,} index "
+        f"entries, {checked.offsets:,} offsets, {checked.files:,} files"
+    )
+    left_out = f" ({report.left_out:,} further findings not listed)" if report.left_out else ""
+    counts = f"{report.errors} errors, {report.warnings} warnings"
+    hint = "; 'rmqctl explain CODE' explains a finding" if report.findings else ""
+    return f"checked {observed}: {counts}{left_out}{hint}"
