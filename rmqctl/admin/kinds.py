@@ -1,6 +1,7 @@
 """Kinds of topics and groups: those of users, and those of RocketMQ itself."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.java_store import config_of
 from broker.validation import is_system_topic
@@ -34,3 +35,28 @@ def group_kind(group: str) -> str:
     """The kind of a group: normal or system."""
     own = group.startswith(SYSTEM_GROUP_PREFIX) or group in system_groups()
     return "system" if own else NORMAL
+
+
+class UsersRows:
+    """Rows of users' topics and groups; counts the others."""
+
+    def __init__(self, rows: Iterable[Any], view: "StoreView") -> None:
+        self._rows = rows
+        self._kinds = TopicKinds(view)
+        self.hidden = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self._rows:
+            if self._is_users(row):
+                yield row
+            else:
+                self.hidden += 1
+
+    def _is_users(self, row: Any) -> bool:
+        kind = getattr(row, "kind", None)
+        if kind is not None:
+            return bool(kind == NORMAL)
+        group, topic = getattr(row, "group", None), getattr(row, "topic", None)
+        if group is not None and group_kind(group) != NORMAL:
+            return False
+        return topic is None or self._kinds.of(topic) == NORMAL

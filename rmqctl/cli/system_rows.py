@@ -1,7 +1,7 @@
 """``--all``: lists leave out RocketMQ's own topics and groups, retries and dead letters."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -27,7 +27,9 @@ def print_rows(
     """
     if everything or _KIND.search(cli.view.where or ""):
         return cli.rows(row_type, rows)
-    users = _UsersRows(rows, view)
+    from rmqctl.admin.kinds import UsersRows
+
+    users = UsersRows(rows, view)
     count = cli.rows(row_type, users)
     tell_hidden(cli, users.hidden)
     return count
@@ -40,32 +42,3 @@ def tell_hidden(cli: "Cli", hidden: int) -> None:
     if hidden and not view.format.for_programs and view.limit is None:
         rows = "system row is" if hidden == 1 else "system rows are"
         cli.remark(f"{hidden} {rows} not shown (--all shows all)")
-
-
-class _UsersRows:
-    """Rows of users' topics and groups; counts the others."""
-
-    def __init__(self, rows: Iterable[Any], view: "StoreView") -> None:
-        from rmqctl.admin.kinds import TopicKinds
-
-        self._rows = rows
-        self._kinds = TopicKinds(view)
-        self.hidden = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        for row in self._rows:
-            if self._is_users(row):
-                yield row
-            else:
-                self.hidden += 1
-
-    def _is_users(self, row: Any) -> bool:
-        from rmqctl.admin.kinds import NORMAL, group_kind
-
-        kind = getattr(row, "kind", None)
-        if kind is not None:
-            return bool(kind == NORMAL)
-        group, topic = getattr(row, "group", None), getattr(row, "topic", None)
-        if group is not None and group_kind(group) != NORMAL:
-            return False
-        return topic is None or self._kinds.of(topic) == NORMAL

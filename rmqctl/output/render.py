@@ -1,27 +1,23 @@
 """The renderer: filters, sorts, limits and prints the rows of a command, in any format."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
-from rmqctl.errors import UsageProblem
 from rmqctl.output.encoders import as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, Rank, fields_of
-from rmqctl.output.headings import Times, field_of_heading, headings
+from rmqctl.output.headings import Times, headings
+from rmqctl.output.shaping import Row, chosen_fields, predicate_of, sort_keys, sorted_rows
 from rmqctl.output.stdout import Out
 from rmqctl.output.values import (
     as_json,
     escape_controls,
     escape_tabs,
-    exact,
     for_lines,
     for_people,
     for_terminal,
     plain,
 )
 from rmqctl.output.view import Format, View
-
-Row = Sequence[Any]
 
 _DEEPEST: Final = 3
 """Levels of members that have lines of their own in the table of a single thing."""
@@ -43,8 +39,8 @@ class RowStream:
         self._indexes = [self._all.index(field) for field in chosen_fields(self._all, view)]
         self._whole = self._indexes == list(range(len(self._all)))
         self._encoder = encoder_for([self._all[index] for index in self._indexes], view)
-        self._keep = _predicate(self._all, view)
-        self._order = _sort_keys(self._all, view.sort)
+        self._keep = predicate_of(self._all, view)
+        self._order = sort_keys(self._all, view.sort)
         self._sorted: list[Row] = []
         self._left = view.limit
         self.count = 0
@@ -105,14 +101,8 @@ class RowStream:
 
     def finish(self) -> None:
         """Print the rest and end the stream."""
-        rows = self._sorted
-        for index, descending in reversed(self._order):
-            # None sorts last in either direction.
-            known = [row for row in rows if row[index] is not None]
-            unknown = [row for row in rows if row[index] is None]
-            known.sort(key=_by(index), reverse=descending)
-            rows = known + unknown
         if self._order:
+            rows = sorted_rows(self._sorted, self._order)
             self._print(rows if self._left is None else rows[: self._left])
         self._begin()
         self._put(self._encoder.tail())
@@ -136,7 +126,7 @@ def render_rows(row_type: type, rows: Iterable[Row], view: View, out: Out) -> in
 def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
     """Print a single object: an object in JSON and YAML, one field per line in tables."""
     fields = fields_of(row_type)
-    keep = _predicate(fields, view)
+    keep = predicate_of(fields, view)
     if view.limit == 0 or (keep is not None and not keep(row)):
         if view.format in (Format.JSON, Format.YAML):
             out.write("null\n")
@@ -240,15 +230,8 @@ def check_view(row_types: Iterable[type], view: View) -> None:
     """Raise UsageProblem for columns, sort keys or conditions with a field that no type has."""
     fields = list({f.name: f for kind in row_types for f in fields_of(kind)}.values())
     chosen_fields(fields, view)
-    _sort_keys(fields, view.sort)
-    _predicate(fields, view)
-
-
-def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
-    """The columns to print: those of ``--columns``, else those of the format."""
-    if view.columns:
-        return [_field_named(name, fields, "--columns") for name in view.columns]
-    return [field for field in fields if view.format.shows_wide_fields or not field.wide]
+    sort_keys(fields, view.sort)
+    predicate_of(fields, view)
 
 
 def is_wanted(row_type: type, view: View, name: str) -> bool:
@@ -259,45 +242,5 @@ def is_wanted(row_type: type, view: View, name: str) -> bool:
     fields = fields_of(row_type)
     if any(field.name == name for field in chosen_fields(fields, view)):
         return True
-    sorted_by = [fields[index].name for index, _ in _sort_keys(fields, view.sort)]
+    sorted_by = [fields[index].name for index, _ in sort_keys(fields, view.sort)]
     return name in sorted_by or name in (view.where or "").replace("-", "_").lower()
-
-
-def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
-    found = field_of_heading(name, fields)
-    if found is not None:
-        return found
-    wanted = name.replace("-", "_").lower()
-    near = get_close_matches(wanted, [field.name for field in fields], 1)
-    known = ", ".join(field.name for field in fields)
-    hint = f"did you mean {near[0]!r}?" if near else f"fields: {known}"
-    raise UsageProblem(f"{option}: {name!r} is not a field ({hint})")
-
-
-def _predicate(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
-    if view.where is None:
-        return None
-    from rmqctl.output.where import Where  # lazy: needed for --where only
-
-    try:
-        test = Where(view.where, fields, view.now_ms, view.zone).parse()
-    except ValueError as error:
-        raise UsageProblem(str(error)) from None
-    names = [field.name for field in fields]
-    return lambda row: test(dict(zip(names, row, strict=True)))
-
-
-def _sort_keys(fields: Sequence[Field], sort: Sequence[str]) -> list[tuple[int, bool]]:
-    keys = []
-    for name in sort:
-        field = _field_named(name.lstrip("+-"), fields, "--sort")
-        keys.append((list(fields).index(field), name.startswith("-")))
-    return keys
-
-
-def _by(index: int) -> Callable[[Row], Any]:
-    def key(row: Row) -> Any:
-        value = row[index]
-        return exact(value) if isinstance(value, (dict, list, tuple)) else value
-
-    return key

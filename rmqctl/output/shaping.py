@@ -1,0 +1,73 @@
+"""What ``--columns``, ``--where`` and ``--sort`` make of the rows of one type."""
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from rmqctl.errors import UsageProblem
+from rmqctl.output.fields import Field
+from rmqctl.output.headings import field_of_heading
+from rmqctl.output.values import exact
+from rmqctl.output.view import View
+
+Row = Sequence[Any]
+
+
+def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
+    """The columns to print: those of ``--columns``, else those of the format."""
+    if view.columns:
+        return [_field_named(name, fields, "--columns") for name in view.columns]
+    return [field for field in fields if view.format.shows_wide_fields or not field.wide]
+
+
+def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
+    found = field_of_heading(name, fields)
+    if found is not None:
+        return found
+    wanted = name.replace("-", "_").lower()
+    near = get_close_matches(wanted, [field.name for field in fields], 1)
+    known = ", ".join(field.name for field in fields)
+    hint = f"did you mean {near[0]!r}?" if near else f"fields: {known}"
+    raise UsageProblem(f"{option}: {name!r} is not a field ({hint})")
+
+
+def predicate_of(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
+    """The condition of ``--where``; None without one. UsageProblem if it is malformed."""
+    if view.where is None:
+        return None
+    from rmqctl.output.where import Where  # lazy: needed for --where only
+
+    try:
+        test = Where(view.where, fields, view.now_ms, view.zone).parse()
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
+    names = [field.name for field in fields]
+    return lambda row: test(dict(zip(names, row, strict=True)))
+
+
+def sort_keys(fields: Sequence[Field], sort: Sequence[str]) -> list[tuple[int, bool]]:
+    """The places of the fields of ``--sort``, and whether the largest comes first."""
+    keys = []
+    for name in sort:
+        field = _field_named(name.lstrip("+-"), fields, "--sort")
+        keys.append((list(fields).index(field), name.startswith("-")))
+    return keys
+
+
+def sorted_rows(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row]:
+    """The rows in the order of :func:`sort_keys`; unknown values last in either direction."""
+    found = list(rows)
+    for index, descending in reversed(keys):
+        known = [row for row in found if row[index] is not None]
+        unknown = [row for row in found if row[index] is None]
+        known.sort(key=_by(index), reverse=descending)
+        found = known + unknown
+    return found
+
+
+def _by(index: int) -> Callable[[Row], Any]:
+    def key(row: Row) -> Any:
+        value = row[index]
+        return exact(value) if isinstance(value, (dict, list, tuple)) else value
+
+    return key
