@@ -111,7 +111,7 @@ def _end(cli: Cli, error: BaseException) -> int:
         case signals.TimeLimit():
             code, sentence = exit_codes.TIMED_OUT, f"timed out after {cli.setting('timeout')}"
         case _:
-            code, sentence = _judge(error)
+            code, sentence = judge(error)
             if code == exit_codes.NOT_FOUND:
                 sentence += _meant(cli, sentence)
             elif code == exit_codes.USAGE:
@@ -174,7 +174,7 @@ def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
     return suggest.invalid_meant(command, sentence)
 
 
-def _judge(error: BaseException) -> tuple[int, str]:
+def judge(error: BaseException) -> tuple[int, str]:
     """The exit code and the sentence of an error."""
     if isinstance(error, CliError):
         return error.exit_code, str(error)

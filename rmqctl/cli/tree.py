@@ -34,6 +34,7 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
         "reset_offset_by_time",
         "Move a group to a time, by mqadmin's rule",
     ),
+    "console": CommandRef("console.command", "console", "Show the store on a full screen, live"),
     "topic": CommandGroup(
         "Topics and their queues: list, create, change, delete.",
         {
@@ -299,6 +300,7 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Produce and consume": ("produce", "consume", "resetOffsetByTime"),
     "Inspect and manage": (
+        "console",
         "topic",
         "group",
         "message",

@@ -29,7 +29,14 @@ _COLORS: Final = {
     **dict.fromkeys(("OK", "CAUGHT_UP", "SEND_OK"), _GREEN),
 }
 """Colors of states; the word is always there, too."""
-_STATES: Final = frozenset({"status", "state", "severity", "verdict", "event", "send_status"})
+_NAMES: Final = {_RED: "red", _YELLOW: "yellow", _GREEN: "green"}
+STATES: Final = frozenset({"status", "state", "severity", "verdict", "event", "send_status"})
+"""Fields with a state."""
+
+
+def state_color(state: str) -> str:
+    """The color of a state: red, yellow, green; an empty text for others."""
+    return _NAMES.get(_COLORS.get(state.upper(), ""), "")
 
 
 class Table:
@@ -193,7 +200,7 @@ class Table:
             return _HEADING
         if text == "-":
             return _DIM
-        return _COLORS.get(text.upper(), "") if field.name in _STATES else ""
+        return _COLORS.get(text.upper(), "") if field.name in STATES else ""
 
 
 class _Pen:

@@ -1,0 +1,48 @@
+"""``rmqctl console``: the store on one screen."""
+
+from typing import Annotated
+
+import typer
+
+from rmqctl.cli.context import context_of
+from rmqctl.errors import UsageProblem
+
+
+def console(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SCREEN [NAME]]", help="Where to begin (default: groups)"),
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="DUR", help="Time between two looks")
+    ] = "2s",
+    theme: Annotated[
+        str, typer.Option("--theme", metavar="NAME", help="dark, light or high-contrast")
+    ] = "dark",
+    no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse alone")] = False,
+) -> int:
+    """Show the store on a full screen, live. It opens read only.
+
+    A first look:              rmqctl console
+    One group:                 rmqctl console group billing
+    The dead letters of one:   rmqctl console dlq billing
+    """
+    from rmqctl.parse.durations import parse_duration
+
+    from .screens.table import place_named
+    from .terminal import check_terminal
+    from .themes import NAMES
+
+    cli = context_of(ctx)
+    try:
+        place = place_named(words or ["groups"])
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
+    pause_ms = cli.parsed("--every", parse_duration, every)
+    if theme not in NAMES:
+        raise UsageProblem(f"--theme: {theme!r} is not one of {', '.join(NAMES)}")
+    check_terminal()
+    from .app import run_console
+
+    return run_console(cli, place, pause_ms / 1000, theme, mouse=not no_mouse)

@@ -1,0 +1,59 @@
+"""The one table of keys: it makes the bindings, the help and the documents."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+
+class Key(NamedTuple):
+    """Keys that do one thing."""
+
+    keys: tuple[str, ...]
+    """Their names, as Textual has them."""
+    action: str
+    """The method of the app, without its ``do_``."""
+    label: str
+    """How the help writes them."""
+    help: str
+    screens: tuple[str, ...] = ()
+    """The screens on which they work; none: on all."""
+
+
+KEYS: Final = (
+    Key(("j", "down"), "down", "j", "next row"),
+    Key(("k", "up"), "up", "k", "previous row"),
+    Key(("g", "home"), "first", "g", "first row"),
+    Key(("G", "end"), "last", "G", "last row"),
+    Key(("ctrl+d", "pagedown"), "page_down", "^d", "half a page down"),
+    Key(("ctrl+u", "pageup"), "page_up", "^u", "half a page up"),
+    Key(("enter",), "open", "enter", "open what the row is about"),
+    Key(("escape",), "back", "esc", "close, or back"),
+    Key(("minus",), "last_place", "-", "the screen before"),
+    Key(("left_square_bracket",), "history_back", "[", "back in the history"),
+    Key(("right_square_bracket",), "history_forward", "]", "forward in the history"),
+    Key(("tab",), "next_pane", "tab", "next pane"),
+    Key(("colon",), "go_to", ":", "go to a screen, or set something"),
+    Key(("slash",), "find", "/", "show rows with a text; /!TEXT: without it"),
+    Key(("tilde",), "find_fuzzy", "~", "show rows with these letters in this order"),
+    Key(("s",), "sort", "s", "sort by the next column; S: the other way"),
+    Key(("S",), "reverse", "S", "sort the other way"),
+    Key(("w",), "wide", "w", "all columns, or the usual ones"),
+    Key(("space",), "mark", "space", "mark the row"),
+    Key(("asterisk",), "mark_all", "*", "mark all rows that are shown, or none"),
+    Key(("p",), "pause", "p", "pause, or go on"),
+    Key(("ctrl+r",), "look_now", "^r", "look now"),
+    Key(("y",), "copy_cell", "y", "copy the row's name"),
+    Key(("Y",), "copy_command", "Y", "copy the command"),
+    Key(("question_mark",), "help", "?", "the keys of this screen"),
+    Key(("q", "ctrl+c"), "quit", "q", "quit"),
+    Key(("ctrl+z",), "suspend", "^z", "suspend"),
+)
+
+
+def keys_of(screen: str) -> Iterable[Key]:
+    """The keys that work on a screen."""
+    return (key for key in KEYS if not key.screens or screen in key.screens)
+
+
+def action_of(name: str, screen: str) -> str | None:
+    """What a key does on a screen; None if nothing."""
+    return next((key.action for key in keys_of(screen) if name in key.keys), None)

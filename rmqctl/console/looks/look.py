@@ -1,0 +1,60 @@
+"""A look: rows of one type, how to read them, and the command that prints the same."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from storage.readonly import StoreView
+
+
+class Place(NamedTuple):
+    """Where the console is: a screen, and the names of what it shows."""
+
+    screen: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The first name: that of a group or a topic."""
+        return self.names[0]
+
+
+class Source(NamedTuple):
+    """What answers the questions of a look, at one time."""
+
+    broker: "EmbeddedBroker"
+    now_ms: int
+    notice: Callable[[str], object]
+    """Takes a sentence about values that are unknown or doubtful."""
+    memory: dict[str, Any]
+    """What a look keeps for the next one of the same store."""
+
+    @property
+    def view(self) -> "StoreView":
+        """The files of the store."""
+        return self.broker.view
+
+
+class Look(NamedTuple):
+    """The rows of a pane."""
+
+    name: str
+    row_type: type
+    read: Callable[[Source, Place], Iterable[Any]]
+    """Reads the rows, all or as they come; may raise what the command raises."""
+    words: Callable[[Place], tuple[str, ...]]
+    """The command that prints the same rows: its words after ``rmqctl``."""
+    key: tuple[str, ...]
+    """The fields that tell a row from the others, so that the cursor stays on it."""
+    sort: tuple[str, ...] = ()
+    """The order at first, as ``--sort`` takes it."""
+    users_only: bool = False
+    """Whether rows of the system are left out unless all are wanted, as the command does."""
+    opens: Callable[[Any], Place | None] | None = None
+    """Where Enter on a row leads; None, also for a row: nowhere."""
+
+    def command(self, place: Place, *options: str) -> str:
+        """The command as it is typed, with options such as ``--where``."""
+        return shlex.join(("rmqctl", *self.words(place), *options))

@@ -1,0 +1,198 @@
+"""A pane: the rows of one look with a cursor, and how they are drawn."""
+
+from typing import Any
+
+from rmqctl.output.view import View
+
+from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
+from .looks.look import Look, Place
+from .reading import Batch
+from .screens.screen import PaneSpec
+from .tables import Filter, RowTable, shape_options, view_of
+
+_MARGIN = 2
+"""Cells at the left, for the cursor and marks."""
+
+
+class Pane:
+    """Rows of one look."""
+
+    def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
+        self.spec = spec
+        self.place = place
+        self.look: Look = spec.look
+        self._base = view
+        self.wide = False
+        self.table = RowTable(self.look.row_type, self.look.key, view_of(view, sort=self.look.sort))
+        self.cursor = 0
+        self.top = 0
+        self.height = 1
+        self.as_of: int | None = None
+        self.took_ms = 0
+        self.loading = True
+        self.empty = False
+        """Whether it shows no place, as the cursor that it follows is on no row."""
+        self.hidden = 0
+        """System rows that are left out."""
+        self.error: str | None = None
+        self.notices: tuple[str, ...] = ()
+
+    # Rows
+
+    def take(self, batch: Batch) -> None:
+        """Show the rows of a look; a failed one leaves the rows of the look before."""
+        self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
+        self.loading = not batch.complete
+        if batch.error is not None:
+            return
+        key = self.cursor_key()
+        if batch.first:
+            self.table.set_rows(batch.rows)
+        else:
+            self.table.add_rows(batch.rows)
+        self.as_of, self.hidden = batch.as_of, batch.hidden
+        self._keep_cursor(key)
+
+    def show(self, place: Place | None) -> bool:
+        """Show another place, for a pane that follows a cursor; whether it must be read.
+
+        None is no place: the pane is empty.
+        """
+        if place == self.place and not self.empty:
+            return False
+        self.empty = place is None
+        self.place = self.place if place is None else place
+        self.table.set_rows([])
+        self.cursor = self.top = 0
+        self.as_of, self.error, self.loading = None, None, place is not None
+        return place is not None
+
+    def cursor_key(self) -> tuple[Any, ...] | None:
+        """The key of the row under the cursor."""
+        row = self.row()
+        return None if row is None else self.table.key_of(row)
+
+    def row(self) -> Any:
+        """The row under the cursor; None without rows."""
+        shown = self.table.shown
+        return shown[self.cursor] if self.cursor < len(shown) else None
+
+    def _keep_cursor(self, key: tuple[Any, ...] | None) -> None:
+        place = self.table.place_of(key)
+        if place is not None:
+            self.cursor = place
+        self.move(0)
+
+    # Moves
+
+    def move(self, by: int) -> None:
+        """Move the cursor by so many rows, within the rows that there are."""
+        self.cursor = max(0, min(self.cursor + by, len(self.table.shown) - 1))
+
+    def move_to_end(self, *, last: bool) -> None:
+        """Move the cursor to the first or the last row."""
+        self.cursor = max(0, len(self.table.shown) - 1) if last else 0
+
+    # Shape
+
+    def sort_by(self, name: str, *, descending: bool) -> None:
+        """Sort by a field."""
+        self._reshape(self.table.view._replace(sort=(f"-{name}" if descending else name,)))
+
+    def next_sort(self) -> None:
+        """Sort by the column after the present one."""
+        names = [field.name for field in self.table.fields if not field.wide or self.wide]
+        now = self.table.view.sort[0].lstrip("+-") if self.table.view.sort else None
+        place = names.index(now) + 1 if now in names else 0
+        self.sort_by(names[place % len(names)], descending=False)
+
+    def reverse(self) -> None:
+        """Sort the other way."""
+        for name in self.table.view.sort[:1]:
+            self.sort_by(name.lstrip("+-"), descending=not name.startswith("-"))
+
+    def set_wide(self, wide: bool) -> None:
+        """Show all columns, or the usual ones."""
+        self.wide = wide
+        self._reshape(view_of(self.table.view, wide=wide))
+
+    def set_where(self, where: str | None) -> None:
+        """Show the rows of a condition. UsageProblem if it is malformed."""
+        self._reshape(self.table.view._replace(where=where))
+
+    def set_filter(self, wanted: Filter) -> None:
+        """Show the rows that have a text."""
+        key = self.cursor_key()
+        self.table.set_filter(wanted)
+        self._keep_cursor(key)
+
+    def _reshape(self, view: View) -> None:
+        key = self.cursor_key()
+        self.table.set_view(view)
+        self._keep_cursor(key)
+
+    def mark(self) -> None:
+        """Mark the row under the cursor, or take the mark off."""
+        key = self.cursor_key()
+        if key is not None:
+            self.table.marked ^= {key}
+
+    def mark_all(self) -> None:
+        """Mark all rows that are shown; if all are, none."""
+        keys = {self.table.key_of(row) for row in self.table.shown}
+        self.table.marked = set() if keys <= self.table.marked else self.table.marked | keys
+
+    # Lines
+
+    def command(self) -> str:
+        """The command that prints what is shown."""
+        return self.look.command(self.place, *shape_options(self.table.view))
+
+    def count_text(self) -> str:
+        """How many rows there are, how many of them are shown, and what is left out."""
+        shown, total = len(self.table.shown), self.table.total
+        text = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
+        if self.loading and self.as_of is not None:
+            text += " so far"
+        if self.hidden and not self.loading:
+            text += f" ({self.hidden:,} of the system not shown)"
+        if wanted := self.table.filter:
+            text += f"   filter: {'not ' if wanted.excludes else ''}{wanted.text}"
+        return text
+
+    def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
+        """The pane's lines, exactly so many."""
+        found: list[Line] = []
+        if titled:
+            title = text_line(f"\u2500\u2500 {self.spec.title}  {self.count_text()} ", Role.HEAD)
+            rule = "\u2500" * max(0, width - width_of(title))
+            found.append(cut_line([*title, Span(rule, Role.DIM)], width))
+        if self.error is not None:
+            found.append(text_line(f"! {self.error}", Role.BAD))
+        room = max(1, height - len(found) - 1)
+        self.height = room
+        self.top = max(0, min(self.top, self.cursor, max(0, len(self.table.shown) - room)))
+        if self.cursor >= self.top + room:
+            self.top = self.cursor - room + 1
+        self.table.layout(width - _MARGIN, self.top, room)
+        found.append([Span("  "), *self.table.header()])
+        for place in range(self.top, min(self.top + room, len(self.table.shown))):
+            line = self.table.line(place)
+            marked = self.table.key_of(self.table.shown[place]) in self.table.marked
+            here = place == self.cursor and active
+            margin = Span((">" if here else " ") + ("*" if marked else " "), Role.MARK)
+            whole = cut_line([margin, *line], width)
+            found.append(with_role(whole, Role.CURSOR) if here else whole)
+        if not self.table.shown:
+            found.append(text_line(f"  {self._nothing()}", Role.DIM))
+        found += [text_line("")] * (height - len(found))
+        return [spread(line, [], width) for line in found[:height]]
+
+    def _nothing(self) -> str:
+        if self.error is not None and self.as_of is None:
+            return ""
+        if self.loading and self.as_of is None:
+            return "reading ..."
+        if self.table.total:
+            return f"no row of {self.table.total:,} is shown"
+        return "there is none"

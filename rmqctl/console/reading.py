@@ -1,0 +1,167 @@
+"""The thread that reads one store for the console: one look at a time, the last request first."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from .looks.look import Look, Place, Source
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_BATCH: Final = 500
+"""Rows that are handed over together."""
+_BATCH_S: Final = 0.1
+"""Rows that came so far are handed over after this time."""
+
+
+class Asked(NamedTuple):
+    """A look that is wanted."""
+
+    look: Look
+    place: Place
+    everything: bool
+    """Whether rows of the system are wanted, too."""
+    number: int
+    """Tells the answers of one request from those of an earlier one."""
+
+
+class Batch(NamedTuple):
+    """Rows of a look, or why there are none."""
+
+    asked: Asked
+    rows: list[Any]
+    first: bool
+    """Whether these rows replace those of the look before."""
+    complete: bool
+    """Whether no more rows come."""
+    as_of: int
+    """When the look began, in epoch ms."""
+    took_ms: int
+    notices: tuple[str, ...] = ()
+    hidden: int = 0
+    """Rows of the system that are left out."""
+    error: str | None = None
+    """Why the look failed; the rows of the look before are still shown."""
+
+
+class Reader:
+    """Opens a store for reading, and reads what is asked for, in a thread of its own.
+
+    ``answer`` is called in that thread with each Batch.
+    """
+
+    def __init__(self, path: Path, answer: Callable[[Batch], None]) -> None:
+        self.path = path
+        self._answer = answer
+        self._changed = threading.Condition()
+        self._asked: dict[str, Asked] = {}
+        self._stopped: set[int] = set()
+        self._ends = False
+        self._broker: EmbeddedBroker | None = None
+        self._memory: dict[str, Any] = {}
+        self._thread = threading.Thread(target=self._run, name="console-reader", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def ask(self, asked: Asked) -> None:
+        """Want a look; it replaces one of the same pane that has not begun."""
+        with self._changed:
+            self._asked[asked.look.name] = asked
+            self._changed.notify()
+
+    def forget(self) -> None:
+        """Drop what has not begun; a walk that runs ends with its next batch."""
+        with self._changed:
+            self._asked.clear()
+
+    def stop_look(self, number: int) -> None:
+        """End the look with this number at its next row."""
+        self._stopped.add(number)
+
+    @property
+    def busy(self) -> bool:
+        """Whether looks wait that have not begun."""
+        return bool(self._asked)
+
+    def end(self, seconds: float) -> None:
+        """End the thread, and wait for it at most so long."""
+        with self._changed:
+            self._ends = True
+            self._asked.clear()
+            self._changed.notify()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._asked and not self._ends:
+                    self._changed.wait()
+                if self._ends:
+                    break
+                asked = self._asked.pop(next(iter(self._asked)))
+            self._look(asked)
+        if self._broker is not None:
+            self._broker.close()
+
+    def _open(self) -> "EmbeddedBroker":
+        if self._broker is None:
+            from broker.embedded.broker import EmbeddedBroker
+
+            self._broker = EmbeddedBroker.open(self.path, read_only=True)
+        return self._broker
+
+    def _look(self, asked: Asked) -> None:
+        from rmqctl.admin.kinds import UsersRows
+        from storage.clock import now_ms
+
+        users: UsersRows | None = None
+        begun, as_of = time.monotonic(), now_ms()
+        notices: list[str] = []
+        rows: list[Any] = []
+        first = True
+
+        def hand_over(*, complete: bool, error: str | None = None) -> None:
+            nonlocal rows, first
+            hidden = 0 if users is None else users.hidden
+            took = round((time.monotonic() - begun) * 1000)
+            self._answer(
+                Batch(asked, rows, first, complete, as_of, took, tuple(notices), hidden, error)
+            )
+            rows, first = [], False
+
+        try:
+            source = Source(self._open(), as_of, notices.append, self._memory)
+            found: Iterable[Any] = asked.look.read(source, asked.place)
+            if asked.look.users_only and not asked.everything:
+                found = users = UsersRows(found, source.view)
+            last = time.monotonic()
+            for row in found:
+                rows.append(row)
+                if len(rows) >= _BATCH or time.monotonic() - last > _BATCH_S:
+                    if self._ends or asked.number in self._stopped:
+                        break
+                    hand_over(complete=False)
+                    last = time.monotonic()
+        except Exception as error:  # noqa: BLE001 - a look that fails leaves the old rows
+            self._forget_store(error)
+            hand_over(complete=True, error=_sentence(error))
+            return
+        hand_over(complete=True)
+
+    def _forget_store(self, error: Exception) -> None:
+        """Open the store anew with the next look, where it may have been replaced."""
+        if isinstance(error, OSError) and self._broker is not None:
+            broker, self._broker = self._broker, None
+            broker.close()
+        self._memory.clear()
+
+
+def _sentence(error: Exception) -> str:
+    from rmqctl.app import judge
+
+    return judge(error)[1]

@@ -1,0 +1,33 @@
+"""What a screen and a pane are."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rmqctl.console.looks.look import Look, Place
+
+if TYPE_CHECKING:
+    from rmqctl.console.panes import Pane
+
+
+class PaneSpec(NamedTuple):
+    """A part of a screen: the rows of a look."""
+
+    look: Look
+    title: str = ""
+    share: int = 1
+    """Its part of the height that is left, in relation to the other panes."""
+    height: int = 0
+    """A fixed number of lines; 0: by its share."""
+    beside: bool = False
+    """Whether it stands at the right of the pane before it, where the screen is wide."""
+    of_row: Callable[[Any], Place | None] | None = None
+    """What it shows, by the row under the cursor of the first pane; None: the screen's place."""
+    pane: "Callable[..., Pane] | None" = None
+    """The class that draws it; None: a list of rows."""
+
+
+class ScreenSpec(NamedTuple):
+    """A screen."""
+
+    title: Callable[[Place], str]
+    panes: Sequence[PaneSpec]

@@ -1,0 +1,66 @@
+"""The table of screens. To add one: its line here, its ScreenSpec in a module beside this one."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rmqctl.console.looks.look import Place
+
+if TYPE_CHECKING:
+    from .screen import ScreenSpec
+
+
+class ScreenRef(NamedTuple):
+    """A screen that has not been imported."""
+
+    module: str
+    help: str
+    names: tuple[str, ...] = ()
+    """What has to be named, such as GROUP."""
+    parent: str | None = None
+    """Where Escape leads."""
+
+    def title(self, place: Place) -> str:
+        """The path to it, before its module is imported."""
+        above = "" if self.parent is None else f"{TABLE[self.parent].help} > "
+        return above + (" > ".join(place.names) or self.help)
+
+
+TABLE: Final[Mapping[str, ScreenRef]] = {
+    "groups": ScreenRef("groups", "Groups"),
+    "group": ScreenRef("groups", "Group", ("GROUP",), "groups"),
+    "topics": ScreenRef("topics", "Topics"),
+    "topic": ScreenRef("topics", "Topic", ("TOPIC",), "topics"),
+    "dlqs": ScreenRef("dead_letters", "Dead letters"),
+    "dlq": ScreenRef("dead_letters", "Dead letters", ("GROUP",), "dlqs"),
+    "agenda": ScreenRef("retries", "Agenda"),
+    "retries": ScreenRef("retries", "Retries", ("GROUP",), "agenda"),
+}
+ALIASES: Final[Mapping[str, str]] = {
+    "g": "groups",
+    "t": "topics",
+    "d": "dlqs",
+    "a": "agenda",
+}
+
+
+def spec_of(screen: str) -> "ScreenSpec":
+    """The screen with a name; its module is imported now."""
+    module = import_module(f"rmqctl.console.screens.{TABLE[screen].module}")
+    found: ScreenSpec = module.SCREENS[screen]
+    return found
+
+
+def place_named(words: Sequence[str]) -> Place:
+    """The place of ``:`` and of the command's arguments. ValueError says what is possible."""
+    screen = ALIASES.get(words[0], words[0])
+    names = tuple(words[1:])
+    for near in (screen, f"{screen}s", screen.removesuffix("s")):
+        if near in TABLE and len(TABLE[near].names) == len(names):
+            return Place(near, names)
+    if screen not in TABLE:
+        near_names = get_close_matches(screen, TABLE, 1)
+        hint = f"did you mean {near_names[0]!r}?" if near_names else f"one of {', '.join(TABLE)}"
+        raise ValueError(f"{words[0]!r} is not a screen ({hint})")
+    raise ValueError(f"'{screen}' takes {' '.join(TABLE[screen].names) or 'no name'}")

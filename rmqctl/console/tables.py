@@ -1,0 +1,237 @@
+"""Rows as a list on a screen: filtered, ordered, and as cells of fitted columns."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from rmqctl.output.cells import cells_of
+from rmqctl.output.fields import Field, Fit, Kind, fields_of
+from rmqctl.output.headings import Times, headings, in_capitals
+from rmqctl.output.layout import GAP, Column, lay_out, longest_usual_name
+from rmqctl.output.shaping import chosen_fields, predicate_of, sort_keys, sorted_rows
+from rmqctl.output.tables import STATES, state_color
+from rmqctl.output.values import for_people
+from rmqctl.output.view import Format, View
+
+from .cells import fitted
+from .drawing import Line, Role, Span
+
+UNKNOWN: Final = "?"
+_UNKNOWN_IF_NULL: Final = frozenset(
+    {
+        *("lag", "lag_bytes", "committed_offset", "retry", "rate_in", "rate_out", "lost"),
+        *("members", "queues", "messages", "groups_lag", "old_offset"),
+    }
+)
+"""Fields whose null is something that could not be found out; others have no value then."""
+_USUAL_NUMBER: Final = 6
+_ROLES: Final[Mapping[str, Role]] = {"red": Role.BAD, "yellow": Role.WARN, "green": Role.GOOD}
+
+
+class Filter(NamedTuple):
+    """What ``/`` asks for: a text in any cell that is shown."""
+
+    text: str = ""
+    excludes: bool = False
+    fuzzy: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether any row may be left out."""
+        return bool(self.text)
+
+    def takes(self, cells: Iterable[str]) -> bool:
+        """Whether a row with these cells is shown."""
+        line = "\0".join(cells).casefold()
+        text = self.text.casefold()
+        found = _has_letters(line, text) if self.fuzzy else text in line
+        return found is not self.excludes
+
+
+def _has_letters(line: str, text: str) -> bool:
+    """Whether the letters come in this order, with others between them."""
+    letters = iter(line)
+    return all(letter in letters for letter in text)
+
+
+class RowTable:
+    """The rows of one look, and how they are shown.
+
+    The cursor is on a row's key, so it stays on it when others come and go.
+    """
+
+    def __init__(self, row_type: type, key: Sequence[str], view: View) -> None:
+        self.row_type = row_type
+        self.fields: tuple[Field, ...] = fields_of(row_type)
+        self.view = view
+        self.filter = Filter()
+        self.total = 0
+        """Rows of the look, before ``where`` and the filter."""
+        self.shown: list[Any] = []
+        self.marked: set[tuple[Any, ...]] = set()
+        self._rows: list[Any] = []
+        names = [field.name for field in self.fields]
+        self._key = [names.index(name) for name in key]
+        self._times = Times(view.zone, view.now_ms)
+        self._cells: dict[int, list[str]] = {}
+        self._widths: list[int | None] = []
+        self._chosen: list[int] = []
+        self._laid_out_for: tuple[Any, ...] = ()
+        self._shape()
+
+    # What is shown
+
+    def key_of(self, row: Any) -> tuple[Any, ...]:
+        """What tells the row from the others."""
+        return tuple(row[index] for index in self._key)
+
+    def set_view(self, view: View) -> None:
+        """Show the rows in another way. UsageProblem if the view has a field that is not there."""
+        before, self.view = self.view, view
+        try:
+            self._shape()
+        except Exception:
+            self.view = before
+            self._shape()
+            raise
+        self._arrange()
+
+    def set_filter(self, wanted: Filter) -> None:
+        """Show the rows that have a text."""
+        self.filter = wanted
+        self._arrange()
+
+    def set_rows(self, rows: Iterable[Any]) -> None:
+        """Replace the rows by those of a new look."""
+        self._rows = list(rows)
+        self._arrange()
+
+    def add_rows(self, rows: Iterable[Any]) -> None:
+        """Add rows that came later of the same look."""
+        self._rows += rows
+        self._arrange()
+
+    def _shape(self) -> None:
+        self._keep: Callable[[Any], bool] | None = predicate_of(self.fields, self.view)
+        self._order = sort_keys(self.fields, self.view.sort)
+        chosen = chosen_fields(self.fields, self.view)
+        self._chosen = [self.fields.index(field) for field in chosen]
+        self._laid_out_for = ()
+
+    def _arrange(self) -> None:
+        self._cells.clear()
+        rows = self._rows
+        self.total = len(rows)
+        if self._keep is not None:
+            rows = [row for row in rows if self._keep(row)]
+        if self.filter:
+            rows = [row for row in rows if self.filter.takes(self._texts(row))]
+        self.shown = sorted_rows(rows, self._order) if self._order else list(rows)
+
+    # Cells
+
+    def _texts(self, row: Any) -> list[str]:
+        raw, times = self.view.raw, self._times
+        return [
+            UNKNOWN
+            if row[i] is None and self.fields[i].name in _UNKNOWN_IF_NULL
+            else for_people(row[i], self.fields[i].kind, times, raw=raw)
+            for i in self._chosen
+        ]
+
+    def cells(self, place: int) -> list[str]:
+        """The cells of a shown row, as they are before they are cut."""
+        found = self._cells.get(place)
+        if found is None:
+            found = self._cells[place] = self._texts(self.shown[place])
+        return found
+
+    def place_of(self, key: tuple[Any, ...] | None) -> int | None:
+        """Where the row with a key is shown; None if it is not."""
+        if key is None:
+            return None
+        return next((i for i, row in enumerate(self.shown) if self.key_of(row) == key), None)
+
+    # Lines
+
+    def layout(self, width: int, first: int, count: int) -> None:
+        """Choose columns and widths for a width; widths only grow until the shape changes."""
+        places = range(first, min(first + count, len(self.shown)))
+        before = self._widths
+        same = self._laid_out_for == (width, tuple(self._chosen))
+        cells = [self.cells(place) for place in places]
+        titles = self.titles()
+        columns = []
+        for n, i in enumerate(self._chosen):
+            known = [row[n] for row in cells]
+            columns.append(
+                self._column(i, titles[n], known, (before[n] or 0) if same else 0, width)
+            )
+        self._widths = lay_out(columns, width, keep_all=False)
+        self._laid_out_for = (width, tuple(self._chosen))
+
+    def _column(self, i: int, title: str, cells: Sequence[str], before: int, room: int) -> Column:
+        field = self.fields[i]
+        widths = [before, *map(cells_of, cells)]
+        usual = None
+        if field.kind is Kind.STRING and field.fit is Fit.WHOLE:
+            limit = longest_usual_name(room)
+            usual = max((width for width in widths if width <= limit), default=0)
+        if field.kind in (Kind.DURATION, Kind.NUMBER):
+            widths.append(_USUAL_NUMBER)
+        return Column(cells_of(title), max(widths), field.rank, field.fit, usual)
+
+    def titles(self) -> list[str]:
+        """The headings of the columns."""
+        fields = [self.fields[i] for i in self._chosen]
+        return [
+            in_capitals(heading)
+            for heading in headings(fields, self._times.label, raw=self.view.raw)
+        ]
+
+    def left_out(self) -> list[str]:
+        """Headings of the columns that the width has no room for."""
+        titles = self.titles()
+        return [titles[n] for n, width in enumerate(self._widths) if width is None]
+
+    def header(self) -> Line:
+        """The line of headings."""
+        return self._line(self.titles(), lambda n, text: Role.HEAD)
+
+    def line(self, place: int) -> Line:
+        """The line of a shown row."""
+        return self._line(self.cells(place), self._role)
+
+    def _role(self, n: int, text: str) -> Role:
+        if text in (UNKNOWN, "-"):
+            return Role.DIM
+        if self.fields[self._chosen[n]].name in STATES:
+            return _ROLES.get(state_color(text), Role.TEXT)
+        return Role.TEXT
+
+    def _line(self, cells: Sequence[str], role: Callable[[int, str], Role]) -> Line:
+        line: Line = []
+        for n, width in enumerate(self._widths):
+            if width is None:
+                continue
+            field = self.fields[self._chosen[n]]
+            text = fitted(cells[n], width, field.fit, right=field.numeric)
+            line.append(Span(text, role(n, cells[n])))
+            line.append(Span(" " * GAP, Role.TEXT))
+        return line[:-1]
+
+
+def shape_options(view: View) -> tuple[str, ...]:
+    """The options of a command that shows rows in this way."""
+    options: list[str] = []
+    if view.where:
+        options += ["--where", view.where]
+    if view.sort:
+        options.append(f"--sort={','.join(view.sort)}")
+    if view.columns:
+        options += ["--columns", ",".join(view.columns)]
+    return tuple(options)
+
+
+def view_of(view: View, *, wide: bool = False, sort: tuple[str, ...] = ()) -> View:
+    """The view of a pane: a table whose order is the option's, else its own."""
+    form = Format.WIDE if wide else Format.TABLE
+    return view._replace(format=form, sort=view.sort or sort)

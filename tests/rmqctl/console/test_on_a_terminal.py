@@ -1,0 +1,41 @@
+"""The installed console on a pseudo-terminal."""
+
+import pytest
+
+from tests.support.cli import run
+from tests.support.console import terminal
+
+
+@pytest.fixture
+def stocked(store):
+    """A topic with 50 messages, and a group that has read ten."""
+    run("produce", "orders", stdin=b"".join(b"order %d\n" % n for n in range(50)))
+    run("consume", "orders", "-g", "billing", "-e", "-c", "10")
+    return store
+
+
+def test_a_walk_from_groups_to_topics_and_out(stocked):
+    with terminal(stocked) as console:
+        console.until("billing")
+        assert "READ ONLY" in console.text()
+        assert "= rmqctl lag show --sort=-lag" in console.text()
+        console.send("\r")
+        console.until("MEMBERS")
+        console.send(":topics\r")
+        console.until("TOPIC ")
+        console.until("orders")
+        console.send("/nothing")
+        console.until("no row of 1 is shown")
+        console.send("\x1b")
+        console.until("enter open")
+        console.send("\x1b")
+        console.until("orders")
+        console.resize(40, 140)
+        console.until(lambda: console.text().count("─") > 250)
+        console.resize(5, 20)
+        console.until("rmqctl console needs\n60x15 cells")
+        console.resize(24, 80)
+        console.until("orders")
+        console.send("q")
+        assert console.ended() == 0
+        assert b"\x1b[?1049l" in console.raw
