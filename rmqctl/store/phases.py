@@ -23,7 +23,16 @@ class Phases:
         """Begin a part."""
         self.clear()
         progress = self._shown = self._cli.progress(label, "bytes", total)
-        return lambda count: progress.advance(count, count)
+        done = 0
+
+        def tick(count: int) -> None:
+            nonlocal done
+            done += count
+            progress.advance(count, count)
+            if done == total:
+                progress.clear()
+
+        return tick
 
     def clear(self) -> None:
         """Clear the line, because the work pauses."""

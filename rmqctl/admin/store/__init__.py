@@ -15,9 +15,11 @@
     diff               a StoreDiffRow for each difference between two stores
 
     clean              delete expired files
+    rebuild_queues     rebuild queues from the log; rebuild_index: the key index
+    recover_offsets    recover lost progress of groups
     recover_config     recover settings files that cannot be read
 
-``clean``, ``repair``, ``restore`` and ``recover_config`` return a
+``repair``, ``restore``, ``clean`` and those below it return a
 :class:`rmqctl.admin.changes.Change`. Work that takes long has ``phase``, which gets its progress
 and can stop it: see rmqctl.admin.progress.
 """
@@ -39,6 +41,15 @@ if TYPE_CHECKING:
     from .comparison import diff as diff
     from .disk_usage import DiskUse as DiskUse, disk_use as disk_use
     from .lock_owners import refuse_writers as refuse_writers, writers as writers
+    from .offset_recovery import (
+        OffsetRecovery as OffsetRecovery,
+        recover_offsets as recover_offsets,
+    )
+    from .rebuilding import (
+        Rebuild as Rebuild,
+        rebuild_index as rebuild_index,
+        rebuild_queues as rebuild_queues,
+    )
     from .repairing import Repair as Repair, repair as repair
     from .restoring import Restore as Restore, restore as restore
     from .settings_recovery import recover_config as recover_config
@@ -55,6 +66,8 @@ __getattr__, __all__ = lazy_names(
         "comparison": ("diff",),
         "disk_usage": ("DiskUse", "disk_use"),
         "lock_owners": ("refuse_writers", "writers"),
+        "offset_recovery": ("OffsetRecovery", "recover_offsets"),
+        "rebuilding": ("Rebuild", "rebuild_index", "rebuild_queues"),
         "repairing": ("Repair", "repair"),
         "restoring": ("Restore", "restore"),
         "settings_recovery": ("recover_config",),

@@ -1,39 +1,29 @@
-"""One run of ``store rebuild``: comparison with the log, plan, question, execution, check."""
+"""Rebuilding queues and index from the log: what differs, and replacing it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.java_writers import refuse_beside_java
-from rmqctl.admin.journal_entry import change_note
-from rmqctl.cli.change_steps import carry_out, will_execute
+from rmqctl.admin.progress import Phase, Walked, no_phase, walked
 from rmqctl.errors import NotFound, Refused
+from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone
-from storage.coordination.lock_owners import find_holders
 from storage.files.fs import FileSystem
-from storage.files.read_files import StoreFiles
 from storage.queue.written_end import written_units
 from storage.readonly import StoreView
 from storage.tools.quarantine import Quarantine
-from storage.tools.rebuild.index import RebuiltIndexFile, plan_index, rebuild_index
-from storage.tools.rebuild.old_index import index_file_names
-from storage.tools.rebuild.queue import RebuiltQueue, plan_queues, rebuild_queues
-from storage.tools.rebuild.replacement import (
-    put_index_in_place,
-    put_queues_in_place,
-    staging,
-    unclean,
-)
 
-from .rows import RebuildRow, index_row, queue_row
+from .lock_owners import refuse_writers, writers
+from .rebuild_rows import RebuildRow, index_row, queue_row
 
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
-    from rmqctl.cli.progress import Progress
-
-Walked = Callable[[int, int], None]
+    from storage.files.read_files import StoreFiles
+    from storage.tools.rebuild.index import RebuiltIndexFile
+    from storage.tools.rebuild.queue import RebuiltQueue
 
 
 class _Part(Protocol):
@@ -56,100 +46,136 @@ class _Part(Protocol):
         ...
 
 
-def rebuild(cli: "Cli", view: StoreView, part: _Part) -> None:
-    """Show what rebuilding would change and, with consent, do it."""
-    root = view.root
-    check: Callable[[], None] | None = None
-    holders = find_holders(root)
-    if will_execute(cli):
-        check = refuse_beside_java(root)
-        _refuse_writers(root)
-    busy = bool(holders.writers) or holders.java_locked
-    with cli.progress(f"comparing the {part.name} with the log", "bytes") as progress:
-        rows = part.plan(view, beside_writers=busy, progress=_walked(progress))
-    carry_out(
-        cli,
-        RebuildRow,
-        rows,
-        lambda: _apply(cli, root, part, rows, check),
-        question=f"Replace {len(rows)} {part.name} of {root}?",
-        plan_summary=[_same(part), *_left_out(part), *_quarantine(root, rows)],
-    )
+class Rebuild(Change):
+    """A change that replaces queue or index files that differ from the log.
 
+    Attributes:
+        old_files: the folder with the files that were replaced, once it is applied; None if no file
+            was.
+    """
 
-def _same(part: _Part) -> str:
-    return f"{part.same:,} {part.name} match the log and stay as they are"
-
-
-def _left_out(part: _Part) -> list[str]:
-    if not part.left_out:
-        return []
-    return [f"index file {part.left_out} is being written and is skipped"]
-
-
-def _quarantine(root: Path, rows: Sequence[RebuildRow]) -> list[str]:
-    return [f"old files are moved to {root}/rmqctl/quarantine/"] if rows else []
-
-
-def _refuse_writers(root: Path) -> None:
-    writers = find_holders(root).writers
-    if writers:
-        pids = ", ".join(map(str, writers))
-        raise Refused(
-            f"process {pids} has {root} open for writing; "
-            "stop it first ('rmqctl broker status' shows it)"
+    def __init__(
+        self,
+        root: Path,
+        part: _Part,
+        plan: Sequence[RebuildRow],
+        now_ms: int,
+        java_check: JavaCheck | None,
+        phase: Phase,
+    ) -> None:
+        self._root = root
+        self._part = part
+        self._now_ms = now_ms
+        self._java_check = java_check
+        self._phase = phase
+        self.old_files: Path | None = None
+        topics = {row.topic for row in plan}
+        topic = topics.pop() if len(topics) == 1 else None
+        super().__init__(
+            RebuildRow,
+            plan,
+            summary=_summary(root, part, plan),
+            question=f"Replace {len(plan)} {part.name} of {root}?",
+            entry={
+                **({} if topic is None else {"topic": topic}),
+                "what": part.name,
+                "old": {"units": sum(row.units_before or 0 for row in plan)},
+                "new": {
+                    "units": sum(row.units_after or 0 for row in plan),
+                    "files": sum(len(row.files) for row in plan),
+                },
+            },
         )
 
+    def check(self) -> None:
+        """Refused beside an rmqctl writer, StoreInUseError beside a Java broker."""
+        (self._java_check or refuse_beside_java(self._root))()
+        refuse_writers(self._root)
 
-def _apply(
-    cli: "Cli",
-    root: Path,
+    def apply(self, note: Mapping[str, Any]) -> Outcome:
+        """Build new files, and put them in the place of the old ones, which are kept.
+
+        All is done when this returns. After a kill, rebuilding once more finishes it.
+        """
+        from storage.tools.rebuild.replacement import staging
+
+        java_check = self._java_check or refuse_beside_java(self._root)
+        fs = FileSystem()
+        with ExitStack() as stack:
+            stack.enter_context(alone(self._root))
+            java_check()
+            view = stack.enter_context(StoreView.open(self._root))
+            quarantine = Quarantine(self._root, self._now_ms, fs)
+            entry = {**note, **self.entry}
+            entry["new"] = {**entry["new"], "quarantine": quarantine.run}
+            Journal(self._root).append(entry, self._now_ms)
+            made = stack.enter_context(staging(self._root, fs))
+            progress = walked(self._phase, f"rebuilding the {self._part.name}")
+            done = self._part.carry_out(view, fs, made, quarantine, progress)
+        if quarantine.folder.exists():
+            self.old_files = quarantine.folder
+        return Outcome(done)
+
+
+def rebuild_queues(
+    view: StoreView,
+    *,
+    topic: str | None = None,
+    queue_ids: Sequence[int] | None = None,
+    now_ms: int | None = None,
+    java_check: JavaCheck | None = None,
+    phase: Phase = no_phase,
+) -> Rebuild:
+    """Rebuild consume queues from the log, byte for byte as a broker writes them.
+
+    All queues, or those of a topic, or some of them. NotFound if there is neither a file nor a
+    message of the topic or of a named queue. Rows are RebuildRow, one for each queue that differs.
+    No other process may have the store open for writing while it is applied.
+    """
+    return _rebuild(view, _Queues(topic, queue_ids), now_ms, java_check, phase)
+
+
+def rebuild_index(
+    view: StoreView,
+    *,
+    now_ms: int | None = None,
+    java_check: JavaCheck | None = None,
+    phase: Phase = no_phase,
+) -> Rebuild:
+    """Rebuild the key index from the log. Refused for a store without an index.
+
+    Rows are RebuildRow, one for each index file that differs. For the rest see ``rebuild_queues``.
+    """
+    return _rebuild(view, _Index(), now_ms, java_check, phase)
+
+
+def _rebuild(
+    view: StoreView,
     part: _Part,
-    plan: Sequence[RebuildRow],
-    check: Callable[[], None] | None,
-) -> Iterator[RebuildRow]:
-    """Finish before the first row is printed, as a broken pipe must not stop it half way."""
-    fs = FileSystem()
-    with ExitStack() as stack:
-        stack.enter_context(alone(root))
-        if check is not None:
-            check()
-        view = stack.enter_context(StoreView.open(root))
-        quarantine = Quarantine(root, cli.now_ms, fs)
-        Journal(root).append(_note(cli, part, plan, quarantine), cli.now_ms)
-        made = stack.enter_context(staging(root, fs))
-        progress = stack.enter_context(cli.progress(f"rebuilding the {part.name}", "bytes"))
-        done = part.carry_out(view, fs, made, quarantine, _walked(progress))
-    yield from done
-    if quarantine.folder.exists():
-        cli.say(f"old files are in {quarantine.folder}")
+    now_ms: int | None,
+    java_check: JavaCheck | None,
+    phase: Phase,
+) -> Rebuild:
+    holders = writers(view.root)
+    rows = part.plan(
+        view,
+        beside_writers=bool(holders.writers) or holders.java_locked,
+        progress=walked(phase, f"comparing the {part.name} with the log"),
+    )
+    now = clock_ms() if now_ms is None else now_ms
+    return Rebuild(view.root, part, rows, now, java_check, phase)
 
 
-def _note(
-    cli: "Cli", part: _Part, plan: Sequence[RebuildRow], quarantine: Quarantine
-) -> dict[str, Any]:
-    topics = {row.topic for row in plan}
-    note = change_note(cli, topic=topics.pop() if len(topics) == 1 else None, what=part.name)
-    return {
-        **note,
-        "old": {"units": sum(row.units_before or 0 for row in plan)},
-        "new": {
-            "units": sum(row.units_after or 0 for row in plan),
-            "files": sum(len(row.files) for row in plan),
-            "quarantine": quarantine.run,
-        },
-    }
+def _summary(root: Path, part: _Part, rows: Sequence[RebuildRow]) -> list[str]:
+    sentences = [f"{part.same:,} {part.name} match the log and stay as they are"]
+    if part.left_out:
+        sentences.append(f"index file {part.left_out} is being written and is skipped")
+    if rows:
+        sentences.append(f"old files are moved to {root}/rmqctl/quarantine/")
+    return sentences
 
 
-def _walked(progress: "Progress") -> Walked:
-    def note(done: int, total: int) -> None:
-        progress.total = total
-        progress.advance(done - progress.count, done - progress.count)
-
-    return note
-
-
-class Queues:
+class _Queues:
     """All queues, or those of a topic, or some of them."""
 
     name = "queues"
@@ -163,6 +189,8 @@ class Queues:
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
         """NotFound if the topic has neither a folder nor a record."""
+        from storage.tools.rebuild.queue import plan_queues
+
         topic, queue_ids = self._topic, self._queue_ids
         wanted = topics = None
         if topic is not None and queue_ids is not None:
@@ -188,6 +216,9 @@ class Queues:
         self, view: StoreView, fs: FileSystem, made: Path, quarantine: Quarantine, progress: Walked
     ) -> list[RebuildRow]:
         """The files of the plan, to be compared again."""
+        from storage.tools.rebuild.queue import rebuild_queues
+        from storage.tools.rebuild.replacement import put_queues_in_place, unclean
+
         wanted = [(queue.topic, queue.queue_id) for queue in self._differing]
         queues = rebuild_queues(view, made, wanted, progress=progress, fs=fs)
         with unclean(view.root, fs):
@@ -196,12 +227,12 @@ class Queues:
         return [queue_row(queue)._replace(applied=_is_done(files, queue)) for queue in done]
 
 
-def _is_done(files: StoreFiles, queue: RebuiltQueue) -> bool:
+def _is_done(files: "StoreFiles", queue: "RebuiltQueue") -> bool:
     row = files.queue(queue.topic, queue.queue_id)
     return row is not None and written_units(row) == (queue.next_after if row.offsets() else 0)
 
 
-class Index:
+class _Index:
     """The key index."""
 
     name = "index files"
@@ -212,6 +243,9 @@ class Index:
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
         """Refused for a store without index."""
+        from storage.tools.rebuild.index import plan_index
+        from storage.tools.rebuild.old_index import index_file_names
+
         if not view.config.message_index_enable:
             raise Refused(f"{view.root} has no index: messageIndexEnable is false")
         files = plan_index(view, beside_writers=beside_writers, progress=progress)
@@ -226,11 +260,14 @@ class Index:
         self, view: StoreView, fs: FileSystem, made: Path, quarantine: Quarantine, progress: Walked
     ) -> list[RebuildRow]:
         """All files that differ."""
+        from storage.tools.rebuild.index import rebuild_index
+        from storage.tools.rebuild.replacement import put_index_in_place, unclean
+
         files = rebuild_index(view, made, progress=progress, fs=fs)
         with unclean(view.root, fs):
             done = list(put_index_in_place(view, made, files, quarantine, fs=fs))
         return [index_row(file)._replace(applied=_is_there(view, file)) for file in done]
 
 
-def _is_there(view: StoreView, file: RebuiltIndexFile) -> bool:
+def _is_there(view: StoreView, file: "RebuiltIndexFile") -> bool:
     return (view.root / "index" / file.name).exists() == (file.keys_after is not None)

@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.rebuild_rows import RebuildRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.errors import UsageProblem
-
-from .rows import RebuildRow
 
 
 @prints(RebuildRow)
@@ -34,10 +33,11 @@ def rebuild(
     Two queues of a topic:     rmqctl store rebuild queue orders -Q 0,3
     The key index:             rmqctl store rebuild index
     """
+    from rmqctl.admin import store
+    from rmqctl.cli.change_steps import begin_java_check, run_change, will_execute
     from rmqctl.cli.opening import view_of
     from rmqctl.parse.lists import parse_queues
-
-    from .run import Index, Queues, rebuild as run_rebuild
+    from rmqctl.store.phases import Phases
 
     cli = context_of(ctx)
     if what not in ("queue", "index"):
@@ -47,5 +47,26 @@ def rebuild(
     if queue is not None and topic is None:
         raise UsageProblem("--queue needs --topic")
     numbers = None if queue is None else cli.parsed("--queue", parse_queues, queue)
-    with view_of(cli) as view:
-        run_rebuild(cli, view, Index() if what == "index" else Queues(topic, numbers))
+    with view_of(cli) as view, Phases(cli) as phase:
+        java_check = begin_java_check(cli, view.root)
+        if will_execute(cli):
+            store.refuse_writers(view.root)
+        if what == "index":
+            change = store.rebuild_index(
+                view, now_ms=cli.now_ms, java_check=java_check, phase=phase
+            )
+        else:
+            change = store.rebuild_queues(
+                view,
+                topic=topic,
+                queue_ids=numbers,
+                now_ms=cli.now_ms,
+                java_check=java_check,
+                phase=phase,
+            )
+        phase.clear()
+        try:
+            run_change(cli, change)
+        finally:
+            if change.old_files is not None:
+                cli.say(f"old files are in {change.old_files}")

@@ -1,15 +1,18 @@
 """``rmqctl store recover-offsets`` and ``recover-config``: recovery from damaged files."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.store.recovery_rows import RecoveredOffset, RecoveredOffsetDone
 from rmqctl.admin.store.rows import RecoveredSettingDone
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import view_of
 
-from .rows import RecoveredOffsetDone
+if TYPE_CHECKING:
+    from rmqctl.admin.store import OffsetRecovery
+    from rmqctl.cli.context import Cli
 
 
 @prints(RecoveredOffsetDone)
@@ -45,11 +48,52 @@ def recover_offsets(
     Recover:   rmqctl store recover-offsets -S /data/store
     """
     cli = context_of(ctx)
-    from .offsets import RecoverOptions, carry_out_recovery
+    from rmqctl.admin import store
+    from rmqctl.cli.change_steps import begin_java_check, run_change
 
     with view_of(cli) as view:
-        wishes = RecoverOptions(overwrite=overwrite, handed=handed, no_live=no_live)
-        carry_out_recovery(cli, view, trace_topic, wishes)
+        java_check = begin_java_check(cli, view.root)
+        change = store.recover_offsets(
+            view,
+            overwrite=overwrite,
+            handed=handed,
+            trace_topic=trace_topic,
+            no_live=no_live,
+            warn=cli.warn,
+            java_check=java_check,
+        )
+        for sentence in change.damage:
+            cli.say(sentence)
+        if change.has_effect and not change.effect_on_file:
+            run_change(cli, change)
+        else:
+            _replace_file(cli, change)
+
+
+def _replace_file(cli: "Cli", change: "OffsetRecovery") -> None:
+    """No progress of a group is written, but perhaps a file as a whole. The rows are only shown."""
+    from rmqctl.admin.journal_entry import change_note
+    from rmqctl.cli.change_steps import refuse_without_consent, will_execute
+
+    if change.gives_up:
+        cli.say(
+            "nothing tells of what rmqctl/offsets.json held: without it groups begin as new ones"
+        )
+    if not will_execute(cli):
+        cli.rows(RecoveredOffset, change.plan)
+        if not change.has_effect:
+            cli.say("there is nothing to change")
+        elif cli.flag("dry_run"):
+            cli.say("dry run: nothing was changed")
+        else:
+            refuse_without_consent()
+    else:
+        if change.has_effect:
+            cli.confirm(change.question)
+        cli.rows(RecoveredOffsetDone, change.apply(change_note(cli)).rows)
+        cli.say(change.effect_on_file or "there is nothing to change")
+    for sentence in change.summary:
+        cli.say(sentence)
 
 
 @prints(RecoveredSettingDone)
