@@ -15,7 +15,7 @@ the journal tells which moves were done, also after a kill between the two write
 
     caller                               leaves out
     rmqctl.offset.move                   nothing
-    rmqctl.admin.store.offset_recovery         3: a file that cannot be read cannot take a commit; a
+    rmqctl.admin.store.offset_recovery   3: a file that cannot be read cannot take a commit; a
                                          commit of before the move does not count after it
     rmqctl.admin.groups.deletion         2: it has no file to keep
     rmqctl.admin.topics.deletion         1: it holds the store alone, which includes this lock; 2
