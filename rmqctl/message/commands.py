@@ -53,7 +53,7 @@ def get(
     if queue_offset is not None and queue_offset < 0:
         raise UsageProblem(f"--offset: {queue_offset} is not a queue offset")
     with view_of(cli) as view:
-        from .facts import at_place, with_id
+        from rmqctl.admin.messages.by_id import at_place, with_id
 
         if message_id is not None:
             found = with_id(cli, view, message_id, topic)

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.messages.rows import IdRow, LifeRow, TraceRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, warn_of_blank
 from rmqctl.cli.marks import most_used, uses_no_store
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.output.message_rows import MessageRow
-
-from .lookup_rows import IdRow, LifeRow, TraceRow
 
 if TYPE_CHECKING:
     from rmqctl.admin.message_filter import MessageFilter
@@ -84,7 +83,7 @@ def _with_key(
     index: bool,
     scan: bool,
 ) -> "Iterator[MessageExt]":
-    from rmqctl.message.search.keys import Look, read_all, with_key
+    from rmqctl.admin.messages.search.keys import Look, read_all, with_key
     from storage.readonly import FOREVER
 
     look = Look.INDEX if index else Look.SCAN if scan else Look.EVERYWHERE
@@ -102,8 +101,8 @@ def _with_tag(
     cli: Cli, view: "StoreView", topics: list[str] | None, chosen: "MessageFilter"
 ) -> "Iterator[MessageExt]":
     from rmqctl.admin.known_topics import all_topics
-    from rmqctl.message.search.keys import read_all
-    from rmqctl.message.search.tags import with_tag
+    from rmqctl.admin.messages.search.keys import read_all
+    from rmqctl.admin.messages.search.tags import with_tag
     from storage.read.tag_filter import TagFilter
 
     tags = TagFilter.parse(chosen.tags)
@@ -152,9 +151,8 @@ def trace(
     """
     cli = context_of(ctx)
     with view_of(cli) as view:
+        from rmqctl.admin.messages.traces import trace_rows
         from storage.format.message import TRACE_TOPIC
-
-        from .traces import trace_rows
 
         topic = trace_topic or TRACE_TOPIC
         rows = trace_rows(cli, view, message_id, topic)
@@ -185,9 +183,8 @@ def life(
     """
     cli = context_of(ctx)
     with view_of(cli) as view:
-        from rmqctl.message.search.keys import Look
-
-        from .timeline import life_rows
+        from rmqctl.admin.messages.search.keys import Look
+        from rmqctl.admin.messages.timeline import life_rows
 
         look = Look.SCAN if scan else Look.EVERYWHERE
         cli.rows(LifeRow, life_rows(cli, view, message_id, look))
@@ -209,7 +206,7 @@ def decode_id(
 
     rmqctl message decode-id 7F00000100002A9F0000000000001000
     """
-    from .ids import KINDS, decoded_id
+    from rmqctl.admin.messages.id_decoding import KINDS, decoded_id
 
     cli = context_of(ctx)
     if kind is not None and kind not in KINDS:

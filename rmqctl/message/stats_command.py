@@ -4,24 +4,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqctl.admin.messages.stats_rows import MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
 
-from .stats_rows import MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow
-
 if TYPE_CHECKING:
+    from rmqctl.admin.messages.counting import Counter
     from rmqctl.message.search.query import Query
     from storage.readonly import StoreView
-
-    from .stats import Counter
 
 
 def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
     """Make ``--by tag -o help`` explain the selected rows."""
     if by is not None:
-        from .stats_values import SPANS, check, pair_of
+        from rmqctl.admin.messages.stats_values import SPANS, check, pair_of
 
         try:
             check(by)
@@ -67,8 +65,8 @@ def stats(
     Keys that came twice:     rmqctl message stats orders --by key --where 'messages > 1'
     By a JSON field an hour:  rmqctl message stats orders --by hour,json.country
     """
-    from .stats import Counter
-    from .stats_values import SPANS, check, pair_of
+    from rmqctl.admin.messages.counting import Counter
+    from rmqctl.admin.messages.stats_values import SPANS, check, pair_of
 
     cli = context_of(ctx)
     if by is not None:
@@ -97,7 +95,7 @@ def stats(
 def _counted(
     cli: Cli, view: "StoreView", query: "Query", counter: "Counter", jobs: int | None
 ) -> "tuple[Counter, int]":
-    from rmqctl.message.search.run import SearchRun, usable_cpus
+    from rmqctl.admin.messages.search.run import SearchRun, usable_cpus
 
     run = SearchRun(view, query, jobs or usable_cpus())
     with cli.progress("count", "bytes", run.total_bytes) as progress:

@@ -4,7 +4,7 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rmqctl.message.search.run import SearchRun, usable_cpus
+from rmqctl.admin.messages.search.run import SearchRun, usable_cpus
 from storage.format.errors import BodyError
 
 from .masking import Rule, masked

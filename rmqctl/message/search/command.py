@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from rmqctl.admin.messages.search.rows import NearRow, SearchCount
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
@@ -12,13 +13,11 @@ from rmqctl.cli.opening import view_of
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.output.message_rows import MessageRow
 
-from .rows import NearRow, SearchCount
-
 if TYPE_CHECKING:
+    from rmqctl.admin.messages.search.run import SearchRun
     from storage.readonly import StoreView
 
     from .query import Query
-    from .run import SearchRun
 
 _LIKE_A_PROPERTY: Final = re.compile(r"[\w.-]+=[^\s=]+")
 
@@ -72,8 +71,9 @@ def search(
     """
     cli = context_of(ctx)
     with view_of(cli) as view:
+        from rmqctl.admin.messages.search.run import SearchRun, position_of, usable_cpus
+
         from .query import build_query
-        from .run import SearchRun, position_of, usable_cpus
 
         query = build_query(cli, view, pattern, None if topic is None else [topic], fields)
         start = position_of(resume, query, view.log_max_offset())
@@ -86,7 +86,7 @@ def search(
 
 
 def _count(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query") -> None:
-    from .run import Token
+    from rmqctl.admin.messages.search.run import Token
 
     hits = 0
     damaged: set[int] = set()
@@ -119,8 +119,9 @@ def _print(
     around: int,
     pattern: str | None,
 ) -> None:
+    from rmqctl.admin.messages.search.run import Token
+
     from .printing import HitPrinter
-    from .run import Token
 
     printer = HitPrinter(cli, view, query.matches, around)
     damaged: set[int] = set()

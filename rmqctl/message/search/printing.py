@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from rmqctl.admin.messages.search.rows import NearRow
 from rmqctl.output.message_rows import MessageRow, message_row
 from storage.format.errors import BodyError
-
-from .rows import NearRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

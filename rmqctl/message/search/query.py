@@ -6,11 +6,10 @@ from zlib import crc32
 
 from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
 from rmqctl.admin.message_filter import Predicate
+from rmqctl.admin.messages.search.byte_search import SearchBytes
+from rmqctl.admin.messages.search.texts import literal_of, parse_fields, texts_in
 from rmqctl.cli.filter_options import FILTERS, message_filter
 from rmqctl.errors import UsageProblem
-
-from .byte_search import SearchBytes
-from .texts import literal_of, parse_fields, texts_in
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli

@@ -199,7 +199,7 @@ def _messages(
     cli: "Cli", broker: "EmbeddedBroker", message_id: str, topics: "list[TopicChoice] | None"
 ) -> "list[MessageExt]":
     """The first message with an id in each topic that is meant. NotFound if a topic has none."""
-    from rmqctl.message.facts import with_id
+    from rmqctl.admin.messages.by_id import with_id
 
     first: dict[str, MessageExt] = {}
     for message in with_id(cli, broker.view, message_id, None):

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, strategies as st
 
-from rmqctl.message.stats import Counter, _bucket, _largest_in
-from rmqctl.message.stats_rows import TimeValueStatsRow
+from rmqctl.admin.messages.counting import Counter, _bucket, _largest_in
+from rmqctl.admin.messages.stats_rows import TimeValueStatsRow
 from storage.format.message import MessageExt
 from tests.support import golden
 from tests.support.cli import run
@@ -129,7 +129,7 @@ def test_what_is_unknown_is_refused(store):
 
 
 def test_many_different_keys_are_counted_together_in_the_end(monkeypatch):
-    monkeypatch.setattr("rmqctl.message.stats._MOST_VALUES", 3)
+    monkeypatch.setattr("rmqctl.admin.messages.counting._MOST_VALUES", 3)
     counter, other = Counter(["key"]), Counter(["key"])
     for number in range(5):
         counter.add(MessageExt("t", b"", f"KEYS\x01k{number}".encode()))
@@ -145,8 +145,8 @@ def test_many_different_keys_are_counted_together_in_the_end(monkeypatch):
 
 @pytest.mark.parametrize("most", [1, 2, 10_000])
 def test_it_does_not_matter_how_many_combinations_are_kept_apart(monkeypatch, most):
-    monkeypatch.setattr("rmqctl.message.stats._MOST_GROUPS", most)
-    monkeypatch.setattr("rmqctl.message.stats._MOST_VALUES", 3)
+    monkeypatch.setattr("rmqctl.admin.messages.counting._MOST_GROUPS", most)
+    monkeypatch.setattr("rmqctl.admin.messages.counting._MOST_VALUES", 3)
     counter = Counter(["hour", "tag", "topic"], UTC)
     for number in range(12):
         message = MessageExt(f"t{number % 2}", b"", f"TAGS\x01g{number % 5}".encode())

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rmqctl.message.search.byte_search import SearchBytes
-from rmqctl.message.search.packed import PackedRecords
-from rmqctl.message.search.pieces import PieceSearch, cut
+from rmqctl.admin.messages.search.byte_search import SearchBytes
+from rmqctl.admin.messages.search.packed import PackedRecords
+from rmqctl.admin.messages.search.pieces import PieceSearch, cut
+from rmqctl.admin.messages.search.texts import literal_of
 from rmqctl.message.search.query import Query
-from rmqctl.message.search.texts import literal_of
 from storage.files.read_files import StoreFiles
 from storage.format.errors import BodyError
 from storage.format.record import decode_record, encode_record

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from rmqctl.message.search.byte_search import SearchBytes
-from rmqctl.message.search.packed import PackedRecords
-from rmqctl.message.search.pieces import PieceSearch, cut
+from rmqctl.admin.messages.search.byte_search import SearchBytes
+from rmqctl.admin.messages.search.packed import PackedRecords
+from rmqctl.admin.messages.search.pieces import PieceSearch, cut
+from rmqctl.admin.messages.search.texts import texts_in
 from rmqctl.message.search.query import Query
-from rmqctl.message.search.texts import texts_in
 from storage.files.read_files import StoreFiles
 from storage.format.properties import parse_properties
 from storage.log.record_finder import RecordFinder

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.known_topics import check_topic_exists
+from rmqctl.admin.messages.search.keys import Look, read_all, with_key
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED
-from rmqctl.message.search.keys import Look, read_all, with_key
 from storage.format.message_id import parse_offset_msg_id
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from client.trace.trace import TraceType, TraceView, views_of
-from rmqctl.message.search.keys import read_all, with_key
+from rmqctl.admin.messages.search.keys import read_all, with_key
 from storage.format.errors import BodyError
 
-from .lookup_rows import TraceRow
+from .rows import TraceRow
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli

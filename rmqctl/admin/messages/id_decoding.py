@@ -6,7 +6,7 @@ from rmqctl.errors import UsageProblem
 from storage.format.host import unpack_host
 from storage.format.message_id import decode_unique_id, parse_offset_msg_id
 
-from .lookup_rows import IdRow
+from .rows import IdRow
 
 if TYPE_CHECKING:
     from datetime import tzinfo

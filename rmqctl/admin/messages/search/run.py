@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from rmqctl.errors import UsageProblem
+from rmqctl.message.search.query import Query
 from storage.format.record import CheckKind, check_record, read_head
 from storage.log.record_finder import RecordFinder
 
 from .packed import PackedRecords
 from .pieces import Piece, PieceSearch, cut
-from .query import Query
 from .workers import in_order
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.admin.known_topics import all_topics
+from rmqctl.message.search.query import Query
 from storage.read.by_key import carries_key
 from storage.read.replaced import is_tombstone
 from storage.readonly import FOREVER
 
 from .byte_search import SearchBytes
-from .query import Query
 from .run import SearchRun, usable_cpus
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
 from rmqctl.admin.failures import reason_text, record_with_id
+from rmqctl.admin.messages.search.keys import Look, read_all, with_key
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.message.search.keys import Look, read_all, with_key
 from storage.configs.redrive_runs import RedriveRuns
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
@@ -22,7 +22,7 @@ from storage.format.message import (
     TRANS_HALF_TOPIC,
 )
 
-from .lookup_rows import LifeRow
+from .rows import LifeRow
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli

@@ -1,0 +1,1 @@
+"""Messages: found, searched, counted."""

@@ -1,0 +1,1 @@
+"""Searching the log as bytes first, then its records."""
