@@ -24,6 +24,7 @@ The packages, whose docstrings list what there is:
     store          facts, disk use, check, repair, snapshots, recovery
     broker         settings of the broker
     audit          who changed what
+    messages       one or many messages: found, searched, counted
 
 A function takes what answers its questions: a StoreView where it reads files, and a Broker where it
 asks (:class:`broker.api.broker.Broker`). A function that changes something returns a
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         dead_letters as dead_letters,
         groups as groups,
         lag as lag,
+        messages as messages,
         offsets as offsets,
         retries as retries,
         store as store,
@@ -52,7 +54,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    *("audit", "broker", "dead_letters", "groups", "lag", "offsets", "retries", "store", "topics"),
+    *("audit", "broker", "dead_letters", "groups", "lag", "messages", "offsets", "retries"),
+    *("store", "topics"),
 ]
 
 

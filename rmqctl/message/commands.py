@@ -9,6 +9,7 @@ from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import DAMAGED
+from rmqctl.message.scan_display import ScanDisplay
 from rmqctl.output.message_rows import MessageRow, message_row
 
 if TYPE_CHECKING:
@@ -52,15 +53,17 @@ def get(
         raise UsageProblem(f"--queue: {queue} is not a queue number")
     if queue_offset is not None and queue_offset < 0:
         raise UsageProblem(f"--offset: {queue_offset} is not a queue offset")
-    with view_of(cli) as view:
-        from rmqctl.admin.messages.by_id import at_place, with_id
+    with view_of(cli) as view, ScanDisplay(cli) as shown:
+        from rmqctl.admin import messages
 
         if message_id is not None:
-            found = with_id(cli, view, message_id, topic)
+            found = messages.with_id(
+                view, message_id, topic, left_out=cli.left_out, on_progress=shown
+            )
         elif topic is None or queue is None or queue_offset is None:
             raise UsageProblem("--topic, --queue and --offset need each other")
         else:
-            found = [at_place(view, topic, queue, queue_offset)]
+            found = [messages.at_offset(view, topic, queue, queue_offset)]
         if save is not None:
             _save_body(cli, found, save)
             return

@@ -1,22 +1,21 @@
 """``rmqctl message query``, ``trace``, ``life`` and ``decode-id``."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqctl.admin.messages.rows import IdRow, LifeRow, TraceRow
-from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, warn_of_blank
 from rmqctl.cli.marks import most_used, uses_no_store
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.message.scan_display import ScanDisplay
 from rmqctl.output.message_rows import MessageRow
 
 if TYPE_CHECKING:
     from rmqctl.admin.message_filter import MessageFilter
-    from storage.format.message import MessageExt
-    from storage.readonly import StoreView
+    from rmqctl.admin.messages import Look
 
 
 @prints(MessageRow)
@@ -56,82 +55,42 @@ def query(
         raise UsageProblem("--key is empty")
     if key is not None:
         warn_of_blank(cli, key)
-    with view_of(cli) as view:
+    with view_of(cli) as view, ScanDisplay(cli) as shown:
+        from rmqctl.admin import messages
         from rmqctl.admin.known_topics import check_topic_exists
         from rmqctl.cli.filter_options import message_filter
+        from rmqctl.output.message_rows import readable_rows
 
         if topic is not None:
             check_topic_exists(view, topic)
-        chosen = message_filter(cli)
+        wanted = message_filter(cli)
         topics = None if topic is None else [topic]
         if key is not None:
-            found = _with_key(cli, view, key, topics, chosen, index=index, scan=scan)
+            look = messages.Look.INDEX if index else _look(scan)
+            found = messages.with_key(
+                *(view, key, topics, wanted),
+                look=look,
+                left_out=cli.left_out,
+                on_progress=shown,
+            )
         else:
-            found = _with_tag(cli, view, topics, chosen)
-        from rmqctl.output.message_rows import readable_rows
-
-        cli.rows(MessageRow, readable_rows(cli.left_out, _wanted(cli, found, chosen)))
+            found = messages.with_tag(view, _tags(wanted), topics, wanted, left_out=cli.left_out)
+        cli.rows(MessageRow, readable_rows(cli.left_out, found))
 
 
-def _with_key(
-    cli: Cli,
-    view: "StoreView",
-    key: str,
-    topics: list[str] | None,
-    chosen: "MessageFilter",
-    *,
-    index: bool,
-    scan: bool,
-) -> "Iterator[MessageExt]":
-    from rmqctl.admin.messages.search.keys import Look, read_all, with_key
-    from storage.readonly import FOREVER
+def _look(scan: bool) -> "Look":
+    from rmqctl.admin.messages import Look
 
-    look = Look.INDEX if index else Look.SCAN if scan else Look.EVERYWHERE
-    end = FOREVER if chosen.to_timestamp is None else chosen.to_timestamp
-    hits = with_key(cli, view, key, topics, look, chosen.from_timestamp or 0, end)
-    if hits.damaged:
-        cli.left_out(
-            f"{len(hits.damaged)} damaged records may have the key, too; 'rmqctl store fsck' "
-            "shows them"
-        )
-    return read_all(cli, view, hits.offsets)
+    return Look.SCAN if scan else Look.EVERYWHERE
 
 
-def _with_tag(
-    cli: Cli, view: "StoreView", topics: list[str] | None, chosen: "MessageFilter"
-) -> "Iterator[MessageExt]":
-    from rmqctl.admin.known_topics import all_topics
-    from rmqctl.admin.messages.search.keys import read_all
-    from rmqctl.admin.messages.search.tags import with_tag
+def _tags(wanted: "MessageFilter") -> str:
     from storage.read.tag_filter import TagFilter
 
-    tags = TagFilter.parse(chosen.tags)
-    if tags is None:
+    tags = wanted.tags or ""
+    if TagFilter.parse(tags) is None:
         raise UsageProblem("--tag: * matches every message; give a tag, or --key")
-    return read_all(cli, view, with_tag(view, topics or all_topics(view), tags))
-
-
-def _wanted(
-    cli: Cli, messages: "Iterator[MessageExt]", chosen: "MessageFilter"
-) -> "Iterator[MessageExt]":
-    """The messages that the filter selects, without those whose needed body cannot be unpacked."""
-    from storage.format.errors import BodyError
-
-    start, end, queues = chosen.from_timestamp, chosen.to_timestamp, chosen.queues
-    for message in messages:
-        if (
-            (start is not None and message.store_timestamp < start)
-            or (end is not None and message.store_timestamp >= end)
-            or (queues is not None and message.queue_id not in queues)
-        ):
-            continue
-        try:
-            if chosen.predicate is not None and not chosen.predicate(message):
-                continue
-        except BodyError as error:
-            cli.left_out(f"left out {error}")
-            continue
-        yield message
+    return tags
 
 
 @prints(TraceRow)
@@ -150,12 +109,12 @@ def trace(
     Failures only:              rmqctl message trace 7F000001000ABC... --where 'success = false'
     """
     cli = context_of(ctx)
-    with view_of(cli) as view:
-        from rmqctl.admin.messages.traces import trace_rows
+    with view_of(cli) as view, ScanDisplay(cli) as shown:
+        from rmqctl.admin import messages
         from storage.format.message import TRACE_TOPIC
 
         topic = trace_topic or TRACE_TOPIC
-        rows = trace_rows(cli, view, message_id, topic)
+        rows = messages.trace(view, message_id, topic, left_out=cli.left_out, on_progress=shown)
         if not rows:
             raise NotFound(
                 f"topic {topic} of {view.root} has no trace of {message_id}; "
@@ -182,12 +141,13 @@ def life(
     By key:       rmqctl message life order-4711
     """
     cli = context_of(ctx)
-    with view_of(cli) as view:
-        from rmqctl.admin.messages.search.keys import Look
-        from rmqctl.admin.messages.timeline import life_rows
+    with view_of(cli) as view, ScanDisplay(cli) as shown:
+        from rmqctl.admin import messages
 
-        look = Look.SCAN if scan else Look.EVERYWHERE
-        cli.rows(LifeRow, life_rows(cli, view, message_id, look))
+        rows = messages.life(
+            view, message_id, look=_look(scan), left_out=cli.left_out, on_progress=shown
+        )
+        cli.rows(LifeRow, rows)
 
 
 @prints(IdRow)
@@ -206,12 +166,13 @@ def decode_id(
 
     rmqctl message decode-id 7F00000100002A9F0000000000001000
     """
-    from rmqctl.admin.messages.id_decoding import KINDS, decoded_id
+    from rmqctl.admin import messages
+    from rmqctl.admin.messages.id_decoding import KINDS
 
     cli = context_of(ctx)
     if kind is not None and kind not in KINDS:
         raise UsageProblem(f"--as: {kind!r} is not one of {', '.join(KINDS)}")
-    rows = [decoded_id(text, cli.now_ms, cli.zone, kind) for text in message_ids]
+    rows = [messages.decode_id(text, cli.now_ms, cli.zone, kind) for text in message_ids]
     if len(rows) == 1:
         cli.one(rows[0])
     else:

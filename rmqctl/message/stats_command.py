@@ -1,32 +1,25 @@
 """``rmqctl message stats``: counts and sizes of messages."""
 
-from typing import TYPE_CHECKING, Annotated
+from contextlib import suppress
+from typing import Annotated
 
 import typer
 
 from rmqctl.admin.messages.stats_rows import MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow
-from rmqctl.cli.context import Cli, context_of, prints, prints_instead
+from rmqctl.cli.context import context_of, prints, prints_instead
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
-
-if TYPE_CHECKING:
-    from rmqctl.admin.messages.counting import Counter
-    from rmqctl.message.search.query import Query
-    from storage.readonly import StoreView
+from rmqctl.message.scan_display import ScanDisplay
 
 
 def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
     """Make ``--by tag -o help`` explain the selected rows."""
     if by is not None:
-        from rmqctl.admin.messages.stats_values import SPANS, check, pair_of
+        from rmqctl.admin.messages import stats_row_type
 
-        try:
-            check(by)
-        except ValueError:
-            return by  # the command refuses it
-        row = TimeValueStatsRow if pair_of(by) else TimeStatsRow if by in SPANS else StatsRow
-        prints_instead(ctx.command, row)
+        with suppress(ValueError):  # the command refuses an unknown name
+            prints_instead(ctx.command, stats_row_type(by))
     return by
 
 
@@ -65,39 +58,24 @@ def stats(
     Keys that came twice:     rmqctl message stats orders --by key --where 'messages > 1'
     By a JSON field an hour:  rmqctl message stats orders --by hour,json.country
     """
-    from rmqctl.admin.messages.counting import Counter
-    from rmqctl.admin.messages.stats_values import SPANS, check, pair_of
+    from rmqctl.admin import messages
 
     cli = context_of(ctx)
-    if by is not None:
-        cli.parsed("--by", check, by)
-    names = ("topic", "tag", "key", "host") if by is None else (by,)
-    with view_of(cli) as view:
+    row_type = (
+        messages.stats_row_type(None)
+        if by is None
+        else cli.parsed("--by", messages.stats_row_type, by)
+    )
+    with view_of(cli) as view, ScanDisplay(cli, "count") as shown:
         from rmqctl.message.search.query import build_query
 
         query = build_query(cli, view, None, topics or None, None, needs_filter=False)
-        counter, damaged = _counted(cli, view, query, Counter(names, cli.zone), jobs)
-        if damaged:
+        counted = messages.stats(view, query, by, zone=cli.zone, jobs=jobs, on_progress=shown)
+        if counted.damaged:
             cli.left_out(
-                f"{damaged} damaged records are not counted; 'rmqctl store fsck' shows them"
+                f"{counted.damaged} damaged records are not counted; 'rmqctl store fsck' shows them"
             )
         if by is None:
-            cli.one(counter.summary(damaged))
-            return
-        if pair_of(by):
-            cli.rows(TimeValueStatsRow, counter.time_value_rows(by))
-        elif by in SPANS:
-            cli.rows(TimeStatsRow, counter.time_rows(by))
+            cli.one(counted.summary())
         else:
-            cli.rows(StatsRow, counter.rows(by))
-
-
-def _counted(
-    cli: Cli, view: "StoreView", query: "Query", counter: "Counter", jobs: int | None
-) -> "tuple[Counter, int]":
-    from rmqctl.admin.messages.search.run import SearchRun, usable_cpus
-
-    run = SearchRun(view, query, jobs or usable_cpus())
-    with cli.progress("count", "bytes", run.total_bytes) as progress:
-        damaged = run.tally(progress, counter)
-    return counter, damaged
+            cli.rows(row_type, counted.rows())

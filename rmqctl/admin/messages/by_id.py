@@ -1,21 +1,29 @@
-"""Finding single messages: by id, and by offset."""
+"""Finding messages by id."""
 
 from typing import TYPE_CHECKING
 
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.known_topics import check_topic_exists
-from rmqctl.admin.messages.search.keys import Look, read_all, with_key
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED
 from storage.format.message_id import parse_offset_msg_id
 
+from .search.keys import Look, find_key, read_messages
+from .search.run import record_finder
+
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
 
 def with_id(
-    cli: "Cli", view: "StoreView", message_id: str, topic: str | None
+    view: "StoreView",
+    message_id: str,
+    topic: str | None = None,
+    *,
+    left_out: Warn = no_warning,
+    on_progress: OnProgress = no_progress,
 ) -> "list[MessageExt]":
     """All messages with an id, in log order, as retries keep their unique id.
 
@@ -37,8 +45,12 @@ def with_id(
     # Another text than RocketMQ's ids may be an id that a user set.
     look = Look.INDEX if position is None else Look.EVERYWHERE
     for spelling in dict.fromkeys((message_id, message_id.upper())):
-        hits = with_key(cli, view, spelling, topics, look)
-        found = [one for one in read_all(cli, view, hits.offsets) if one.msg_id == spelling]
+        hits = find_key(view, spelling, topics, look, on_progress=on_progress)
+        found = [
+            message
+            for message in read_messages(view, hits.offsets, left_out)
+            if message.msg_id == spelling
+        ]
         if found:
             return found
         damaged += hits.damaged
@@ -70,29 +82,8 @@ def _log_position(message_id: str) -> int | None:
 
 def _is_damaged_record(view: "StoreView", position: int) -> bool:
     """Whether an unreadable record begins at a log position."""
-    from rmqctl.store.dump.position import piece_at
-
-    try:
-        return piece_at(view, position).kind == "DAMAGED"
-    except NotFound:
+    finder = record_finder(view, view.files.apart().log, view.log_max_offset())
+    record = finder.containing(position)
+    if record is None or record.start != position:
         return False
-
-
-def at_place(view: "StoreView", topic: str, queue_id: int, offset: int) -> "MessageExt":
-    """The message at a queue offset.
-
-    NotFound outside of the queue, CliError (4) for a damaged message.
-    """
-    check_topic_exists(view, topic)
-    low, high = view.queue_bounds(topic, queue_id)
-    if not low <= offset < high:
-        has = f"it has offsets {low} to {high - 1}" if low < high else "it is empty"
-        raise NotFound(f"queue {queue_id} of topic {topic} has no offset {offset}: {has}")
-    found = view.get_message(topic, queue_id, offset, 1)
-    if not found.messages or found.next_begin_offset != offset + 1:
-        raise CliError(
-            f"the message at offset {offset} of queue {queue_id} of topic {topic} cannot be read; "
-            "'rmqctl store fsck' shows why",
-            DAMAGED,
-        )
-    return found.messages[0]
+    return record.message is None and not record.replaced

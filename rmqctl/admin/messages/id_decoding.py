@@ -15,10 +15,13 @@ KINDS: Final = ("offset", "unique")
 _PORTS: Final = 1 << 16
 
 
-def decoded_id(
-    message_id: str, now_ms: int, zone: "tzinfo | None", kind: str | None = None
+def decode_id(
+    message_id: str, now_ms: int, zone: "tzinfo | None" = None, kind: str | None = None
 ) -> IdRow:
-    """Decode an id as ``kind``, else by its digits; UsageProblem for another text.
+    """Decode an id as ``kind`` (offset or unique), else by its digits; no store is needed.
+
+    UsageProblem for another text. A unique id has no month: it is taken as that of
+    ``now_ms``, or the one before.
 
     Both kinds have the same number of digits. A broker's id has a port in the four bytes after the
     address, of which the first two are zero; a client's id has its process id there.

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.failures import reason_text, record_with_id
-from rmqctl.admin.messages.search.keys import Look, read_all, with_key
+from rmqctl.admin.messages.search.keys import Look, find_key, read_messages
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import NotFound, UsageProblem
 from storage.configs.redrive_runs import RedriveRuns
 from storage.format.message import (
@@ -25,7 +27,6 @@ from storage.format.message import (
 from .rows import LifeRow
 
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -35,12 +36,19 @@ _INNER_TOPICS: Final = frozenset({SCHEDULE_TOPIC, TRANS_HALF_TOPIC})
 """Topics in which progress does not mean that a group has read the message."""
 
 
-def life_rows(cli: "Cli", view: "StoreView", name: str, look: Look) -> Iterator[LifeRow]:
-    """All events of the message with an id, or of the messages with a key.
+def life(
+    view: "StoreView",
+    name: str,
+    *,
+    look: Look = Look.EVERYWHERE,
+    left_out: Warn = no_warning,
+    on_progress: OnProgress = no_progress,
+) -> Iterator[LifeRow]:
+    """All events of the message with an id, or of the messages with a key, in log order.
 
     NotFound if there is none, UsageProblem for a key of too many messages.
     """
-    records = _Records(cli, view, look)
+    records = _Records(view, look, left_out, on_progress)
     records.follow(name)
     if not records.found:
         raise NotFound(f"no message has the id or key {name} in {view.root}")
@@ -60,9 +68,12 @@ def life_rows(cli: "Cli", view: "StoreView", name: str, look: Look) -> Iterator[
 class _Records:
     """The records of a message; each one leads to others."""
 
-    def __init__(self, cli: "Cli", view: "StoreView", look: Look) -> None:
-        self._cli = cli
+    def __init__(
+        self, view: "StoreView", look: Look, left_out: Warn, on_progress: OnProgress
+    ) -> None:
         self._view = view
+        self._left_out = left_out
+        self._on_progress = on_progress
         self._look = look
         self._followed: set[str] = set()
         self.found: dict[int, MessageExt] = {}
@@ -81,9 +92,11 @@ class _Records:
                 continue
             self._followed.add(name)
             record = record_with_id(self._view, name, None)
-            hits, damaged = with_key(self._cli, self._view, name, None, self._look)
+            hits, damaged = find_key(
+                self._view, name, None, self._look, on_progress=self._on_progress
+            )
             if damaged:
-                self._cli.left_out(
+                self._left_out(
                     f"{len(damaged)} damaged records may be of {name}, too; 'rmqctl store fsck' "
                     "shows them"
                 )
@@ -92,7 +105,8 @@ class _Records:
                     f"{len(hits):,} records have the key {name}; 'rmqctl message query --key' "
                     "lists them; 'rmqctl message life ID' shows the history of one"
                 )
-            for message in [*([record] if record else []), *read_all(self._cli, self._view, hits)]:
+            found = read_messages(self._view, hits, self._left_out)
+            for message in [*([record] if record else []), *found]:
                 if self.found.setdefault(message.commitlog_offset, message) is message:
                     names += self._leads(message)
             names += self._redriven.get(name, [])

@@ -1,32 +1,40 @@
 """The trace of a message in a trace topic."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from client.trace.trace import TraceType, TraceView, views_of
-from rmqctl.admin.messages.search.keys import read_all, with_key
+from rmqctl.admin.changes import Warn, no_warning
+from rmqctl.admin.messages.search.keys import find_key, read_messages
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.format.errors import BodyError
+from storage.format.message import TRACE_TOPIC
 
 from .rows import TraceRow
 
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
     from storage.readonly import StoreView
 
 
-def trace_rows(cli: "Cli", view: "StoreView", msg_id: str, trace_topic: str) -> list[TraceRow]:
-    """All records of a message's trace, oldest first; without the limit of 64 of
-    queryMsgTraceById."""
-    return sorted(_rows(cli, view, msg_id, trace_topic), key=lambda row: row.at_timestamp)
+def trace(
+    view: "StoreView",
+    message_id: str,
+    trace_topic: str = TRACE_TOPIC,
+    *,
+    left_out: Warn = no_warning,
+    on_progress: OnProgress = no_progress,
+) -> list[TraceRow]:
+    """All records of a message's trace, oldest first; empty if there are none.
 
-
-def _rows(cli: "Cli", view: "StoreView", msg_id: str, trace_topic: str) -> Iterator[TraceRow]:
-    hits = with_key(cli, view, msg_id, [trace_topic])
-    for message in read_all(cli, view, hits.offsets):
+    There is no limit of 64 as in queryMsgTraceById.
+    """
+    hits = find_key(view, message_id, [trace_topic], on_progress=on_progress)
+    rows: list[TraceRow] = []
+    for message in read_messages(view, hits.offsets, left_out):
         try:
-            yield from map(_row, views_of(msg_id, message))
+            rows += map(_row, views_of(message_id, message))
         except BodyError as error:
-            cli.left_out(f"the trace message {message.offset_msg_id} cannot be read: {error}")
+            left_out(f"the trace message {message.offset_msg_id} cannot be read: {error}")
+    return sorted(rows, key=lambda row: row.at_timestamp)
 
 
 def _row(view: TraceView) -> TraceRow:

@@ -16,7 +16,7 @@ from rmqctl.output.message_rows import MessageRow
 from rmqctl.produce.rows import SentRow
 
 if TYPE_CHECKING:
-    from rmqctl.message.search.query import Query
+    from rmqctl.admin.messages.search.query import Query
     from rmqctl.produce.run import Limits
     from rmqctl.produce.sources import Portion
     from storage.readonly import StoreView

@@ -4,17 +4,17 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rmqctl.admin.messages.search.run import SearchRun, usable_cpus
+from rmqctl.admin.messages.search.run import Search
+from rmqctl.message.scan_display import ScanDisplay
 from storage.format.errors import BodyError
 
 from .masking import Rule, masked
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
+    from rmqctl.admin.messages.search.query import Query
     from rmqctl.cli.context import Cli
-    from rmqctl.message.search.query import Query
-    from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
     from .formats import Writer
@@ -35,7 +35,7 @@ class ExportRun:
         self._view = view
         self._query = query
         self._rules = rules
-        self._jobs = jobs or usable_cpus()
+        self._jobs = jobs
         self.limit = cli.view.limit
         """Most messages to write; None for all."""
         self.count = 0
@@ -45,27 +45,15 @@ class ExportRun:
 
     def run(self, writer: "Writer") -> None:
         """Write all messages, or as many as the limit allows."""
-        with closing(self._messages()) as messages:
-            for message in islice(messages, self.limit):
-                try:
-                    writer.write(masked(message, self._rules))
-                except BodyError:
-                    self.damaged.add(message.commitlog_offset)
-                else:
-                    self.count += 1
-        writer.finish()
-
-    def _messages(self) -> "Generator[MessageExt]":
-        run = SearchRun(self._view, self._query, self._jobs)
-        with (
-            self._cli.progress("export", "bytes", run.total_bytes) as progress,
-            run.hits(progress) as hits,
-        ):
-            for found in hits:
-                self.damaged.update(found.damaged)
-                for offset in found.offsets:
-                    message = self._view.look_message_by_offset(offset)
-                    if message is None:
-                        self.damaged.add(offset)
+        with ScanDisplay(self._cli, "export") as shown:
+            search = Search(self._view, self._query, jobs=self._jobs, on_progress=shown)
+            self.damaged = search.damaged
+            with closing(search.messages()) as messages:
+                for message in islice(messages, self.limit):
+                    try:
+                        writer.write(masked(message, self._rules))
+                    except BodyError:
+                        self.damaged.add(message.commitlog_offset)
                     else:
-                        yield message
+                        self.count += 1
+        writer.finish()

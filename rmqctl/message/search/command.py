@@ -1,23 +1,30 @@
 """``rmqctl message search``: content search over the whole log."""
 
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from rmqctl.admin.messages.search.rows import NearRow, SearchCount
+from rmqctl.admin.messages.search.rows import NearRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.cli.signals import Terminated, TimeLimit
+from rmqctl.message.scan_display import ScanDisplay
 from rmqctl.output.message_rows import MessageRow
 
+from .rows import SearchCount
+
 if TYPE_CHECKING:
-    from rmqctl.admin.messages.search.run import SearchRun
+    from collections.abc import Callable
+
+    from rmqctl.admin.messages.search.query import Query
+    from rmqctl.admin.messages.search.run import Search
     from storage.readonly import StoreView
 
-    from .query import Query
+    from .resume import Token
 
 _LIKE_A_PROPERTY: Final = re.compile(r"[\w.-]+=[^\s=]+")
 
@@ -70,36 +77,36 @@ def search(
     A regular expression:           rmqctl message search --regex 'sku-\d+' --in body
     """
     cli = context_of(ctx)
-    with view_of(cli) as view:
-        from rmqctl.admin.messages.search.run import SearchRun, position_of, usable_cpus
+    topics = None if topic is None else [topic]
+    with view_of(cli) as view, ScanDisplay(cli) as shown:
+        from rmqctl.admin.messages.search.run import Search
 
-        from .query import build_query
+        from .query import build_query, fingerprint
+        from .resume import Token, position_of
 
-        query = build_query(cli, view, pattern, None if topic is None else [topic], fields)
-        start = position_of(resume, query, view.log_max_offset())
-        parts = None if start is None else [(start, view.log_max_offset())]
-        run = SearchRun(view, query, jobs or usable_cpus(), parts)
+        query = build_query(cli, view, pattern, topics, fields)
+        mark = fingerprint(cli, pattern, topics, fields)
+        start = position_of(resume, mark, view.log_max_offset())
+        run = Search(view, query, start=start, jobs=jobs, on_progress=shown)
+
+        def token(position: int) -> Token:
+            return Token(position, mark)
+
         if count_only:
-            _count(cli, view, run, query)
+            _count(cli, view, run, token)
         else:
-            _print(cli, view, run, query, around, pattern)
+            hits, done = _print(cli, view, run, query, around, token)
+            if not hits and done and pattern is not None and _LIKE_A_PROPERTY.fullmatch(pattern):
+                cli.say(f"'{pattern}' was searched as a text; for a property: -H '{pattern}'")
 
 
-def _count(cli: Cli, view: "StoreView", run: "SearchRun", query: "Query") -> None:
-    from rmqctl.admin.messages.search.run import Token
-
+def _count(cli: Cli, view: "StoreView", run: "Search", token: "Callable[[int], Token]") -> None:
     hits = 0
-    damaged: set[int] = set()
-    with (
-        cli.progress("search", "bytes", run.total_bytes) as progress,
-        run.hits(progress) as pieces,
-    ):
-        for found in pieces:
-            hits += len(found.offsets)
-            damaged.update(found.damaged)
-    token = Token(run.end, query.fingerprint)
-    cli.one(SearchCount(hits, run.total_bytes, len(damaged), str(token)))
-    _tell_damaged(cli, view, damaged)
+    with closing(run.parts()) as parts:
+        for part in parts:
+            hits += len(part.hits)
+    cli.one(SearchCount(hits, run.total_bytes, len(run.damaged), str(token(run.end))))
+    _tell_damaged(cli, view, run.damaged)
 
 
 def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
@@ -114,48 +121,42 @@ def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
 def _print(
     cli: Cli,
     view: "StoreView",
-    run: "SearchRun",
+    run: "Search",
     query: "Query",
     around: int,
-    pattern: str | None,
-) -> None:
-    from rmqctl.admin.messages.search.run import Token
+    token: "Callable[[int], Token]",
+) -> tuple[int, bool]:
+    """Print the hits; returns their number, and whether the search came to its end."""
+    from rmqctl.admin.messages.search.hit_rows import HitRows
 
     from .printing import HitPrinter
 
-    printer = HitPrinter(cli, view, query.matches, around)
-    damaged: set[int] = set()
+    hit_rows = HitRows(view, query.matches, around)
+    printer = HitPrinter(cli, hit_rows)
     done_to = run.start
     hits = 0
-    with (
-        cli.progress("search", "bytes", run.total_bytes) as progress,
-        run.hits(progress) as pieces,
-    ):
+    with closing(run.parts()) as parts:
         try:
-            for found in pieces:
-                damaged.update(found.damaged)
-                if found.offsets:
-                    printer.write(found.offsets)
+            for part in parts:
+                if part.hits:
+                    printer.write(part.hits)
                     printer.flush()
-                    hits += len(found.offsets)
+                    hits += len(part.hits)
                     if printer.full:
                         done_to = printer.done_to
                         break
-                done_to = found.piece.end
+                done_to = part.position
             else:
                 done_to = run.end
         except (KeyboardInterrupt, TimeLimit, Terminated):
             printer.flush()
             done_to = run.start if cli.view.sort else max(done_to, printer.done_to)
-            token = Token(done_to, query.fingerprint)
-            cli.say(f"to continue: --resume {token}")
+            cli.say(f"to continue: --resume {token(done_to)}")
             raise
     printer.finish()
-    _tell_damaged(cli, view, damaged | printer.unreadable)
-    token = Token(done_to, query.fingerprint)
+    _tell_damaged(cli, view, run.damaged | hit_rows.unreadable)
     if done_to < run.end:
-        cli.say(f"stopped at the limit; to continue: --resume {token}")
+        cli.say(f"stopped at the limit; to continue: --resume {token(done_to)}")
     else:
-        cli.detail(f"{hits} hits; to search later messages: --resume {token}")
-        if not hits and pattern is not None and _LIKE_A_PROPERTY.fullmatch(pattern):
-            cli.say(f"'{pattern}' was searched as a text; for a property: -H '{pattern}'")
+        cli.detail(f"{hits} hits; to search later messages: --resume {token(done_to)}")
+    return hits, done_to >= run.end

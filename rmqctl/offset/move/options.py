@@ -199,10 +199,13 @@ def _messages(
     cli: "Cli", broker: "EmbeddedBroker", message_id: str, topics: "list[TopicChoice] | None"
 ) -> "list[MessageExt]":
     """The first message with an id in each topic that is meant. NotFound if a topic has none."""
-    from rmqctl.admin.messages.by_id import with_id
+    from rmqctl.admin import messages
+    from rmqctl.message.scan_display import ScanDisplay
 
     first: dict[str, MessageExt] = {}
-    for message in with_id(cli, broker.view, message_id, None):
+    with ScanDisplay(cli) as shown:
+        found = messages.with_id(broker.view, message_id, left_out=cli.left_out, on_progress=shown)
+    for message in found:
         first.setdefault(message.topic, message)
     if topics is None:
         return list(first.values())

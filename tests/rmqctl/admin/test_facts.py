@@ -18,11 +18,11 @@ from broker.api.members import (
 from broker.api.offsets import ConsumeFromWhere
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl import admin
-from rmqctl.admin import audit, broker, dead_letters, groups, lag, retries, store, topics
+from rmqctl.admin import audit, broker, dead_letters, groups, lag, messages, retries, store, topics
 from rmqctl.errors import NotFound
 from tests.support.cli import ROOT
 
-PACKAGES = [topics, groups, lag, dead_letters, retries, store, broker, audit]
+PACKAGES = [topics, groups, lag, dead_letters, retries, store, broker, audit, messages]
 START = 1_767_225_600_000
 MINUTE = 60_000
 CONSUMER = ConsumerData(

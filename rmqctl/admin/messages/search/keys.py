@@ -1,20 +1,22 @@
 """All messages with a key, from the index and from parts of the log that it does not cover."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.known_topics import all_topics
-from rmqctl.message.search.query import Query
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.read.by_key import carries_key
 from storage.read.replaced import is_tombstone
 from storage.readonly import FOREVER
 
 from .byte_search import SearchBytes
-from .run import SearchRun, usable_cpus
+from .query import Query
+from .run import Search
 
 if TYPE_CHECKING:
-    from rmqctl.cli.context import Cli
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -39,14 +41,14 @@ class KeyHits(NamedTuple):
     damaged: list[int]
 
 
-def with_key(
-    cli: "Cli",
+def find_key(
     view: "StoreView",
     key: str,
     topics: Sequence[str] | None,
     look: Look = Look.EVERYWHERE,
     begin: int = 0,
     end: int = FOREVER,
+    on_progress: OnProgress = no_progress,
 ) -> KeyHits:
     """Find the messages with a key, or a unique id, in some topics or in all (None).
 
@@ -66,19 +68,19 @@ def with_key(
                     offsets.add(offset)
     if look is not Look.INDEX:
         ranges = None if look is Look.SCAN else view.not_indexed()
-        run = SearchRun(view, _key_query(key, topics, begin, end), usable_cpus(), ranges)
-        with (
-            cli.progress("search", "bytes", run.total_bytes) as progress,
-            run.hits(progress) as hits,
-        ):
-            for found in hits:
-                offsets.update(found.offsets)
-                damaged.update(found.damaged)
+        query = _key_query(key, topics, begin, end)
+        search = Search(view, query, ranges=ranges, on_progress=on_progress)
+        with closing(search.parts()) as parts:
+            for part in parts:
+                offsets.update(part.hits)
+        damaged.update(search.damaged)
     return KeyHits(sorted(offsets), sorted(damaged - offsets))
 
 
-def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator[MessageExt]":
-    """The messages at log offsets; warns at the end of those that cannot be read."""
+def read_messages(
+    view: "StoreView", offsets: Iterable[int], left_out: Warn = no_warning
+) -> "Iterator[MessageExt]":
+    """The messages at log offsets; says at the end how many of them cannot be read."""
     lost = 0
     for offset in offsets:
         message = view.look_message_by_offset(offset)
@@ -87,7 +89,7 @@ def read_all(cli: "Cli", view: "StoreView", offsets: Iterable[int]) -> "Iterator
         elif offset >= view.log_min_offset():  # not deleted in the meantime
             lost += not is_tombstone(view, offset)
     if lost:
-        cli.left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
+        left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
 
 
 def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> Query:
@@ -102,4 +104,4 @@ def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> 
 
     needle = SearchBytes((data,), False)
     first = begin or None
-    return Query(needle, matches, first, end if end < FOREVER else None, 0)
+    return Query(needle, matches, first, end if end < FOREVER else None)

@@ -7,13 +7,13 @@ divided into pieces and among processes.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rmqctl.message.search.query import Query
 from storage.format.errors import BodyError
 from storage.format.sys_flag import MessageSysFlag
 from storage.log.raw_bytes import LogBytes
 
 from .byte_search import Find, SearchBytes
 from .packed import PackedRecords
+from .query import Query
 
 if TYPE_CHECKING:
     from storage.files.read_files import ReadOnlyFiles

@@ -1,25 +1,25 @@
-"""One search: its pieces, its processes, its output, and the token to continue it."""
+"""One search: its parts, its processes, how far it is."""
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
-from rmqctl.errors import UsageProblem
-from rmqctl.message.search.query import Query
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.format.record import CheckKind, check_record, read_head
 from storage.log.record_finder import RecordFinder
 
 from .packed import PackedRecords
 from .pieces import Piece, PieceSearch, cut
+from .query import Query
 from .workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-    from rmqctl.cli.progress import Progress
+    from storage.files.read_files import ReadOnlyFiles
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -29,33 +29,17 @@ _FORK_FROM_BYTES: Final = 64 << 20
 _RECORD_EXTRA: Final = 64 << 10
 
 
-class Hits(NamedTuple):
-    """Result of one piece: log offsets, ascending; ``done_to`` is the position to continue at."""
+class SearchPart(NamedTuple):
+    """The result of one part of the log, and how far the search is."""
 
-    offsets: "array[int]"
+    hits: "array[int]"
+    """Log offsets of the messages found, ascending."""
     damaged: "array[int]"
-    piece: Piece
-
-
-class Token(NamedTuple):
-    """The state of a stopped search: ``position`` in the log, and the search's fingerprint."""
-
+    """Log offsets of damaged records that may be hits."""
     position: int
-    fingerprint: int
-
-    def __str__(self) -> str:
-        return f"{self.position:x}-{self.fingerprint:08x}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Token":
-        """The token of a text; ValueError for another text."""
-        position, dash, fingerprint = text.partition("-")
-        try:
-            if dash and len(fingerprint) == 8:
-                return cls(int(position, 16), int(fingerprint, 16))
-        except ValueError:
-            pass
-        raise ValueError(f"{text!r} is not a token of 'message search'")
+    """The log offset at which another search continues."""
+    scanned_bytes: int
+    total_bytes: int
 
 
 class Tally(Protocol):
@@ -78,67 +62,103 @@ class Tally(Protocol):
         ...
 
 
-class SearchRun:
+class Search:
     """Searches the log of a store, up to its end at the start of the search.
 
-    ``ranges`` are the parts to search, as ascending commit log offsets; None is the whole log.
+    Attributes:
+        start, end: log offsets between which it searches.
+        total_bytes, scanned_bytes: what it will read, and what it has read.
+        position: the log offset at which another search continues if this one is stopped.
+        damaged: log offsets of records that may be hits, but could not be read.
     """
 
     def __init__(
         self,
         view: "StoreView",
         query: Query,
-        jobs: int,
+        *,
+        start: int | None = None,
         ranges: Sequence[tuple[int, int]] | None = None,
+        jobs: int | None = None,
+        on_progress: OnProgress = no_progress,
     ) -> None:
+        """``start`` is a log offset, default: the start of the log.
+
+        ``ranges`` are the parts to search instead, as ascending log offsets. ``jobs`` is the number
+        of processes, default: one for each processor. A search of less than 64 MiB, and one with
+        one job, starts no process.
+        """
         self._query = query
         self._log = view.files.apart().log
         self._view = view
-        self._max_record = view.config.max_message_size + _RECORD_EXTRA
-        self._end = view.log_max_offset()
+        self._on_progress = on_progress
+        self.end = view.log_max_offset()
         if ranges is None:
-            ranges = [(view.log_min_offset(), self._end)]
-        self._start = max(view.log_min_offset(), ranges[0][0] if ranges else 0)
+            ranges = [(view.log_min_offset() if start is None else start, self.end)]
+        self.start = max(view.log_min_offset(), ranges[0][0] if ranges else 0)
         pieces = [
             piece
             for first in self._files()
-            for start, end in ranges
-            for piece in self._pieces_of(first, start, end)
+            for begin, end in ranges
+            for piece in self._pieces_of(first, begin, end)
         ]
         self._pieces = pieces
         self._lost = self._bytes_lost(ranges)
         self.total_bytes = sum(piece.end - piece.start for piece in pieces)
-        self.jobs = 1 if self.total_bytes < _FORK_FROM_BYTES else jobs
+        self.scanned_bytes = 0
+        self.position = self.start
+        self.damaged: set[int] = set()
+        if self.total_bytes < _FORK_FROM_BYTES:
+            self.jobs = 1
+        else:
+            self.jobs = usable_cpus() if jobs is None else jobs
 
-    @property
-    def start(self) -> int:
-        """Commit log offset of the start."""
-        return self._start
+    def messages(self) -> "Generator[MessageExt]":
+        """The hits in log order, as they are found. Closing the generator ends the search."""
+        with closing(self.parts()) as parts:
+            for part in parts:
+                for offset in part.hits:
+                    message = self._view.look_message_by_offset(offset)
+                    if message is None:
+                        self.damaged.add(offset)
+                    else:
+                        self.position = offset + 1
+                        yield message
+                self.position = part.position
 
-    @property
-    def end(self) -> int:
-        """Commit log offset of the end, exclusive."""
-        return self._end
+    def parts(self) -> "Generator[SearchPart]":
+        """Search part by part (up to 16 MiB) in log order; a part may have no hit.
 
-    @contextmanager
-    def hits(self, progress: "Progress") -> Iterator[Iterator[Hits]]:
-        """Search piece by piece in log order. Leaving the block ends all processes."""
+        Closing the generator ends the search and all its processes.
+        """
+        self._begin()
         with closing(in_order(self._pieces, self._work(), self.jobs)) as answers:
-            yield self._read(answers, progress)
-
-    def _read(self, answers: Iterable[tuple[Piece, bytes]], progress: "Progress") -> Iterator[Hits]:
-        for piece, data in answers:
-            count = int.from_bytes(data[:8], "big")
-            offsets, damaged = array("q"), array("q")
-            offsets.frombytes(data[8 : 8 + 8 * count])
-            damaged.frombytes(data[8 + 8 * count :])
-            progress.advance(piece.end - piece.start, piece.end - piece.start)
-            yield Hits(offsets, damaged, piece)
+            for piece, data in answers:
+                count = int.from_bytes(data[:8], "big")
+                hits, damaged = array("q"), array("q")
+                hits.frombytes(data[8 : 8 + 8 * count])
+                damaged.frombytes(data[8 + 8 * count :])
+                yield self._part(hits, damaged, piece)
         if self._lost:
-            yield Hits(array("q"), array("q", self._lost), Piece(self._end, self._end))
+            yield self._part(array("q"), array("q", self._lost), Piece(self.end, self.end))
 
-    def tally(self, progress: "Progress", total: "Tally") -> int:
+    def _part(self, hits: "array[int]", damaged: "array[int]", piece: Piece) -> SearchPart:
+        self._advance(piece)
+        self.damaged.update(damaged)
+        return SearchPart(hits, damaged, piece.end, self.scanned_bytes, self.total_bytes)
+
+    def _begin(self) -> None:
+        self.scanned_bytes = 0
+        self._on_progress(0, self.total_bytes)
+
+    def _advance(self, piece: Piece) -> None:
+        if piece.end > piece.start:
+            self.scanned_bytes += piece.end - piece.start
+            self._on_progress(self.scanned_bytes, self.total_bytes)
+
+    def tally(self, total: "Tally") -> int:
         """Count all hits in the processes that find them; returns the number of damaged records."""
+        self._begin()
         search = self._piece_search()
         all_damaged: set[int] = set()
 
@@ -155,25 +175,25 @@ class SearchRun:
                 end = 8 + int.from_bytes(data[:8], "big")
                 all_damaged.update(array("q", data[8:end]))
                 total.merge(data[end:])
-                progress.advance(piece.end - piece.start, piece.end - piece.start)
+                self._advance(piece)
         return len(all_damaged | set(self._lost))
 
     def _bytes_lost(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
         """Log offsets after which a file is truncated, or the next ones are missing."""
         lost = []
         files = self._log.relist()
-        for first, following in pairwise([*files, self._end]):
+        for first, following in pairwise([*files, self.end]):
             file = self._log.at(first)
             start = first + (0 if file is None else min(file.length, self._log.file_size))
-            end = min(following, self._end)
+            end = min(following, self.end)
             if any(begin < end and start < stop for begin, stop in ranges) and start < end:
                 lost.append(start)
         return lost
 
     def _piece_search(self) -> PieceSearch:
-        finder = RecordFinder(self._log, self._end, self._view.unit, self._max_record)
+        finder = record_finder(self._view, self._log, self.end)
         by_units = self.total_bytes >= _FORK_FROM_BYTES
-        packed = PackedRecords(self._view, self._log, finder, self._end, by_units=by_units)
+        packed = PackedRecords(self._view, self._log, finder, self.end, by_units=by_units)
         return PieceSearch(self._log, finder, self._query, packed)
 
     def _work(self) -> "Callable[[Piece], bytes]":
@@ -189,44 +209,34 @@ class SearchRun:
     def _files(self) -> list[int]:
         """First offsets of the log files that may contain hits."""
         size = self._log.file_size
-        files = [first for first in self._log.relist() if self._start < first + size]
+        files = [first for first in self._log.relist() if self.start < first + size]
         times = [self._first_timestamp(first) for first in files] + [None]
         may_be = self._query.may_be_in_file
         return [
             first
             for first, time, following in zip(files, times, times[1:], strict=False)
-            if first < self._end and (time is None or may_be(time, following))
+            if first < self.end and (time is None or may_be(time, following))
         ]
 
     def _first_timestamp(self, first: int) -> int | None:
         """Store time of a file's first record; None for a preallocated file without records."""
-        file = self._log.at(first) if first < self._end else None
+        file = self._log.at(first) if first < self.end else None
         if file is None or check_record(file.view, 0, file.length).kind is not CheckKind.MESSAGE:
             return None
         return read_head(file.view, 0).store_timestamp
 
     def _pieces_of(self, first: int, start: int, end: int) -> list[Piece]:
         size = self._log.file_size
-        begin = max(first, start, self._start)
-        return cut(begin, min(first + size, end, self._end), size, _PIECE_BYTES)
+        begin = max(first, start, self.start)
+        return cut(begin, min(first + size, end, self.end), size, _PIECE_BYTES)
+
+
+def record_finder(view: "StoreView", log: "ReadOnlyFiles", end: int) -> RecordFinder:
+    """Finds the records around positions of a log, up to ``end``."""
+    return RecordFinder(log, end, view.unit, view.config.max_message_size + _RECORD_EXTRA)
 
 
 def usable_cpus() -> int:
     """Number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-def position_of(token: str | None, query: Query, run_end: int) -> int | None:
-    """The position of a token. UsageProblem for a token of another search or store."""
-    if token is None:
-        return None
-    try:
-        parsed = Token.parse(token)
-    except ValueError as error:
-        raise UsageProblem(f"--resume: {error}") from None
-    if parsed.fingerprint != query.fingerprint:
-        raise UsageProblem("--resume: the token belongs to another search")
-    if parsed.position > run_end:
-        raise UsageProblem("--resume: the token belongs to another store: this log is shorter")
-    return parsed.position

@@ -14,7 +14,7 @@ _UNITS: Final = 4096
 _LEAST_HASH: Final = -(1 << 31)
 
 
-def with_tag(view: "StoreView", topics: Iterable[str], tags: "TagFilter") -> Iterator[int]:
+def find_tag(view: "StoreView", topics: Iterable[str], tags: "TagFilter") -> Iterator[int]:
     """Log offsets, ascending, of messages whose tag has the hash of a wanted tag.
 
     Other tags may have the same hash. Queues whose units have another value than the hash (delayed

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 Texts = Callable[["MessageExt"], Iterable[bytes]]
 
 FIELDS: Final = ("body", "tags", "keys", "properties")
-"""The fields of ``--in``; ``properties`` are the values of all, including tags and keys."""
+"""The fields that can be searched; ``properties`` are the values of all, also tags and keys."""
+DEFAULT_FIELDS: Final = ("body", "properties")
 
 _NAMED: Final = {"tags": (b"TAGS",), "keys": (b"KEYS",)}
 _LEAST: Final = 3

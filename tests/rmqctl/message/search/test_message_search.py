@@ -11,8 +11,8 @@ import pytest
 from rmqctl.admin.messages.search.byte_search import SearchBytes
 from rmqctl.admin.messages.search.packed import PackedRecords
 from rmqctl.admin.messages.search.pieces import PieceSearch, cut
+from rmqctl.admin.messages.search.query import Query
 from rmqctl.admin.messages.search.texts import literal_of
-from rmqctl.message.search.query import Query
 from storage.files.read_files import StoreFiles
 from storage.format.errors import BodyError
 from storage.format.record import decode_record, encode_record
@@ -169,7 +169,7 @@ def test_times_bound_it(mixed):
 def test_pieces_of_any_size_give_each_hit_once(mixed, step, word, by_units):
     root, _ = mixed
     needle = SearchBytes((word,), True)
-    query = Query(needle, lambda message: holds(message, word), None, None, 0)
+    query = Query(needle, lambda message: holds(message, word), None, None)
     with StoreView.open(root) as view:
         log, end = StoreFiles(root, view.config).log, view.log_max_offset()
         finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
@@ -197,9 +197,7 @@ def test_units_lead_to_the_compressed_bodies_of_golden_stores(name):
         for by_units in (True, False):
             finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
             packed = PackedRecords(view, log, finder, end, by_units=by_units)
-            query = Query(
-                SearchBytes((b"alpha",), True), lambda m: holds(m, b"alpha"), None, None, 0
-            )
+            query = Query(SearchBytes((b"alpha",), True), lambda m: holds(m, b"alpha"), None, None)
             searcher = PieceSearch(log, finder, query, packed)
             pieces = cut(start, end, log.file_size, 10_000)
             hits[by_units] = [hit for piece in pieces for hit in searcher.search(piece).hits]

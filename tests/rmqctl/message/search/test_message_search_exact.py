@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from rmqctl.admin.messages.search.byte_search import SearchBytes
 from rmqctl.admin.messages.search.packed import PackedRecords
 from rmqctl.admin.messages.search.pieces import PieceSearch, cut
+from rmqctl.admin.messages.search.query import Query
 from rmqctl.admin.messages.search.texts import texts_in
-from rmqctl.message.search.query import Query
 from storage.files.read_files import StoreFiles
 from storage.format.properties import parse_properties
 from storage.log.record_finder import RecordFinder
@@ -78,7 +78,6 @@ def test_hits_are_those_of_a_look_at_each_message(
         lambda message: any(word in text for text in read(message)),
         None,
         None,
-        0,
     )
     with StoreView.open(made.write(tmp_path_factory.mktemp("s"))) as view:
         log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
@@ -99,7 +98,7 @@ def test_a_long_word_across_two_buffers(tmp_path: Any, length: int, before: int)
     word = b"z" + b"y" * (length - 2) + b"x"
     made.put("T", 0, b"." * ((1 << 18) - min(before, length - 1) - 88) + word + b".")
     needle = SearchBytes((word,), in_body=True)
-    query = Query(needle, lambda message: word in message.body, None, None, 0)
+    query = Query(needle, lambda message: word in message.body, None, None)
     with StoreView.open(made.write(tmp_path)) as view:
         log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
         finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))
@@ -151,7 +150,7 @@ def test_the_clock_of_a_broker_may_have_gone_back_by_an_hour(
     first: int, following: int | None, start: int | None, end: int | None, may: bool
 ) -> None:
     """So a log file is looked into whose times lie an hour beside those that are wanted."""
-    query = Query(None, lambda _: True, start, end, 0)
+    query = Query(None, lambda _: True, start, end)
     assert query.may_be_in_file(first, following) is may
 
 
@@ -171,7 +170,7 @@ def test_words_where_one_buffer_ends_and_the_next_begins(
     made.put("T", 0, b"." * 1000)
     root = made.write(tmp_path)
     needle = SearchBytes((b"needle",), True)
-    query = Query(needle, lambda message: b"needle" in message.body, None, None, 0)
+    query = Query(needle, lambda message: b"needle" in message.body, None, None)
     with StoreView.open(root) as view:
         log, end = StoreFiles(view.root, view.config).log, view.log_max_offset()
         finder = RecordFinder(log, end, view.unit, (4 << 20) + (64 << 10))

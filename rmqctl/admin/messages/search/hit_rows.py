@@ -1,0 +1,71 @@
+"""The rows of hits, on request with the messages around them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rmqctl.output.message_rows import MessageRow, message_row
+from storage.format.errors import BodyError
+
+from .rows import NearRow
+
+if TYPE_CHECKING:
+    from rmqctl.admin.message_filter import Predicate
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+
+class HitRows:
+    """Makes the rows of hits, which have to come in log order.
+
+    Attributes:
+        row_type: MessageRow, or NearRow with ``around``.
+        unreadable: log offsets of hits that can no longer be read, or whose bodies cannot be
+            unpacked.
+    """
+
+    def __init__(self, view: "StoreView", matches: "Predicate", around: int = 0) -> None:
+        """``around`` messages before and after each hit; ``matches`` is that of its query."""
+        self._view = view
+        self._matches = matches
+        self._around = around
+        self._shown: dict[tuple[str, int], int] = {}
+        self.row_type: type = NearRow if around else MessageRow
+        self.unreadable: set[int] = set()
+
+    def rows(self, offset: int) -> Iterator[Any]:
+        """The rows of the hit at a log offset; each message has one row."""
+        message = self._view.look_message_by_offset(offset)
+        if message is None:
+            self.unreadable.add(offset)
+        elif self._around:
+            yield from self._near(message)
+        else:
+            try:
+                yield message_row(message)
+            except BodyError:
+                self.unreadable.add(offset)
+
+    def _near(self, hit: "MessageExt") -> Iterator[Any]:
+        """The hit with its neighbours in its queue."""
+        queue = (hit.topic, hit.queue_id)
+        low, high = self._view.queue_bounds(*queue)
+        first = max(low, hit.queue_offset - self._around, self._shown.get(queue, 0))
+        last = min(high - 1, hit.queue_offset + self._around)
+        for queue_offset in range(first, last + 1):
+            if queue_offset == hit.queue_offset:
+                try:
+                    yield NearRow(True, *message_row(hit))
+                except BodyError:
+                    self.unreadable.add(hit.commitlog_offset)
+            else:
+                yield from self._neighbour(queue, queue_offset)
+        self._shown[queue] = last + 1
+
+    def _neighbour(self, queue: tuple[str, int], queue_offset: int) -> Iterator[Any]:
+        unit = self._view.unit(*queue, queue_offset)
+        message = unit and self._view.message_of_unit(*queue, queue_offset, unit)
+        if message:
+            try:
+                yield NearRow(self._matches(message), *message_row(message))
+            except BodyError:
+                self.unreadable.add(message.commitlog_offset)
