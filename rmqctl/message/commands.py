@@ -7,9 +7,9 @@ import typer
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import view_of
+from rmqctl.cli.scan_display import ScanDisplay
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import DAMAGED
-from rmqctl.message.scan_display import ScanDisplay
 from rmqctl.output.message_rows import MessageRow, message_row
 
 if TYPE_CHECKING:

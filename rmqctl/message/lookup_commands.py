@@ -9,8 +9,8 @@ from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, warn_of_blank
 from rmqctl.cli.marks import most_used, uses_no_store
 from rmqctl.cli.opening import view_of
+from rmqctl.cli.scan_display import ScanDisplay
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.message.scan_display import ScanDisplay
 from rmqctl.output.message_rows import MessageRow
 
 if TYPE_CHECKING:

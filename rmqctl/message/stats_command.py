@@ -10,7 +10,7 @@ from rmqctl.cli.context import context_of, prints, prints_instead
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
-from rmqctl.message.scan_display import ScanDisplay
+from rmqctl.cli.scan_display import ScanDisplay
 
 
 def _prints_by(ctx: typer.Context, by: str | None) -> str | None:

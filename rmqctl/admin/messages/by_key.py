@@ -1,6 +1,6 @@
 """Finding all messages with a key or a tag."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
@@ -28,7 +28,7 @@ def with_key(
     look: Look = Look.EVERYWHERE,
     left_out: Warn = no_warning,
     on_progress: OnProgress = no_progress,
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     """All messages with a key or a unique id that a filter selects, in log order.
 
     ``topics`` None: all. ``look`` says where the key is searched. NotFound for an unknown topic.
@@ -45,7 +45,7 @@ def with_tag(
     wanted: MessageFilter = EVERY_MESSAGE,
     *,
     left_out: Warn = no_warning,
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     """All messages with one of some tags (``a || b``) that a filter selects, in log order.
 
     Found by the hashes in the queues. NotFound for an unknown topic, ValueError for malformed tags
@@ -71,7 +71,7 @@ def _with_key(
     look: Look,
     left_out: Warn,
     on_progress: OnProgress,
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     end = FOREVER if wanted.to_timestamp is None else wanted.to_timestamp
     hits = find_key(view, key, topics, look, wanted.from_timestamp or 0, end, on_progress)
     if hits.damaged:
@@ -84,7 +84,7 @@ def _with_key(
 
 def _selected(
     messages: "Iterator[MessageExt]", wanted: MessageFilter, left_out: Warn
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     """The messages that a filter selects, without those whose needed body cannot be unpacked."""
     start, end, queues = wanted.from_timestamp, wanted.to_timestamp, wanted.queues
     for message in messages:

@@ -1,6 +1,6 @@
 """Messages of a queue: one, and all from an offset or a time on."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
@@ -44,7 +44,7 @@ def in_queue(
     wanted: MessageFilter = EVERY_MESSAGE,
     *,
     left_out: Warn = no_warning,
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     """The messages of a queue from an offset on, up to the end of the queue as of now.
 
     The times of ``wanted`` limit what is read. ``left_out`` is called at the end if messages could
@@ -65,7 +65,7 @@ def _in_queue(
     offset: int,
     wanted: MessageFilter,
     left_out: Warn,
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     scan = QueueScan(view, topic, wanted._replace(queues=(queue_id,)), {queue_id: offset})
     yield from scan.messages()
     tell_unreadable(left_out, scan.unreadable, scan.bodies, "messages")

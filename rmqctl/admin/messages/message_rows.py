@@ -1,6 +1,6 @@
 """The rows of messages."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 
-def rows_of(messages: "Iterable[MessageExt]", left_out: Warn = no_warning) -> Iterator[MessageRow]:
+def rows_of(messages: "Iterable[MessageExt]", left_out: Warn = no_warning) -> Generator[MessageRow]:
     """A row for each message, without those whose bodies cannot be unpacked."""
-    return readable_rows(left_out, messages)
+    yield from readable_rows(left_out, messages)

@@ -5,7 +5,7 @@ letter. Retries name the original message (ORIGIN_MESSAGE_ID). A redriven messag
 own, which the receipts of the run contain.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
@@ -43,7 +43,7 @@ def life(
     look: Look = Look.EVERYWHERE,
     left_out: Warn = no_warning,
     on_progress: OnProgress = no_progress,
-) -> Iterator[LifeRow]:
+) -> Generator[LifeRow]:
     """All events of the message with an id, or of the messages with a key, in log order.
 
     NotFound if there is none, UsageProblem for a key of too many messages.

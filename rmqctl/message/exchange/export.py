@@ -5,7 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.messages.search.run import Search
-from rmqctl.message.scan_display import ScanDisplay
+from rmqctl.cli.scan_display import ScanDisplay
 from storage.format.errors import BodyError
 
 from .masking import Rule, masked

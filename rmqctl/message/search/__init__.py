@@ -1,1 +1,1 @@
-"""``rmqctl message search``: searching the log as bytes first, then its records."""
+"""``rmqctl message search``: its options, what it prints, the token to continue it."""

@@ -11,8 +11,8 @@ from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
+from rmqctl.cli.scan_display import ScanDisplay
 from rmqctl.cli.signals import Terminated, TimeLimit
-from rmqctl.message.scan_display import ScanDisplay
 from rmqctl.output.message_rows import MessageRow
 
 from .rows import SearchCount

@@ -200,7 +200,7 @@ def _messages(
 ) -> "list[MessageExt]":
     """The first message with an id in each topic that is meant. NotFound if a topic has none."""
     from rmqctl.admin import messages
-    from rmqctl.message.scan_display import ScanDisplay
+    from rmqctl.cli.scan_display import ScanDisplay
 
     first: dict[str, MessageExt] = {}
     with ScanDisplay(cli) as shown:

@@ -1,6 +1,6 @@
 """All messages with a key, from the index and from parts of the log that it does not cover."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -79,7 +79,7 @@ def find_key(
 
 def read_messages(
     view: "StoreView", offsets: Iterable[int], left_out: Warn = no_warning
-) -> "Iterator[MessageExt]":
+) -> "Generator[MessageExt]":
     """The messages at log offsets; says at the end how many of them cannot be read."""
     lost = 0
     for offset in offsets:

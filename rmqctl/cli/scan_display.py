@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from rmqctl.cli.context import Cli
-    from rmqctl.cli.progress import Progress
+    from .context import Cli
+    from .progress import Progress
 
 
 class ScanDisplay:
