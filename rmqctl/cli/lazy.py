@@ -24,8 +24,9 @@ _CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 ABOUT = """\
-rmqctl produces to, consumes from and manages an Apache RocketMQ 4.9 store: a folder on disk that
-is used without a broker process. Not affiliated with the Apache Software Foundation."""
+rmqctl works on folders of Apache RocketMQ 4.9, without a broker process.
+
+Not affiliated with the Apache Software Foundation."""
 EXAMPLES = """\
   Send a message:                  echo hello | rmqctl produce greetings
   Read all messages, then stop:    rmqctl consume greetings -e

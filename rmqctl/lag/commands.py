@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 from rmqctl.admin.lag.rows import LagQueueRow, LagRow, LagTopicRow
 from rmqctl.cli.as_of import AsOf, moment_of, open_at
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
@@ -39,6 +38,8 @@ def _prints_by(ctx: typer.Context, by: By) -> By:
 
 def _prints_comparison(ctx: typer.Context, text: str | None) -> str | None:
     if text is not None:
+        from rmqctl.admin.lag.comparison_rows import LagComparisonRow
+
         prints_instead(ctx.command, LagComparisonRow)
     return text
 
@@ -103,6 +104,8 @@ def show(
         if as_of is None:
             tell_unknown(cli, seen)
         if compare is not None:
+            from rmqctl.admin.lag.comparison_rows import LagComparisonRow
+
             from .earlier import earlier_lags, warn_of_unknown
 
             earlier = earlier_lags(cli, compare, recorded, choice)

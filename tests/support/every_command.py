@@ -174,6 +174,7 @@ CALLS: Final = (
 WITHOUT_ROWS: Final = {
     "broker start": "runs until it is ended",
     "completion": "prints a script",
+    "console": "needs a terminal: tests/rmqctl/console",
     "lag check": "speaks to monitors: nagios, prometheus, json",
     "lag record": "writes to a file",
     "lag watch": "goes on until it is ended",

@@ -27,7 +27,7 @@ from tests.support.parsing import parsed
 
 WITHOUT_CALL = (
     *("broker start", "completion bash", "lag check", "lag record lag.jsonl"),
-    *("lag watch", "lag warmup", "man"),
+    *("lag watch", "lag warmup", "man", "console"),
 )
 OF_SETTINGS = ("config", "context")
 

@@ -39,3 +39,28 @@ def test_a_walk_from_groups_to_topics_and_out(stocked):
         console.send("q")
         assert console.ended() == 0
         assert b"\x1b[?1049l" in console.raw
+
+
+def test_every_example_of_its_help_shows_a_screen(stocked):
+    lines = run("console", "--help").out.splitlines()
+    found = [line.split("rmqctl console")[1].split() for line in lines if ":  " in line]
+    assert len(found) == 3
+    for words in found:
+        with terminal(stocked, *words) as console:
+            console.until("= rmqctl ")
+            console.until("READ ONLY")
+            console.send("q")
+            assert console.ended() == 0
+
+
+@pytest.mark.parametrize("dumb", [True, False], ids=["dumb", "piped"])
+def test_without_a_full_terminal_it_names_what_works(stocked, dumb):
+    if dumb:
+        with terminal(stocked, env={"TERM": "dumb"}) as console:
+            assert console.ended() == 2
+            said = console.text()
+    else:
+        result = run("console")
+        assert result.code == 2
+        said = result.err
+    assert "lag watch" in " ".join(said.split())
