@@ -25,7 +25,6 @@ _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 ABOUT = """\
 rmqctl works on folders of Apache RocketMQ 4.9, without a broker process.
-
 Not affiliated with the Apache Software Foundation."""
 EXAMPLES = """\
   Send a message:                  echo hello | rmqctl produce greetings
@@ -215,7 +214,7 @@ class LazyGroup(TyperGroup):
         width, is_root = formatter.width, self.table is TREE
         about = self.help or ""
         if is_root and not ctx.meta.get(_WHOLE):
-            about = about.partition(". Not")[0] + "."
+            about = about.partition("\n")[0]
         lines = ["", *wrapped(about, width)]
         if is_root:
             lines += ["", "Examples:", *EXAMPLES.splitlines()]
