@@ -111,7 +111,7 @@ def _end(cli: Cli, error: BaseException) -> int:
         case signals.TimeLimit():
             code, sentence = exit_codes.TIMED_OUT, f"timed out after {cli.setting('timeout')}"
         case _:
-            code, sentence = judge(error)
+            code, sentence = judge(error, cli.command_path)
             if code == exit_codes.NOT_FOUND:
                 sentence += _meant(cli, sentence)
             elif code == exit_codes.USAGE:
@@ -174,8 +174,8 @@ def _usage_meant(cli: Cli, error: BaseException, sentence: str) -> str:
     return suggest.invalid_meant(command, sentence)
 
 
-def judge(error: BaseException) -> tuple[int, str]:
-    """The exit code and the sentence of an error."""
+def judge(error: BaseException, command: str = "rmqctl") -> tuple[int, str]:
+    """The exit code and the sentence of an error that ended a command."""
     if isinstance(error, CliError):
         return error.exit_code, str(error)
     if isinstance(error, _USAGE_ERROR):
@@ -185,9 +185,9 @@ def judge(error: BaseException) -> tuple[int, str]:
         if isinstance(error, library_error):
             return code, str(error)
     if isinstance(error, PermissionError):
-        return exit_codes.NOT_WRITABLE, _of_the_system(error)
+        return exit_codes.NOT_WRITABLE, _of_the_system(error, command)
     if isinstance(error, OSError):
-        return exit_codes.FAILURE, _of_the_system(error)
+        return exit_codes.FAILURE, _of_the_system(error, command)
     if isinstance(error, MemoryError):
         return exit_codes.FAILURE, "out of memory"
     name = type(error).__name__
@@ -229,9 +229,17 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
     )
 
 
-def _of_the_system(error: OSError) -> str:
-    reason = error.strerror or type(error).__name__
-    return f"{error.filename}: {reason}" if error.filename else reason
+def _of_the_system(error: OSError, command: str) -> str:
+    """An error of the operating system, with the file, and what was done to it if that is known."""
+    reason = error.strerror or str(error) or type(error).__name__
+    doing = ", ".join(getattr(error, "__notes__", ()))
+    if doing:
+        reason += f" ({doing})"
+    # Of a file that is renamed, the new name is the known one.
+    name = error.filename2 or error.filename
+    if isinstance(name, (str, bytes, os.PathLike)):
+        return f"{os.fsdecode(name)}: {reason}"
+    return f"'{command}' failed: {reason}; the system names no file, --debug shows where"
 
 
 def _help_of(cli: Cli, error: BaseException) -> str:

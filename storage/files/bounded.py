@@ -18,6 +18,8 @@ from storage.errors import CorruptFileError
 MAX_OWN_SIZE: Final = 128 << 20
 """Bytes; a larger file of rmqctl's own, or of settings, is taken for damage."""
 _PIECE: Final = 1 << 20
+_NO_FILE: Final = (errno.ELOOP, errno.ENXIO)
+"""Of circular links, and of a socket."""
 
 
 def read_bounded(path: Path, max_size: int = MAX_OWN_SIZE) -> bytes:
@@ -38,7 +40,7 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # circular links; a socket
+        if error.errno in _NO_FILE:
             raise CorruptFileError(path, 0, "it is no file") from error
         raise
     try:
@@ -63,7 +65,12 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
 def read_first(path: Path, size: int) -> bytes:
     """Read the first bytes of a file whose other bytes do not count. Raises OSError;
     FileNotFoundError also for a path that is not a file."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise FileNotFoundError(errno.ENOENT, "it is no file", str(path)) from error
+        raise
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise FileNotFoundError(errno.ENOENT, "it is no file", str(path))

@@ -20,6 +20,22 @@ WORD: Final = 8
 """Bytes of a word of the shared state."""
 
 
+def name_file(error: OSError, fd: int, doing: str) -> None:
+    """Note in an error of an open file which file it is, and what was done to it.
+
+    The system names files only in errors of calls that take a path.
+    """
+    error.add_note(doing)
+    try:
+        name = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - may be no path
+    except OSError:  # the descriptor is closed, or there is no /proc
+        return
+    if name.endswith(" (deleted)"):  # a file without a name: its folder
+        name = name.rpartition("/")[0]
+    if name.startswith("/"):
+        error.filename = name
+
+
 class FileSystem:
     """The real file system; tests derive from it. All paths are absolute; errors are OSError."""
 
@@ -75,25 +91,41 @@ class FileSystem:
 
     def set_length(self, fd: int, length: int) -> None:
         """Make the file exactly ``length`` bytes long; new bytes are zero and take no space."""
-        os.ftruncate(fd, length)
+        try:
+            os.ftruncate(fd, length)
+        except OSError as error:
+            name_file(error, fd, "setting its length")
+            raise
 
     def reserve(self, fd: int, offset: int, length: int) -> None:
         """Give the range blocks on the device; a full disk answers here (ENOSPC), not as SIGBUS."""
-        os.posix_fallocate(fd, offset, length)
+        try:
+            os.posix_fallocate(fd, offset, length)
+        except OSError as error:
+            name_file(error, fd, "reserving blocks")
+            raise
 
     def write(self, fd: int, data: bytes | bytearray | memoryview, offset: int) -> None:
         """Write all of ``data`` at ``offset``."""
         view = memoryview(data)
-        while view:
-            done = os.pwrite(fd, view, offset)
-            if done <= 0:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            view = view[done:]
-            offset += done
+        try:
+            while view:
+                done = os.pwrite(fd, view, offset)
+                if done <= 0:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                view = view[done:]
+                offset += done
+        except OSError as error:
+            name_file(error, fd, "writing")
+            raise
 
     def read(self, fd: int, length: int, offset: int) -> bytes:
         """Read up to ``length`` bytes at ``offset``."""
-        return os.pread(fd, length, offset)
+        try:
+            return os.pread(fd, length, offset)
+        except OSError as error:
+            name_file(error, fd, "reading")
+            raise
 
     def data_ranges(self, fd: int, start: int, end: int) -> list[tuple[int, int]]:
         """Parts of the file that may hold anything but zeros; holes are left out."""
@@ -104,6 +136,7 @@ class FileSystem:
             except OSError as error:
                 if error.errno == errno.ENXIO:  # nothing but a hole up to the end
                     break
+                name_file(error, fd, "looking for data")
                 raise
             hole = os.lseek(fd, first, os.SEEK_HOLE)
             if first < end:
@@ -114,7 +147,11 @@ class FileSystem:
     def map(self, fd: int, length: int, *, writable: bool) -> mmap.mmap:
         """Map the first ``length`` bytes of a file, shared with all processes."""
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        return mmap.mmap(fd, length, access=access)
+        try:
+            return mmap.mmap(fd, length, access=access)
+        except OSError as error:
+            name_file(error, fd, "mapping")
+            raise
 
     def words(self, mapped: mmap.mmap) -> Any:
         """The mapped bytes as native signed 8-byte words: ``words[i] = v`` is one store."""
@@ -122,7 +159,11 @@ class FileSystem:
 
     def sync(self, fd: int) -> None:
         """Sync the file's bytes and length to the device. Blocks; other threads run on."""
-        os.fdatasync(fd)
+        try:
+            os.fdatasync(fd)
+        except OSError as error:
+            name_file(error, fd, "syncing")
+            raise
 
     def sync_dir(self, path: Path) -> None:
         """Sync the folder's entries to the device."""

@@ -80,6 +80,24 @@ class Quarantine:
         self._note(path, None, length, crc, why, target, "copied")
         return target
 
+    def keep(self, path: str, why: str, *, leave_empty: bool = False) -> Path | None:
+        """Keep what is about to be replaced; None if there is nothing.
+
+        A file is copied and stays. What is no file, or only a link to one, is moved: it has no
+        bytes to copy, and a file cannot replace a folder. With ``leave_empty`` an empty file takes
+        the place of what was moved, where a missing file would mean something else than a damaged
+        one.
+        """
+        original = self._root / path
+        if original.is_file() and not original.is_symlink():
+            return self.keep_copy(path, why)
+        if not os.path.lexists(original):
+            return None
+        target = self.move(path, why)
+        if leave_empty:
+            self._fs.touch(original)
+        return target
+
     def move(self, path: str, why: str) -> Path:
         """Move a whole file out of the store, by renaming; gives where it is kept.
 

@@ -170,13 +170,14 @@ class OffsetRecovery(Change):
             Quarantine(self._root, now_ms).move(_OFFSETS, _WHY)
 
     def _keep(self, now_ms: int) -> None:
-        """Copies of what is damaged, and of the .bak, to the quarantine."""
+        """Keep what is damaged, and the .bak, in the quarantine."""
         quarantine = Quarantine(self._root, now_ms)
         files = self._lost.files
         for file, damaged in ((files.java, files.java.lost), (files.ours, files.ours.lost),
                               (files.bak, files.java.lost)):  # fmt: skip
-            if damaged and file.path.exists():
-                quarantine.keep_copy(str(file.path.relative_to(self._root)), _WHY)
+            if damaged:
+                name = str(file.path.relative_to(self._root))
+                quarantine.keep(name, _WHY, leave_empty=file is files.ours)
 
     def _refuse_java(self) -> None:
         (self._java_check or refuse_beside_java(self._root))()

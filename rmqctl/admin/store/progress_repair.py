@@ -56,8 +56,8 @@ class ProgressRepair:
             return
         targets = targets_of(self._found)
         quarantine = Quarantine(self._root, now_ms)
-        if (self._root / _FILE).is_file() and targets:
-            quarantine.keep_copy(_FILE, "repair")
+        if targets:
+            quarantine.keep(_FILE, "repair", leave_empty=True)
         else:
             quarantine.move(_FILE, "repair")
         if targets:

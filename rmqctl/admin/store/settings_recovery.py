@@ -59,7 +59,7 @@ class SettingsRecovery(Change):
                 self.check()
                 quarantine = Quarantine(self._root, clock_ms())
                 for path in files_to_keep(file):
-                    quarantine.keep_copy(str(path.relative_to(self._root)), "recover-config")
+                    quarantine.keep(str(path.relative_to(self._root)), "recover-config")
                 Journal(self._root).append(entry, clock_ms())
                 ConfigFile(file.path).save(file.document)
             for row in file.rows:

@@ -17,7 +17,7 @@ from storage.coordination.shared_state import (
     WORD_NAMES,
     SharedState,
 )
-from storage.errors import StoreError
+from storage.errors import CorruptFileError, StoreError
 from storage.files.bounded import read_bounded, read_first
 from storage.files.fs import FileSystem
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
@@ -29,7 +29,10 @@ from .rows import CheckpointDump, PageDump, PageQueueDump
 
 def checkpoint(path: Path) -> CheckpointDump:
     """The checkpoint file."""
-    data = read_first(path, CHECKPOINT_SIZE)
+    try:
+        data = read_first(path, CHECKPOINT_SIZE)
+    except FileNotFoundError as error:
+        raise CorruptFileError(path, 0, "it is no file") from error
     problem = None
     if len(data) < CHECKPOINT_SIZE:
         problem = f"the file has {len(data)} of {CHECKPOINT_SIZE} bytes; missing ones count as 0"

@@ -10,12 +10,13 @@ it. Topics and groups that each broker makes at its start are left out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from storage.configs.config_file import BAK_SUFFIX, MAX_CONFIG_SIZE, JsonObject, ident_of
+from storage.configs.config_file import BAK_SUFFIX, MAX_CONFIG_SIZE, JsonObject
 from storage.configs.config_table import ConfigTable
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.deleted_topics import deleted_topics_for_reading
@@ -250,4 +251,4 @@ def _progress(root: Path) -> Iterator[tuple[str, str, set[int]]]:
 def files_to_keep(file: SalvagedFile) -> list[Path]:
     """The damaged file and its ``.bak``, if they exist."""
     both = (file.path, file.path.with_name(file.path.name + BAK_SUFFIX))
-    return [path for path in both if ident_of(path) is not None]
+    return [path for path in both if os.path.lexists(path)]

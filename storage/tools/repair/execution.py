@@ -214,10 +214,7 @@ class _Execution:
         fs, path = self._fs, self._root / step.file
         if crc_of(path) != step.old_crc:
             raise StoreChangedError(path)
-        if path.is_file() and not path.is_symlink():
-            self._quarantine.keep_copy(step.file, step.why)
-        elif path.exists() or path.is_symlink():  # a folder, a pipe, a dangling link
-            self._quarantine.move(step.file, step.why)
+        self._quarantine.keep(step.file, step.why)
         self._make_folder(path.parent)
         replace_file(fs, path, step.data)
         fs.sync_dir(path.parent)
