@@ -92,7 +92,9 @@ class Resolver:
                     f"{file.path} is damaged at byte {start + position - file.file_from_offset}: "
                     f"{found.reason}; run 'rmqctl store fsck'"
                 )
-            requests.append(read_request(data, position, found.size, self._delay_levels_ms))
+            requests.append(
+                read_request(data, position, found.size, self._delay_levels_ms, first=start)
+            )
             position += found.size
         for request in requests:
             self._dispatch(request)

@@ -38,7 +38,8 @@ class DispatchRequest(NamedTuple):
 
     ``units`` names each (topic, queue, queue offset) that gets a unit: one for a plain record,
     none for a prepared or rolled back one or an impossible topic, several with multi-dispatch.
-    ``commitlog_offset`` is the record's own field, as in RocketMQ. ``store_timestamp`` is in ms.
+    ``commitlog_offset`` is where the record lies, whatever its own field says: a unit that leads to
+    another place would hide the messages after it. ``store_timestamp`` is in ms.
     """
 
     commitlog_offset: int
@@ -72,9 +73,15 @@ def topic_of(buffer: bytes | memoryview, position: int) -> str:
 
 
 def read_request(
-    buffer: bytes | memoryview, position: int, size: int, delay_levels_ms: tuple[int, ...]
+    buffer: bytes | memoryview,
+    position: int,
+    size: int,
+    delay_levels_ms: tuple[int, ...],
+    *,
+    first: int,
 ) -> DispatchRequest:
-    """Read the record of ``size`` bytes at ``position``, whose lengths have been checked."""
+    """Read the record of ``size`` bytes at ``position``, whose lengths have been checked; the
+    buffer begins at the log offset ``first``."""
     head = read_head(buffer, position)
     at = position + head.head_size + max(0, head.body_length)
     width = 1 if head.magic & 0xFF == 0xA7 else 2
@@ -95,9 +102,7 @@ def read_request(
         unique = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         keys = keys_of(unique, properties.get(PROPERTY_KEYS))
         hashes = tuple(key_hash(topic, key) for key in keys)
-    return DispatchRequest(
-        head.physical_offset, size, code, head.store_timestamp, tuple(units), hashes
-    )
+    return DispatchRequest(first + position, size, code, head.store_timestamp, tuple(units), hashes)
 
 
 def keys_of(unique: str | None, keys: str | None) -> tuple[str, ...]:
@@ -105,8 +110,9 @@ def keys_of(unique: str | None, keys: str | None) -> tuple[str, ...]:
     return (unique, *split_keys(keys)) if unique else split_keys(keys)
 
 
-def read_keys(buffer: bytes | memoryview, position: int, size: int) -> KeyRow:
-    """Read only the keys of the record at ``position``; none if they cannot be found."""
+def read_keys(buffer: bytes | memoryview, position: int, size: int, *, first: int) -> KeyRow:
+    """Read only the keys of the record at ``position``, none if they cannot be found; the buffer
+    begins at the log offset ``first``."""
     head = read_head(buffer, position)
     at = position + head.head_size + max(0, head.body_length)
     width = 1 if head.magic & 0xFF == 0xA7 else 2
@@ -119,7 +125,7 @@ def read_keys(buffer: bytes | memoryview, position: int, size: int) -> KeyRow:
             find_property(properties, PROPERTY_KEYS),
         )
     topic = bytes(buffer[at + width : end]).decode("utf-8", "replace")
-    return topic, keys, head.physical_offset, head.store_timestamp
+    return topic, keys, first + position, head.store_timestamp
 
 
 def _lmq_queues(properties: dict[str, str], queue_id: int) -> Iterator[tuple[str, int, int]]:

@@ -47,10 +47,11 @@ def key_stretches(log: ReadOnlyFiles, start: int, end: int) -> Iterator[KeyRange
     while (stretch := walk.next()) is not None:
         rows: list[KeyRow] = []
         position = stretch.start % log.file_size
-        file = log.at(stretch.start - position)
+        first = stretch.start - position
+        file = log.at(first)
         if file is not None and stretch.kind in (StretchKind.RECORDS, StretchKind.DAMAGED):
             for size in stretch.sizes:
-                rows.append(read_keys(file.view, position, size))
+                rows.append(read_keys(file.view, position, size, first=first))
                 position += size
         whole = stretch.kind in (StretchKind.RECORDS, StretchKind.BLANK)
         yield KeyRange(walk.position, rows, whole)

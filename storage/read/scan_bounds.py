@@ -316,11 +316,14 @@ class ScanBounds:
             if stretch.kind not in (StretchKind.RECORDS, StretchKind.DAMAGED):
                 continue
             position = stretch.start % self._log.file_size
-            file = self._log.at(stretch.start - position)
+            first = stretch.start - position
+            file = self._log.at(first)
             if file is None:
                 return
             for size in stretch.sizes:
-                request = read_request(file.view, position, size, self._delay_levels_ms)
+                request = read_request(
+                    file.view, position, size, self._delay_levels_ms, first=first
+                )
                 unit = request.unit()
                 for topic, queue_id, queue_offset in request.units:
                     if request.commitlog_offset < deleted.get(topic, 0):

@@ -100,20 +100,20 @@ class Redispatch:
     def _pass(
         self,
         runs: Iterable[tuple[int, MutableSequence[int]]],
-        put: Callable[[DispatchRequest, int], None],
+        put: Callable[[DispatchRequest], None],
     ) -> None:
         levels = self._appender.delay_levels_ms
         for offset, sizes in runs:
             file = self._log.find(offset)
             assert file is not None
-            position = offset - file.file_from_offset
+            first = file.file_from_offset
+            position = offset - first
             with memoryview(file.map) as view:
                 for size in sizes:
-                    request = read_request(view, position, size, levels)
-                    put(request, file.file_from_offset + position)
+                    put(read_request(view, position, size, levels, first=first))
                     position += size
 
-    def _put_units(self, request: DispatchRequest, _place: int) -> None:
+    def _put_units(self, request: DispatchRequest) -> None:
         for key, queue_offset in self._units_of(request):
             following = self._following(key)
             if queue_offset > following or key in self._gaps:
@@ -150,10 +150,10 @@ class Redispatch:
         self._appender.queues.put(*key, first, units, store_timestamp)
         shared.set_next_offset(slot, first + len(units) // CQ_STORE_UNIT_SIZE)
 
-    def _put_keys(self, request: DispatchRequest, commitlog_offset: int) -> None:
+    def _put_keys(self, request: DispatchRequest) -> None:
         """Add the keys of one record; those of the last record of the kept index are there
         already."""
-        if commitlog_offset != self._indexed and request.key_hashes:
+        if request.commitlog_offset != self._indexed and request.key_hashes:
             offsets = [request.commitlog_offset] * len(request.key_hashes)
             self._appender.index.put(request.key_hashes, offsets, request.store_timestamp)
             self._report.keys_written += len(request.key_hashes)
@@ -184,7 +184,7 @@ class Redispatch:
                 if self._put_piece(key, piece):
                     lost.add(key)
 
-        def take(request: DispatchRequest, _place: int) -> None:
+        def take(request: DispatchRequest) -> None:
             for key, queue_offset in self._units_of(request):
                 order = orders.get(key)
                 if order is None:

@@ -217,7 +217,9 @@ class QueueComparison:
         file = self._files.log.at(block.first)
         if file is None:
             return
-        request = read_request(file.view, int(block.place[row]), int(block.size[row]), ())
+        request = read_request(
+            file.view, int(block.place[row]), int(block.size[row]), (), first=block.first
+        )
         code = request.tags_code if has_code else _ANY_CODE
         for topic, queue_id, queue_offset in request.units[1:]:
             gone = request.commitlog_offset < self._deleted.get(topic, 0)

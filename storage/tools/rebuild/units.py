@@ -106,12 +106,12 @@ def _lmq_units(
     found: list[tuple[int, ...]] = []
     for row in light:
         place, size = int(block.place[row]), int(block.size[row])
-        request = read_request(file.view, place, size, ())
+        request = read_request(file.view, place, size, (), first=block.first)
         for topic, queue_id, queue_offset in request.units[1:]:
             if queue_id >= 0 and queue_offset < MAX_QUEUE_OFFSET:
                 number = names.number_of(topic, queue_id)
                 time = int(block.store_timestamp[row])
-                place_in_log = place + block.first
-                found.append((number, queue_offset, place_in_log, size, int(codes[row]), time))
+                offset = request.commitlog_offset
+                found.append((number, queue_offset, offset, size, int(codes[row]), time))
     columns = np.array(found, np.int64).reshape(len(found), 6)
     return UnitColumns(*columns.T)

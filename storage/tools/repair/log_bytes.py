@@ -304,7 +304,7 @@ def _contradicts_tags(record: bytes, unit: UnitAt) -> bool:
     """Whether the unit was made of other tags than the record has: its properties are damaged."""
     if unit.tags_code is None or unit.topic == SCHEDULE_TOPIC:  # there the code is a time
         return False
-    return read_request(record, 0, len(record), ()).tags_code != unit.tags_code
+    return read_request(record, 0, len(record), (), first=0).tags_code != unit.tags_code
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -105,7 +105,7 @@ def test_units_and_keys_are_those_of_single_records(
     keys = keys_of(block)
     expected_units, expected_keys, place = [], [], 0
     for size in sizes:
-        one = read_request(log, place, size, LEVELS)
+        one = read_request(log, place, size, LEVELS, first=0)
         where, time = FIRST + place, one.store_timestamp
         for topic, queue_id, offset in one.units:
             if queue_id >= 0 and offset < 1 << 56:

@@ -37,7 +37,7 @@ def test_columns_say_what_single_records_say(tmp_path: Path) -> None:
     owners, hashes = block.index_keys()
     position = 0
     for number, size in enumerate(sizes):
-        single = read_request(file.view, position, size, ())
+        single = read_request(file.view, position, size, (), first=block.first)
         assert block.offset[number] == block.physical_offset[number] == single.commitlog_offset
         assert block.store_timestamp[number] == single.store_timestamp
         assert codes[number] == single.tags_code
