@@ -1,7 +1,7 @@
 """The Textual application: keys in, lines out. What is shown comes from screens and panes."""
 
 import sys
-import time
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +15,10 @@ from textual.widget import Widget
 from rmqctl.output.cells import wrapped
 from rmqctl.output.view import Format, View
 
+from . import frame
 from .boxes import beside, boxes
-from .drawing import Line, Role, Span, cut_line, spread, text_line
-from .keys import action_of, keys_of
+from .drawing import Line, Role, cut_line, text_line
+from .keys import Key, key_of
 from .looks.look import Place
 from .panes import Pane
 from .prompt import Prompt
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 _LEAST_WIDTH: Final = 60
 _LEAST_HEIGHT: Final = 15
+_AROUND: Final = 6
+"""Lines above and below the panes."""
+_KEPT_PLACES: Final = 8
 
 
 class Asks(Enum):
@@ -40,6 +44,7 @@ class Asks(Enum):
     WHERE_TO = 1
     TEXT = 2
     LETTERS = 3
+    ANSWER = 4
 
 
 class Canvas(Widget):
@@ -104,6 +109,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self._base = self._view()
         self._first = place
         self.reader = Reader(cli.store.path, self._from_reader)
+        self.walker: Reader | None = None
+        """Reads what takes long, beside the other."""
+        self._left: dict[Place, list[Pane]] = {}
+        """The panes of places that were left, for the way back."""
 
     def _view(self) -> View:
         given = self.cli.view
@@ -125,18 +134,36 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def go(self, place: Place) -> None:
         """Show a place, and remember it."""
+        self._leave()
         self.places = [*self.places[: self.at + 1], place]
         self.at = len(self.places) - 1
         self._enter()
 
-    def _enter(self) -> None:
+    def _leave(self) -> None:
+        if self.at >= 0:
+            self._left.pop(self.place, None)
+            self._left[self.place] = self.panes
+            for place in list(self._left)[:-_KEPT_PLACES]:
+                del self._left[place]
+
+    def _back_to(self, at: int) -> None:
+        """Show a place of the history, with the cursor and the marks that it had."""
+        self._leave()
+        self.at = at
+        self._enter(self._left.get(self.place))
+
+    def _enter(self, panes: list[Pane] | None = None) -> None:
         place = self.places[self.at]
         self.spec = spec_of(place.screen)
-        self.panes = [(spec.pane or Pane)(spec, place, self._base) for spec in self.spec.panes]
-        self._follow()
+        self.panes = panes or [
+            (spec.pane or Pane)(spec, place, self._base) for spec in self.spec.panes
+        ]
         self.active = 0
         self.notice = ""
         self.reader.forget()
+        if self.walker is not None:
+            self.walker.forget()
+        self._follow()
         self._look()
         self.draw()
 
@@ -155,20 +182,39 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def _look(self) -> None:
         if self.paused or self.reader.busy:
             return  # a slow look skips the next
-        for pane in self.panes:
-            self._read(pane)
+        for n in sorted(self.seen()):
+            if not (self.panes[n].look.walk and self.panes[n].number):
+                self._read(self.panes[n])
 
     def _read(self, pane: Pane) -> None:
         if not pane.empty:
             self._number += 1
-            self.reader.ask(Asked(pane.look, pane.place, self.everything, self._number))
+            pane.number = self._number
+            reader = self._walks() if pane.look.walk else self.reader
+            reader.ask(Asked(pane.look, pane.place, self.everything, self._number))
+
+    def _walks(self) -> Reader:
+        if self.walker is None:
+            self.walker = Reader(self.cli.store.path, self._from_reader)
+            self.walker.start()
+        self.walker.forget()
+        return self.walker
+
+    def seen(self) -> set[int]:
+        """The numbers of the panes that the screen has room for."""
+        room = max(1, self.size.height - _AROUND)
+        found = boxes([pane.spec for pane in self.panes], self.size.width, room)
+        return {n for box in found for n, _ in box.panes}
 
     def _follow(self) -> None:
-        """Show in the panes that follow the first one's cursor what it is on."""
-        row = self.panes[0].row()
-        for pane in self.panes[1:]:
+        """Show in the panes that follow the cursor of another one what it is on."""
+        seen = self.seen()
+        for n, pane in enumerate(self.panes):
             of_row = pane.spec.of_row
-            if of_row is not None and pane.show(None if row is None else of_row(row)):
+            if of_row is None or n not in seen:
+                continue
+            row = self.panes[pane.spec.follows].row()
+            if pane.show(None if row is None else of_row(row)):
                 self._read(pane)
 
     def _from_reader(self, batch: Batch) -> None:
@@ -176,7 +222,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _take(self, batch: Batch) -> None:
         for pane in self.panes:
-            if pane.look is batch.asked.look and pane.place == batch.asked.place:
+            if pane.takes(batch):
                 pane.take(batch)
         self.draw()
 
@@ -196,23 +242,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def lines(self, width: int, height: int) -> list[Line]:
         """All lines of the screen."""
-        head = self._head(width)
-        foot = self._foot(width)
+        head = frame.head(self, width)
+        foot = frame.foot(self, width)
         room = height - len(head) - len(foot)
-        body = self._help(width, room) if self.helping else self._body(width, room)
+        body = frame.help_lines(self, width, room) if self.helping else self._body(width, room)
         return [*head, *body, *foot]
-
-    def _head(self, width: int) -> list[Line]:
-        clock = time.strftime("%H:%M:%S")
-        store = str(self.cli.store.path)
-        left = [Span(" rmqctl", Role.TITLE), *text_line(f"  {store}", Role.TEXT)]
-        right = [Span("READ ONLY", Role.GOOD), Span(f"  {clock} ", Role.DIM)]
-        title = self.spec.title(self.place)
-        state = "paused" if self.paused else f"every {self.every:g} s"
-        crumbs = [*text_line(f" {title}", Role.TITLE), Span(f"   {self.pane.count_text()}")]
-        age = [Span(f"{state}   look took {self.pane.took_ms} ms ", Role.DIM)]
-        rule = [Span("\u2500" * width, Role.DIM)]
-        return [spread(left, right, width), spread(crumbs, age, width), rule]
 
     def _body(self, width: int, room: int) -> list[Line]:
         found: list[Line] = []
@@ -225,29 +259,6 @@ class ConsoleApp(App[int], inherit_bindings=False):
             ]
             found += beside(parts)
         return found
-
-    def _foot(self, width: int) -> list[Line]:
-        rule = cut_line([Span("\u2500" * width, Role.DIM)], width)
-        command = text_line(f" = {self.pane.command()}", Role.TEXT)
-        keys: Line = [Span(" ")]
-        if self.prompt is not None:
-            keys = self.prompt.line()
-        elif self.notice:
-            keys = text_line(f" {self.notice}", Role.WARN)
-        else:
-            for name in ("open", "find", "go_to", "sort", "mark", "copy_command", "help", "quit"):
-                key = next(key for key in keys_of(self.place.screen) if key.action == name)
-                keys += [Span(key.label, Role.KEY), Span(f" {key.action.replace('_', ' ')}  ")]
-        return [rule, cut_line(command, width), cut_line(keys, width)]
-
-    def _help(self, width: int, room: int) -> list[Line]:
-        lines: list[Line] = [text_line(" Keys of this screen (esc closes)", Role.HEAD)]
-        lines += [
-            [Span(f"  {key.label:<8}", Role.KEY), Span(key.help)]
-            for key in keys_of(self.place.screen)
-        ]
-        lines += [text_line("")] * (room - len(lines))
-        return [cut_line(line, width) for line in lines[:room]]
 
     # Events
 
@@ -263,12 +274,21 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._prompt_key(self.prompt, event)
             self.draw()
             return
-        action = action_of(event.key, self.place.screen)
-        if action is not None:
+        key = key_of(event.key, self.place.screen)
+        if key is not None:
             event.stop()
             self.notice = ""
-            getattr(self, f"do_{action}")()
+            self._do(key)
             self.draw()
+
+    def _do(self, key: Key) -> None:
+        if not key.module:
+            getattr(self, f"do_{key.action}")()
+            return
+        from importlib import import_module
+
+        module = import_module(f"rmqctl.console.{key.module}")
+        getattr(module, f"do_{key.action}")(self)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Move down."""
@@ -289,6 +309,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     # Prompt
 
+    def ask(self, label: str, answer: Callable[[str], None], text: str = "") -> None:
+        """Ask for a line; ``answer`` is called with it when Enter is pressed."""
+        self._answer = answer
+        self._ask(Asks.ANSWER, label, text)
+
     def _ask(self, asks: Asks, label: str, text: str = "") -> None:
         self._asks, self.prompt = asks, Prompt(label, text)
 
@@ -299,12 +324,14 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.prompt = None
             if self._asks is Asks.WHERE_TO and prompt.text.strip():
                 self._command(prompt.text.strip())
+            elif self._asks is Asks.ANSWER:
+                self._answer(prompt.text)
         elif prompt.key(event.key, event.character):
             self._typed(prompt)
 
     def _typed(self, prompt: Prompt) -> None:
         """Filter while it is typed."""
-        if self._asks is Asks.WHERE_TO:
+        if self._asks in (Asks.WHERE_TO, Asks.ANSWER):
             return
         excludes = prompt.text.startswith("!")
         fuzzy = self._asks is Asks.LETTERS
@@ -369,7 +396,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
         elif self.pane.table.filter:
             self.pane.set_filter(Filter())
         elif (parent := TABLE[self.place.screen].parent) is not None:
-            self.go(Place(parent))
+            if self.at > 0 and self.places[self.at - 1].screen == parent:
+                self._back_to(self.at - 1)
+            else:
+                self.go(Place(parent, self.place.names[: len(TABLE[parent].names)]))
+        elif TABLE[self.place.screen].names:
+            self.do_history_back()
 
     def do_last_place(self) -> None:
         """Go to the place before."""
@@ -379,18 +411,17 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def do_history_back(self) -> None:
         """Go back."""
         if self.at > 0:
-            self.at -= 1
-            self._enter()
+            self._back_to(self.at - 1)
 
     def do_history_forward(self) -> None:
         """Go forward."""
         if self.at + 1 < len(self.places):
-            self.at += 1
-            self._enter()
+            self._back_to(self.at + 1)
 
     def do_next_pane(self) -> None:
         """Move the cursor to the next pane."""
-        self.active = (self.active + 1) % len(self.panes)
+        seen = sorted(self.seen())
+        self.active = next((n for n in seen if n > self.active), seen[0])
 
     def do_go_to(self) -> None:
         """Ask where to go."""
@@ -428,10 +459,15 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def do_pause(self) -> None:
         """Pause, or go on."""
         self.paused = not self.paused
+        if self.walker is not None:
+            self.walker.hold(held=self.paused)
 
     def do_look_now(self) -> None:
         """Look now."""
         paused, self.paused = self.paused, False
+        for pane in self.panes:
+            if pane.look.walk and not pane.loading:
+                pane.number = 0
         self._look()
         self.paused = paused
 
@@ -469,4 +505,6 @@ def run_console(cli: "Cli", place: Place, every: float, theme: str, *, mouse: bo
         code: Any = app.run(mouse=mouse)
     finally:
         app.reader.end(2)
+        if app.walker is not None:
+            app.walker.end(2)
     return code if isinstance(code, int) else app.return_code or 0

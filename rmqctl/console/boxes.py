@@ -24,6 +24,8 @@ def boxes(specs: Sequence[PaneSpec], width: int, room: int) -> list[Box]:
     """The boxes from top to bottom; they take exactly the room. A pane without room is left out."""
     groups: list[list[int]] = []
     for n, spec in enumerate(specs):
+        if spec.room > room:
+            continue
         if groups and spec.beside and width >= WIDE:
             groups[-1].append(n)
         else:

@@ -16,6 +16,8 @@ class Key(NamedTuple):
     help: str
     screens: tuple[str, ...] = ()
     """The screens on which they work; none: on all."""
+    module: str = ""
+    """The module of this package with the function; none: it is a method of the app."""
 
 
 KEYS: Final = (
@@ -54,6 +56,6 @@ def keys_of(screen: str) -> Iterable[Key]:
     return (key for key in KEYS if not key.screens or screen in key.screens)
 
 
-def action_of(name: str, screen: str) -> str | None:
+def key_of(name: str, screen: str) -> Key | None:
     """What a key does on a screen; None if nothing."""
-    return next((key.action for key in keys_of(screen) if name in key.keys), None)
+    return next((key for key in keys_of(screen) if name in key.keys), None)

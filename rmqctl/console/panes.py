@@ -3,15 +3,25 @@
 from typing import Any
 
 from rmqctl.output.view import View
+from rmqctl.parse.durations import format_size
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
-from .looks.look import Look, Place
+from .looks.look import Look, Place, Progress
 from .reading import Batch
 from .screens.screen import PaneSpec
 from .tables import Filter, RowTable, shape_options, view_of
 
 _MARGIN = 2
 """Cells at the left, for the cursor and marks."""
+_MOST_NOTES = 3
+
+
+def progress_text(progress: Progress) -> str:
+    """How far a look is, in words."""
+    done, total, unit = progress
+    if unit == "bytes":
+        return f"{format_size(done)} of {format_size(total)}"
+    return f"{done:,} of {total:,} {unit}"
 
 
 class Pane:
@@ -32,10 +42,21 @@ class Pane:
         self.loading = True
         self.empty = False
         """Whether it shows no place, as the cursor that it follows is on no row."""
+        self.number = 0
+        """The number of the latest request of its rows."""
+        self.progress: Progress | None = None
+        self.stopped = False
         self.hidden = 0
         """System rows that are left out."""
         self.error: str | None = None
         self.notices: tuple[str, ...] = ()
+
+    def takes(self, batch: Batch) -> bool:
+        """Whether rows are for this pane: of a walk, only those of the last request."""
+        asked = batch.asked
+        if asked.look is not self.look or asked.place != self.place:
+            return False
+        return not self.look.walk or asked.number == self.number
 
     # Rows
 
@@ -43,6 +64,7 @@ class Pane:
         """Show the rows of a look; a failed one leaves the rows of the look before."""
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
         self.loading = not batch.complete
+        self.progress, self.stopped = batch.progress, batch.stopped
         if batch.error is not None:
             return
         key = self.cursor_key()
@@ -65,6 +87,7 @@ class Pane:
         self.table.set_rows([])
         self.cursor = self.top = 0
         self.as_of, self.error, self.loading = None, None, place is not None
+        self.notices, self.progress, self.stopped = (), None, False
         return place is not None
 
     def cursor_key(self) -> tuple[Any, ...] | None:
@@ -152,8 +175,16 @@ class Pane:
         """How many rows there are, how many of them are shown, and what is left out."""
         shown, total = len(self.table.shown), self.table.total
         text = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
-        if self.loading and self.as_of is not None:
+        if (self.loading and self.as_of is not None) or self.stopped:
             text += " so far"
+        if self.progress is not None and (self.loading or self.stopped):
+            text += f"   {progress_text(self.progress)} read"
+        if self.stopped:
+            text += ", stopped (^r: again)"
+        elif self.loading and self.look.walk:
+            text += " (x stops)"
+        if self.table.marked:
+            text += f"   marked: {len(self.table.marked):,}"
         if self.hidden and not self.loading:
             text += f" ({self.hidden:,} of the system not shown)"
         if wanted := self.table.filter:
@@ -169,6 +200,7 @@ class Pane:
             found.append(cut_line([*title, Span(rule, Role.DIM)], width))
         if self.error is not None:
             found.append(text_line(f"! {self.error}", Role.BAD))
+        found += [text_line(f"  note: {note}", Role.WARN) for note in self._notes()]
         room = max(1, height - len(found) - 1)
         self.height = room
         self.top = max(0, min(self.top, self.cursor, max(0, len(self.table.shown) - room)))
@@ -187,6 +219,13 @@ class Pane:
             found.append(text_line(f"  {self._nothing()}", Role.DIM))
         found += [text_line("")] * (height - len(found))
         return [spread(line, [], width) for line in found[:height]]
+
+    def _notes(self) -> list[str]:
+        """Sentences about the look, as many as there is room for."""
+        if len(self.notices) <= _MOST_NOTES:
+            return list(self.notices)
+        more = len(self.notices) - _MOST_NOTES + 1
+        return [*self.notices[: _MOST_NOTES - 1], f"and {more} more like these"]
 
     def _nothing(self) -> str:
         if self.error is not None and self.as_of is None:

@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .looks.look import Look, Place, Source
+from .looks.look import Look, Place, Progress, Source
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -45,6 +46,13 @@ class Batch(NamedTuple):
     """Rows of the system that are left out."""
     error: str | None = None
     """Why the look failed; the rows of the look before are still shown."""
+    progress: Progress | None = None
+    stopped: bool = False
+    """Whether the look was ended before its last row."""
+
+
+class _Stopped(Exception):
+    """The look is no longer wanted."""
 
 
 class Reader:
@@ -60,6 +68,8 @@ class Reader:
         self._asked: dict[str, Asked] = {}
         self._stopped: set[int] = set()
         self._ends = False
+        self._held = False
+        self._running: int | None = None
         self._broker: EmbeddedBroker | None = None
         self._memory: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._run, name="console-reader", daemon=True)
@@ -75,13 +85,25 @@ class Reader:
             self._changed.notify()
 
     def forget(self) -> None:
-        """Drop what has not begun; a walk that runs ends with its next batch."""
+        """Drop what has not begun, and end what runs with its next row."""
         with self._changed:
             self._asked.clear()
+            if self._running is not None:
+                self._stopped.add(self._running)
+            self._held = False
+            self._changed.notify()
+
+    def hold(self, *, held: bool) -> None:
+        """Let the look that runs wait, or go on."""
+        with self._changed:
+            self._held = held
+            self._changed.notify()
 
     def stop_look(self, number: int) -> None:
         """End the look with this number at its next row."""
-        self._stopped.add(number)
+        with self._changed:
+            self._stopped.add(number)
+            self._changed.notify()
 
     @property
     def busy(self) -> bool:
@@ -92,9 +114,11 @@ class Reader:
         """End the thread, and wait for it at most so long."""
         with self._changed:
             self._ends = True
+            self._held = False
             self._asked.clear()
             self._changed.notify()
-        self._thread.join(seconds)
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         while True:
@@ -104,7 +128,11 @@ class Reader:
                 if self._ends:
                     break
                 asked = self._asked.pop(next(iter(self._asked)))
+                self._running = asked.number
             self._look(asked)
+            with self._changed:
+                self._running = None
+                self._stopped.discard(asked.number)
         if self._broker is not None:
             self._broker.close()
 
@@ -124,34 +152,54 @@ class Reader:
         notices: list[str] = []
         rows: list[Any] = []
         first = True
+        progress: Progress | None = None
+        last = begun
 
-        def hand_over(*, complete: bool, error: str | None = None) -> None:
-            nonlocal rows, first
+        def hand_over(*, complete: bool, error: str | None = None, stopped: bool = False) -> None:
+            nonlocal rows, first, last
             hidden = 0 if users is None else users.hidden
             took = round((time.monotonic() - begun) * 1000)
-            self._answer(
-                Batch(asked, rows, first, complete, as_of, took, tuple(notices), hidden, error)
-            )
-            rows, first = [], False
+            told = tuple(notices)
+            batch = Batch(asked, rows, first, complete, as_of, took, told, hidden, error)
+            self._answer(batch._replace(progress=progress, stopped=stopped))
+            rows, first, last = [], False, time.monotonic()
+
+        def advance(now: Progress) -> None:
+            nonlocal progress
+            progress = now
+            if self._unwanted(asked):
+                raise _Stopped
+            if time.monotonic() - last > _BATCH_S:
+                hand_over(complete=False)
 
         try:
-            source = Source(self._open(), as_of, notices.append, self._memory)
+            source = Source(self._open(), as_of, notices.append, self._memory, advance)
             found: Iterable[Any] = asked.look.read(source, asked.place)
             if asked.look.users_only and not asked.everything:
                 found = users = UsersRows(found, source.view)
-            last = time.monotonic()
-            for row in found:
-                rows.append(row)
-                if len(rows) >= _BATCH or time.monotonic() - last > _BATCH_S:
-                    if self._ends or asked.number in self._stopped:
-                        break
-                    hand_over(complete=False)
-                    last = time.monotonic()
+            with _closed(found):
+                for row in found:
+                    if row is not None:
+                        rows.append(row)
+                    if self._unwanted(asked):
+                        raise _Stopped
+                    if len(rows) >= _BATCH or time.monotonic() - last > _BATCH_S:
+                        hand_over(complete=False)
+        except _Stopped:
+            hand_over(complete=True, stopped=True)
+            return
         except Exception as error:  # noqa: BLE001 - a look that fails leaves the old rows
             self._forget_store(error)
             hand_over(complete=True, error=_sentence(error))
             return
         hand_over(complete=True)
+
+    def _unwanted(self, asked: Asked) -> bool:
+        """Whether the look must end; waits as long as it is held."""
+        with self._changed:
+            while self._held and not (self._ends or asked.number in self._stopped):
+                self._changed.wait()
+            return self._ends or asked.number in self._stopped
 
     def _forget_store(self, error: Exception) -> None:
         """Open the store anew with the next look, where it may have been replaced."""
@@ -159,6 +207,17 @@ class Reader:
             broker, self._broker = self._broker, None
             broker.close()
         self._memory.clear()
+
+
+@contextmanager
+def _closed(rows: Iterable[Any]) -> Iterator[None]:
+    """Closes what makes rows at the end, so that it ends its work."""
+    try:
+        yield
+    finally:
+        close = getattr(rows, "close", None)
+        if close is not None:
+            close()
 
 
 def _sentence(error: Exception) -> str:

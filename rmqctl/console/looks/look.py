@@ -21,6 +21,15 @@ class Place(NamedTuple):
         return self.names[0]
 
 
+class Progress(NamedTuple):
+    """How far a look is."""
+
+    done: int
+    total: int
+    unit: str
+    """Of both, such as messages or bytes."""
+
+
 class Source(NamedTuple):
     """What answers the questions of a look, at one time."""
 
@@ -30,6 +39,8 @@ class Source(NamedTuple):
     """Takes a sentence about values that are unknown or doubtful."""
     memory: dict[str, Any]
     """What a look keeps for the next one of the same store."""
+    advance: Callable[[Progress], object] = lambda progress: None
+    """Takes how far the look is; ends the look by an exception if it is no longer wanted."""
 
     @property
     def view(self) -> "StoreView":
@@ -54,6 +65,11 @@ class Look(NamedTuple):
     """Whether rows of the system are left out unless all are wanted, as the command does."""
     opens: Callable[[Any], Place | None] | None = None
     """Where Enter on a row leads; None, also for a row: nowhere."""
+    walk: bool = False
+    """Whether it may take long: it is read once, by a thread of its own, and can be stopped.
+
+    ``read`` of a walk may yield None while it has no row, so that what came is shown.
+    """
 
     def command(self, place: Place, *options: str) -> str:
         """The command as it is typed, with options such as ``--where``."""

@@ -22,6 +22,10 @@ class PaneSpec(NamedTuple):
     """Whether it stands at the right of the pane before it, where the screen is wide."""
     of_row: Callable[[Any], Place | None] | None = None
     """What it shows, by the row under the cursor of the first pane; None: the screen's place."""
+    follows: int = 0
+    """The number of the pane whose cursor it follows."""
+    room: int = 0
+    """It is shown only where the panes have so many lines together."""
     pane: "Callable[..., Pane] | None" = None
     """The class that draws it; None: a list of rows."""
 
@@ -31,3 +35,5 @@ class ScreenSpec(NamedTuple):
 
     title: Callable[[Place], str]
     panes: Sequence[PaneSpec]
+    keys: Sequence[str] = ()
+    """The actions of its own that the last line names first."""

@@ -20,6 +20,14 @@ class ScreenRef(NamedTuple):
     """What has to be named, such as GROUP."""
     parent: str | None = None
     """Where Escape leads."""
+    optional: tuple[str, ...] = ()
+    """What may be named after these."""
+
+    def takes(self, count: int) -> bool:
+        """Whether so many names may be given."""
+        most = len(self.names) + len(self.optional)
+        many = bool(self.optional) and self.optional[-1].endswith("...")
+        return len(self.names) <= count and (many or count <= most)
 
     def title(self, place: Place) -> str:
         """The path to it, before its module is imported."""
@@ -57,10 +65,12 @@ def place_named(words: Sequence[str]) -> Place:
     screen = ALIASES.get(words[0], words[0])
     names = tuple(words[1:])
     for near in (screen, f"{screen}s", screen.removesuffix("s")):
-        if near in TABLE and len(TABLE[near].names) == len(names):
+        if near in TABLE and TABLE[near].takes(len(names)):
             return Place(near, names)
     if screen not in TABLE:
         near_names = get_close_matches(screen, TABLE, 1)
         hint = f"did you mean {near_names[0]!r}?" if near_names else f"one of {', '.join(TABLE)}"
         raise ValueError(f"{words[0]!r} is not a screen ({hint})")
-    raise ValueError(f"'{screen}' takes {' '.join(TABLE[screen].names) or 'no name'}")
+    ref = TABLE[screen]
+    wanted = " ".join((*ref.names, *(f"[{name}]" for name in ref.optional)))
+    raise ValueError(f"'{screen}' takes {wanted or 'no name'}")

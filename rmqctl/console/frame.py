@@ -1,0 +1,53 @@
+"""What stands above and below the panes: store, place and state; the command, and keys."""
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from .drawing import Line, Role, Span, cut_line, spread, text_line
+from .keys import keys_of
+
+if TYPE_CHECKING:
+    from .app import ConsoleApp
+
+_USUAL_KEYS: Final = ("open", "find", "go_to", "sort", "mark", "copy_command", "help", "quit")
+
+
+def head(app: "ConsoleApp", width: int) -> list[Line]:
+    """The lines above the panes."""
+    clock = time.strftime("%H:%M:%S")
+    store = str(app.cli.store.path)
+    left = [Span(" rmqctl", Role.TITLE), *text_line(f"  {store}", Role.TEXT)]
+    right = [Span("READ ONLY", Role.GOOD), Span(f"  {clock} ", Role.DIM)]
+    title = app.spec.title(app.place)
+    state = "paused" if app.paused else f"every {app.every:g} s"
+    crumbs = [*text_line(f" {title}", Role.TITLE), Span(f"   {app.pane.count_text()}")]
+    age = [Span(f"{state}   look took {app.pane.took_ms} ms ", Role.DIM)]
+    rule = [Span("\u2500" * width, Role.DIM)]
+    return [spread(left, right, width), spread(crumbs, age, width), rule]
+
+
+def foot(app: "ConsoleApp", width: int) -> list[Line]:
+    """The lines below the panes: the command, and keys."""
+    rule = cut_line([Span("\u2500" * width, Role.DIM)], width)
+    command = text_line(f" = {app.pane.command()}", Role.TEXT)
+    keys: Line = [Span(" ")]
+    if app.prompt is not None:
+        keys = app.prompt.line()
+    elif app.notice:
+        keys = text_line(f" {app.notice}", Role.WARN)
+    else:
+        by_action = {key.action: key for key in keys_of(app.place.screen)}
+        for name in (*app.spec.keys, *_USUAL_KEYS):
+            key = by_action[name]
+            keys += [Span(key.label, Role.KEY), Span(f" {key.action.replace('_', ' ')}  ")]
+    return [rule, cut_line(command, width), cut_line(keys, width)]
+
+
+def help_lines(app: "ConsoleApp", width: int, room: int) -> list[Line]:
+    """The keys of the screen."""
+    lines: list[Line] = [text_line(" Keys of this screen (esc closes)", Role.HEAD)]
+    lines += [
+        [Span(f"  {key.label:<8}", Role.KEY), Span(key.help)] for key in keys_of(app.place.screen)
+    ]
+    lines += [text_line("")] * (room - len(lines))
+    return [cut_line(line, width) for line in lines[:room]]
