@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: numbers test-quick help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes man build clean
+.PHONY: numbers test-quick help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -67,6 +67,7 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/python tests/checks/compared.py
 	$(BIN)/python tests/checks/rows.py
 	$(BIN)/python tests/checks/changes.py
+	$(BIN)/python tests/checks/console_document.py
 
 format: $(STAMP) ## Format and sort imports
 	$(BIN)/ruff check --select I --fix .
@@ -108,6 +109,9 @@ rows: $(STAMP) ## Write the table of all commands that print rows, with what ter
 
 changes: $(STAMP) ## Write the table of all commands that change something, with what consent does
 	$(BIN)/python tests/checks/changes.py --write
+
+console: $(STAMP) ## Write the tables of screens and keys of docs/console.md
+	$(BIN)/python tests/checks/console_document.py --write
 
 build: $(STAMP) ## Build into dist/: the sdist, the wheel of this platform and the pure one of all
 	$(BIN)/python -m build
