@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import Refused, UsageProblem
 
 
 def console(
@@ -20,6 +20,9 @@ def console(
     theme: Annotated[
         str, typer.Option("--theme", metavar="NAME", help="dark, light or high-contrast")
     ] = "dark",
+    write: Annotated[
+        bool, typer.Option("--write", help="Turn changes on; each is shown as a plan first")
+    ] = False,
     no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse alone")] = False,
 ) -> int:
     """Show the store on a full screen, live. It opens read only.
@@ -30,6 +33,7 @@ def console(
     """
     from rmqctl.parse.durations import parse_duration
 
+    from .plans.allowed import forbidden
     from .screens.table import place_named
     from .terminal import check_terminal
     from .themes import NAMES
@@ -42,7 +46,9 @@ def console(
     pause_ms = cli.parsed("--every", parse_duration, every)
     if theme not in NAMES:
         raise UsageProblem(f"--theme: {theme!r} is not one of {', '.join(NAMES)}")
+    if write and (reason := forbidden(cli)) is not None:
+        raise Refused(f"--write: {reason}")
     check_terminal()
     from .app import run_console
 
-    return run_console(cli, place, pause_ms / 1000, theme, mouse=not no_mouse)
+    return run_console(cli, place, pause_ms / 1000, theme, mouse=not no_mouse, write=write)
