@@ -1,14 +1,11 @@
 """The Textual application: keys in, lines out. What is shown comes from screens and panes."""
 
-import sys
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from rich.segment import Segment
 from textual.app import App, ComposeResult
 from textual.events import Key as KeyEvent, MouseScrollDown, MouseScrollUp, Paste, Resize
-from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -17,12 +14,13 @@ from rmqctl.output.view import Format, View
 
 from . import frame
 from .boxes import beside, boxes
-from .drawing import Line, Role, cut_line, text_line
+from .drawing import Line, cut_line, text_line
+from .driver import ConsoleDriver, run
+from .guard import Guard
 from .keys import Key, key_of
 from .looks.look import Place
+from .painting import Painter
 from .panes import Pane
-from .plans.desk import CHANGING, Desk
-from .plans.sheet_lines import sheet_screen
 from .prompt import Prompt
 from .reading import Asked, Batch, Reader
 from .screens.table import TABLE, place_named, spec_of
@@ -50,35 +48,13 @@ class Asks(Enum):
 
 
 class Canvas(Widget):
-    """Draws the lines of the screen; only what has changed is written."""
+    """The whole screen. It takes the keys; its lines are written by the driver."""
 
     can_focus = True
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._lines: list[Line] = []
-
-    def show(self, lines: list[Line]) -> None:
-        """Show these lines."""
-        before, self._lines = self._lines, lines
-        if len(before) != len(lines):
-            self.refresh()
-            return
-        changed = [
-            Region(0, y, self.size.width, 1)
-            for y, (old, new) in enumerate(zip(before, lines, strict=True))
-            if old != new
-        ]
-        if changed:
-            self.refresh(*changed)
-
     def render_line(self, y: int) -> Strip:
-        """One line, for Textual."""
-        line = self._lines[y] if y < len(self._lines) else []
-        style = self._theme.style
-        segments = [Segment(span.text, style(span.role)) for span in line]
-        return Strip(segments).adjust_cell_length(self.size.width, style(Role.TEXT))
+        """Nothing: what Textual draws is not shown."""
+        return Strip.blank(self.size.width)
 
 
 class ConsoleApp(App[int], inherit_bindings=False):
@@ -94,7 +70,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.cli = cli
         self.every = every
         self.theme_of_lines = theme
-        self.canvas = Canvas(theme)
+        self.canvas = Canvas()
+        self.failure: Exception | None = None
+        """The error that ended the app."""
         self.prompt: Prompt | None = None
         self.places: list[Place] = []
         self.at = -1
@@ -115,14 +93,6 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Reads what takes long, beside the other."""
         self._left: dict[Place, list[Pane]] = {}
         """The panes of places that were left, for the way back."""
-        self.desk = Desk(
-            cli,
-            self.reader,
-            from_thread=self.call_later,
-            changed=self.draw,
-            copy=self._copy,
-            quit_=self.do_quit,
-        )
 
     def _view(self) -> View:
         given = self.cli.view
@@ -134,11 +104,23 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Show the skeleton; the store is opened by the reader's thread."""
-        self.screen.styles.background = self.theme_of_lines.background
         self.canvas.focus()
         self.reader.start()
         self.go(self._first)
         self.set_interval(self.every, self._look, name="looks")
+
+    @property
+    def terminal(self) -> ConsoleDriver | None:
+        """The terminal; None in a test that has none."""
+        return self._driver if isinstance(self._driver, ConsoleDriver) else None
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End; the command prints the error on the main screen, as it does every error."""
+        if self.terminal is None:
+            super()._handle_exception(error)
+            return
+        self.failure = self.failure or error
+        self.panic()
 
     # Places
 
@@ -231,10 +213,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.call_from_thread(self._take, batch)
 
     def _take(self, batch: Batch) -> None:
-        for pane in self.panes:
-            if pane.takes(batch):
-                pane.take(batch)
-        self.draw()
+        try:
+            for pane in self.panes:
+                if pane.takes(batch):
+                    pane.take(batch)
+            self.draw()
+        except Exception as error:  # noqa: BLE001 - else it would be raised in the reader's thread
+            self._handle_exception(error)
 
     # Drawing
 
@@ -246,15 +231,16 @@ class ConsoleApp(App[int], inherit_bindings=False):
             text = f"rmqctl console needs {_LEAST_WIDTH}x{_LEAST_HEIGHT} cells"
             lines = [text_line(line) for line in wrapped(text, max(1, size.width))]
             lines += [text_line("")] * (size.height - len(lines))
-            self.canvas.show([cut_line(line, size.width) for line in lines[: size.height]])
+            self._show([cut_line(line, size.width) for line in lines[: size.height]])
             return
-        self.canvas.show(self.lines(size.width, size.height))
+        self._show(self.lines(size.width, size.height))
+
+    def _show(self, lines: list[Line]) -> None:
+        if self.terminal is not None:
+            self.terminal.show(lines, self.size.width)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """All lines of the screen."""
-        if self.desk.sheet is not None:
-            top = frame.head(self, width)[0]
-            return sheet_screen(self.desk.sheet, top, width, height, self.notice)
         head = frame.head(self, width)
         foot = frame.foot(self, width)
         room = height - len(head) - len(foot)
@@ -282,12 +268,6 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""
-        if self.desk.sheet is not None:
-            event.stop()
-            self.notice = ""
-            self.desk.sheet.key(event.key, event.character)
-            self.draw()
-            return
         if self.prompt is not None:
             event.stop()
             self._prompt_key(self.prompt, event)
@@ -297,11 +277,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if key is not None:
             event.stop()
             self.notice = ""
-            if key.action in CHANGING:
-                self.notice = self.desk.begin(key.action, self.place, self.pane)
-            else:
-                self._do(key)
-                self.desk.command = None
+            self._do(key)
             self.draw()
 
     def _do(self, key: Key) -> None:
@@ -315,24 +291,16 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Move down."""
-        if self.desk.scroll(3):
-            return
         self.pane.move(3)
         self.draw()
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """Move up."""
-        if self.desk.scroll(-3):
-            return
         self.pane.move(-3)
         self.draw()
 
     def on_paste(self, event: Paste) -> None:
         """Insert what was pasted, if something is asked."""
-        if self.desk.sheet is not None:
-            self.desk.sheet.paste(event.text)
-            self.draw()
-            return
         if self.prompt is not None:
             self.prompt.insert(event.text)
             self._typed(self.prompt)
@@ -376,10 +344,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         word, _, rest = text.partition(" ")
         try:
             if word in ("q", "quit"):
-                self.do_quit()
-            elif word in ("write", "readonly"):
-                on = word == "write"
-                self.notice = self.desk.turn_on(rest) if on else self.desk.turn_off()
+                self.exit(0)
             elif word == "where":
                 self.pane.set_where(rest.strip() or None)
             elif word == "sort":
@@ -498,6 +463,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def do_look_now(self) -> None:
         """Look now."""
+        if self.terminal is not None:
+            self.terminal.redraw()
         paused, self.paused = self.paused, False
         for pane in self.panes:
             if pane.look.walk and not pane.loading:
@@ -513,10 +480,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def do_copy_command(self) -> None:
         """Copy the command."""
-        self._copy(self.desk.command or self.pane.command())
+        self._copy(self.pane.command())
 
     def _copy(self, text: str) -> None:
-        self.copy_to_clipboard(text)
+        if self.terminal is not None:
+            self.terminal.copy(text)
         self.notice = f"copied: {text}"
 
     def do_help(self) -> None:
@@ -524,29 +492,32 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.helping = not self.helping
 
     def do_quit(self) -> None:
-        """End, once a change that is being carried out has been done."""
-        if self.desk.applying:
-            self.notice = "a change is being carried out; the console ends once it is done"
-            self.desk.then = self.do_quit
-        else:
-            self.exit(0)
+        """End."""
+        self.exit(0)
 
     def do_suspend(self) -> None:
         """Suspend the process, as a shell does."""
-        self.action_suspend_process()
+        if self.terminal is not None:
+            self.terminal.suspend()
 
 
 def run_console(
-    cli: "Cli", place: Place, every: float, theme: str, *, mouse: bool, write: bool = False
+    cli: "Cli",
+    place: Place,
+    every: float,
+    theme: Theme,
+    guard: Guard,
+    *,
+    mouse: bool,
+    in_ascii: bool,
 ) -> int:
     """Run the console until it is ended; returns the exit code."""
-    app = ConsoleApp(cli, place, every, Theme(theme, color=cli.colored(sys.stdout)))
-    app.desk.writes = write
-    try:
-        code: Any = app.run(mouse=mouse)
-    finally:
-        app.desk.end()
+    app = ConsoleApp(cli, place, every, theme)
+
+    def end() -> None:
         app.reader.end(2)
         if app.walker is not None:
             app.walker.end(2)
-    return code if isinstance(code, int) else app.return_code or 0
+
+    code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
+    return code if isinstance(code, int) else 0

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from .drawing import Line, Role, Span
 from .screens.screen import PaneSpec
+from .shapes import BESIDE
 
 WIDE: Final = 120
 """Cells from which on panes may stand beside each other."""
@@ -65,5 +66,5 @@ def beside(parts: Sequence[Sequence[Line]]) -> list[Line]:
     found = [list(line) for line in parts[0]]
     for part in parts[1:]:
         for line, more in zip(found, part, strict=True):
-            line += [Span("\u2502", Role.DIM), *more]
+            line += [Span(BESIDE, Role.DIM), *more]
     return found

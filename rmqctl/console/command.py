@@ -1,11 +1,12 @@
 """``rmqctl console``: the store on one screen."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from rmqctl.cli.context import context_of
-from rmqctl.errors import Refused, UsageProblem
+from rmqctl.errors import UsageProblem
 
 
 def console(
@@ -18,10 +19,15 @@ def console(
         str, typer.Option("--every", metavar="DUR", help="Time between two looks")
     ] = "2s",
     theme: Annotated[
-        str, typer.Option("--theme", metavar="NAME", help="dark, light or high-contrast")
-    ] = "dark",
-    write: Annotated[
-        bool, typer.Option("--write", help="Turn changes on; each is shown as a plan first")
+        str | None,
+        typer.Option(
+            "--theme",
+            metavar="NAME",
+            help="dark, light or high-contrast (default: what COLORFGBG says, else dark)",
+        ),
+    ] = None,
+    ascii_only: Annotated[
+        bool, typer.Option("--ascii", help="Draw rules, bars and marks in ASCII")
     ] = False,
     no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse alone")] = False,
 ) -> int:
@@ -33,10 +39,10 @@ def console(
     """
     from rmqctl.parse.durations import parse_duration
 
-    from .plans.allowed import forbidden
+    from .guard import guarded
     from .screens.table import place_named
     from .terminal import check_terminal
-    from .themes import NAMES
+    from .themes import NAMES, Theme, depth_of, theme_for
 
     cli = context_of(ctx)
     try:
@@ -44,11 +50,14 @@ def console(
     except ValueError as error:
         raise UsageProblem(str(error)) from None
     pause_ms = cli.parsed("--every", parse_duration, every)
+    theme = theme or theme_for(cli.environ)
     if theme not in NAMES:
         raise UsageProblem(f"--theme: {theme!r} is not one of {', '.join(NAMES)}")
-    if write and (reason := forbidden(cli)) is not None:
-        raise Refused(f"--write: {reason}")
     check_terminal()
-    from .app import run_console
+    look = Theme(theme, color=cli.colored(sys.stdout), depth=depth_of(cli.environ))
+    with guarded() as guard:
+        from .app import run_console
 
-    return run_console(cli, place, pause_ms / 1000, theme, mouse=not no_mouse, write=write)
+        return run_console(
+            cli, place, pause_ms / 1000, look, guard, mouse=not no_mouse, in_ascii=ascii_only
+        )

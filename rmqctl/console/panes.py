@@ -9,6 +9,7 @@ from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, wi
 from .looks.look import Look, Place, Progress
 from .reading import Batch
 from .screens.screen import PaneSpec
+from .shapes import RULE
 from .tables import Filter, RowTable, shape_options, view_of
 
 _MARGIN = 2
@@ -195,8 +196,8 @@ class Pane:
         """The pane's lines, exactly so many."""
         found: list[Line] = []
         if titled:
-            title = text_line(f"\u2500\u2500 {self.spec.title}  {self.count_text()} ", Role.HEAD)
-            rule = "\u2500" * max(0, width - width_of(title))
+            title = text_line(f"{RULE * 2} {self.spec.title}  {self.count_text()} ", Role.HEAD)
+            rule = RULE * max(0, width - width_of(title))
             found.append(cut_line([*title, Span(rule, Role.DIM)], width))
         if self.error is not None:
             found.append(text_line(f"! {self.error}", Role.BAD))

@@ -1,89 +1,196 @@
-"""Colors and weights of the roles. Every role differs from text by weight, too, where it counts."""
+"""Colors and weights of the roles. A color only repeats what a word or a shape says.
+
+All colors of the palettes are of the cube of 256 that terminals share, so that a terminal with
+more colors shows the same. Terminals with 16 colors choose these themselves; roles have a
+palette of their own there.
+"""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from enum import IntEnum
+from typing import Final, NamedTuple
 
 from .drawing import Role
 
-if TYPE_CHECKING:
-    from rich.style import Style
 
-_PALETTES: Final[Mapping[str, Mapping[Role, str]]] = {
-    # Words have a contrast of 7 to 1 at least; the hues are those of Okabe and Ito.
-    "dark": {
-        Role.TEXT: "#e4e4e4 on #121212",
-        Role.DIM: "#a8a8a8 on #121212",
-        Role.HEAD: "bold #7cc7f2 on #121212",
-        Role.TITLE: "bold #ffffff on #121212",
-        Role.BAD: "bold #ff9d76 on #121212",
-        Role.WARN: "#f0c24a on #121212",
-        Role.GOOD: "#5fd7af on #121212",
-        Role.KEY: "bold #7cc7f2 on #121212",
-        Role.CURSOR: "bold #ffffff on #303a44",
-        Role.MARK: "bold #f0c24a on #121212",
-        Role.WRITE: "bold #121212 on #ff9d76",
-    },
-    "light": {
-        Role.TEXT: "#1a1a1a on #ffffff",
-        Role.DIM: "#4d4d4d on #ffffff",
-        Role.HEAD: "bold #004a7c on #ffffff",
-        Role.TITLE: "bold #000000 on #ffffff",
-        Role.BAD: "bold #8a2c00 on #ffffff",
-        Role.WARN: "#654700 on #ffffff",
-        Role.GOOD: "#00573d on #ffffff",
-        Role.KEY: "bold #004a7c on #ffffff",
-        Role.CURSOR: "bold #000000 on #cfe2f0",
-        Role.MARK: "bold #654700 on #ffffff",
-        Role.WRITE: "bold #ffffff on #8a2c00",
-    },
-    "high-contrast": {
-        Role.TEXT: "#ffffff on #000000",
-        Role.DIM: "#d0d0d0 on #000000",
-        Role.HEAD: "bold underline #ffffff on #000000",
-        Role.TITLE: "bold #ffffff on #000000",
-        Role.BAD: "bold #ffb08a on #000000",
-        Role.WARN: "bold #ffe070 on #000000",
-        Role.GOOD: "bold #70ffd0 on #000000",
-        Role.KEY: "bold #90d8ff on #000000",
-        Role.CURSOR: "bold #000000 on #ffffff",
-        Role.MARK: "bold #ffe070 on #000000",
-        Role.WRITE: "bold #000000 on #ffb08a",
-    },
+class Depth(IntEnum):
+    """How many colors are written."""
+
+    NONE = 0
+    FEW = 16
+    MANY = 256
+
+
+class Look(NamedTuple):
+    """How a role looks: numbers of colors, and weights; None is the terminal's own color."""
+
+    fore: int | None
+    back: int | None
+    bold: bool = False
+    underline: bool = False
+    reverse: bool = False
+
+
+def _palette(back: int, **roles: tuple[int, str] | tuple[int, str, int]) -> Mapping[Role, Look]:
+    """Looks of all roles: color, weights and background, by default the one of the text."""
+    found = {}
+    for name, (fore, weights, *own) in roles.items():
+        behind = own[0] if own else back
+        found[Role(name)] = Look(fore, behind, "b" in weights, "u" in weights)
+    return found
+
+
+_MANY: Final[Mapping[str, Mapping[Role, Look]]] = {
+    # The hues are those of Okabe and Ito. Words have a contrast of 7 to 1 at least.
+    "dark": _palette(
+        233,
+        text=(254, ""),
+        dim=(248, ""),
+        head=(117, "b"),
+        title=(231, "b"),
+        bad=(216, "b"),
+        warn=(221, ""),
+        good=(79, ""),
+        key=(117, "b"),
+        cursor=(231, "b", 237),
+        mark=(221, "b"),
+        write=(233, "b", 216),
+    ),
+    "light": _palette(
+        231,
+        text=(234, ""),
+        dim=(239, ""),
+        head=(24, "b"),
+        title=(16, "b"),
+        bad=(88, "b"),
+        warn=(58, ""),
+        good=(22, ""),
+        key=(24, "b"),
+        cursor=(16, "b", 153),
+        mark=(58, "b"),
+        write=(231, "b", 88),
+    ),
+    "high-contrast": _palette(
+        16,
+        text=(231, ""),
+        dim=(252, ""),
+        head=(231, "bu"),
+        title=(231, "b"),
+        bad=(216, "b"),
+        warn=(228, "b"),
+        good=(86, "b"),
+        key=(117, "b"),
+        cursor=(16, "b", 231),
+        mark=(228, "b"),
+        write=(16, "b", 216),
+    ),
 }
-_NO_COLOR: Final[Mapping[Role, str]] = {
-    Role.TEXT: "none",
-    Role.DIM: "none",
-    Role.HEAD: "underline",
-    Role.TITLE: "bold",
-    Role.BAD: "bold",
-    Role.WARN: "bold",
-    Role.GOOD: "none",
-    Role.KEY: "bold",
-    Role.CURSOR: "reverse",
-    Role.MARK: "bold",
-    Role.WRITE: "reverse bold",
+_FEW: Final[Mapping[str, Mapping[Role, Look]]] = {
+    "dark": _palette(
+        0,
+        text=(15, ""),
+        dim=(7, ""),
+        head=(14, "b"),
+        title=(15, "b"),
+        bad=(9, "b"),
+        warn=(11, ""),
+        good=(10, ""),
+        key=(14, "b"),
+        cursor=(0, "b", 14),
+        mark=(11, "b"),
+        write=(0, "b", 11),
+    ),
+    "light": _palette(
+        15,
+        text=(0, ""),
+        dim=(0, ""),
+        head=(4, "b"),
+        title=(0, "b"),
+        bad=(1, "b"),
+        warn=(0, "u"),
+        good=(0, ""),
+        key=(4, "b"),
+        cursor=(15, "b", 4),
+        mark=(0, "b"),
+        write=(15, "b", 1),
+    ),
+    "high-contrast": _palette(
+        0,
+        text=(15, ""),
+        dim=(15, ""),
+        head=(15, "bu"),
+        title=(15, "b"),
+        bad=(11, "bu"),
+        warn=(11, "b"),
+        good=(10, "b"),
+        key=(14, "b"),
+        cursor=(0, "b", 15),
+        mark=(11, "b"),
+        write=(0, "b", 11),
+    ),
 }
-NAMES: Final = tuple(_PALETTES)
+_NO_COLOR: Final[Mapping[Role, Look]] = {
+    role: Look(None, None, "b" in weights, "u" in weights, "r" in weights)
+    for role, weights in {
+        Role.TEXT: "",
+        Role.DIM: "",
+        Role.HEAD: "u",
+        Role.TITLE: "b",
+        Role.BAD: "b",
+        Role.WARN: "b",
+        Role.GOOD: "",
+        Role.KEY: "b",
+        Role.CURSOR: "r",
+        Role.MARK: "b",
+        Role.WRITE: "br",
+    }.items()
+}
+NAMES: Final = tuple(_MANY)
 
 
 class Theme:
-    """The style of each role."""
+    """The look of each role."""
 
-    def __init__(self, name: str, *, color: bool) -> None:
-        from rich.style import Style
-
+    def __init__(self, name: str, *, color: bool, depth: Depth = Depth.MANY) -> None:
         self.name = name
-        self.color = color
-        texts = _PALETTES[name] if color else _NO_COLOR
-        self._styles = {role: Style.parse(text) for role, text in texts.items()}
+        self.depth = depth if color else Depth.NONE
+        self.looks: Mapping[Role, Look] = _NO_COLOR
+        if self.depth:
+            self.looks = (_MANY if self.depth is Depth.MANY else _FEW)[name]
+        self._sgr = {role: _sgr(look) for role, look in self.looks.items()}
 
-    def style(self, role: Role) -> "Style":
-        """The style of a role."""
-        return self._styles[role]
+    def sgr(self, role: Role) -> str:
+        """The sequence that a terminal needs to write in this role."""
+        return self._sgr[role]
 
-    @property
-    def background(self) -> str:
-        """The background of what no line covers, as Textual's CSS has it."""
-        if not self.color:
-            return "ansi_default"
-        return _PALETTES[self.name][Role.TEXT].rpartition(" on ")[2]
+
+def _sgr(look: Look) -> str:
+    codes = ["0", *(["1"] * look.bold), *(["4"] * look.underline), *(["7"] * look.reverse)]
+    if look.fore is not None:
+        codes.append(_code(look.fore, 30, 90, 38))
+    if look.back is not None:
+        codes.append(_code(look.back, 40, 100, 48))
+    return f"\x1b[{';'.join(codes)}m" if codes != ["0"] else "\x1b[m"
+
+
+def _code(color: int, first: int, bright: int, many: int) -> str:
+    if color < 8:
+        return str(first + color)
+    return str(bright + color - 8) if color < 16 else f"{many};5;{color}"
+
+
+def depth_of(environ: Mapping[str, str]) -> Depth:
+    """How many colors the terminal shows, by its name and what it says of itself."""
+    term = environ.get("TERM", "")
+    if term.startswith(("vt", "dumb")):
+        return Depth.NONE
+    if term in ("linux", "xterm-16color"):  # COLORTERM may be of another terminal
+        return Depth.FEW
+    many = ("256", "direct", "kitty", "alacritty", "ghostty", "foot", "wezterm")
+    known = environ.get("COLORTERM", "") in ("truecolor", "24bit")
+    return Depth.MANY if known or any(word in term for word in many) else Depth.FEW
+
+
+def theme_for(environ: Mapping[str, str]) -> str:
+    """The palette for a terminal: the light one if it says that its background is light."""
+    back = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "light" if back in ("7", "15") else "dark"
