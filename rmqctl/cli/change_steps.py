@@ -1,13 +1,13 @@
 """Running a change on a terminal: show the plan, ask, apply, show the result."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.journal_entry import change_note
-from rmqctl.errors import CliError, PartlyDone, Refused
+from rmqctl.errors import PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format, View
 
@@ -25,11 +25,25 @@ def run_change(
     confirmed: str | None = None,
     shows_refused: bool = False,
 ) -> bool:
-    """Print a change's plan, ask, apply it, print the result; gives whether it was applied.
+    """Print the plan, ask, do it, print what was done; gives whether anything was.
 
-    ``summary`` are more sentences below the plan than the change's own. With ``shows_refused`` a
-    call that may not apply the change ends without an error where the change is refused. For the
-    rest see :func:`carry_out`. A change that leaves everything as it is only shows its rows.
+    The rule of consent, the same for every command that changes something:
+
+    * ``--dry-run`` shows the plan and ends.
+    * ``--yes`` applies it without a question.
+    * On a terminal the plan is shown there, and a person is asked.
+    * Elsewhere nothing is changed: the plan is shown, and the call is Refused (7).
+    * With ``confirm_name`` a yes is not enough: that name must be ``confirmed`` (what the command's
+      ``--confirm`` gave) or typed.
+
+    Standard output gets one table: the result, or the plan if nothing was done. An empty plan is
+    nothing to do. A change that leaves everything as it is only shows its rows.
+
+    ``summary`` are more sentences below the plan than the change's own; its first refusal is raised
+    there. With ``shows_refused`` a call that may not apply the change says it without an error.
+
+    The result rows are printed as they come. A row whose field ``applied`` is False makes this
+    PartlyDone (8).
     """
     if not change.has_effect:
         if will_execute(cli):
@@ -47,66 +61,6 @@ def run_change(
         shows_refused=shows_refused,
         confirmed=confirmed,
     )
-
-
-def carry_out(
-    cli: Cli,
-    row_type: type,
-    plan: Sequence[Any],
-    apply: Callable[[], Iterable[Any]],
-    *,
-    question: str,
-    plan_summary: Iterable[str] = (),
-    refusal: CliError | None = None,
-    result_type: type | None = None,
-    confirm_name: str | None = None,
-    confirmed: str | None = None,
-) -> bool:
-    """Print the plan, ask, do it, print what was done; gives whether anything was.
-
-    The rule of consent, the same for every command that changes something:
-
-    * ``--dry-run`` shows the plan and ends.
-    * ``--yes`` applies it without a question.
-    * On a terminal the plan is shown there, and a person is asked.
-    * Elsewhere nothing is changed: the plan is shown, and the call is Refused (7).
-    * With ``confirm_name`` a yes is not enough: that name must be ``confirmed`` (what the command's
-      ``--confirm`` gave) or typed.
-
-    Standard output gets one table: the result, or the plan if nothing was done. An empty plan is
-    nothing to do.
-
-    ``plan_summary`` are sentences about the plan, printed below it; ``refusal`` is raised there.
-
-    ``apply`` gives the result rows, of ``result_type`` (default: the plan's); they are printed as
-    they come. A row whose field ``applied`` is False makes this PartlyDone (8).
-    """
-    change = _ByFunction(
-        row_type,
-        plan,
-        result_type=result_type,
-        summary=plan_summary,
-        refusals=[] if refusal is None else [refusal],
-        question=question,
-        confirm_name=confirm_name,
-    )
-    change.function = apply
-    return _run(
-        cli,
-        change,
-        lambda: change.apply({}),
-        confirmed=confirmed,
-    )
-
-
-class _ByFunction(Change):
-    """A change that a function makes, which writes its own journal entry."""
-
-    function: Callable[[], Iterable[Any]]
-
-    def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Call the function; ``note`` is not used."""
-        return Outcome(self.function())
 
 
 def _run(

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from rmqctl.admin.changes import Change, Outcome
 from rmqctl.cli.marks import Changes
 from tests.support import changes_table
 from tests.support.changes_table import CASES, declared, document, marked
@@ -117,11 +118,19 @@ def test_a_change_outside_leaves_the_store_as_it_is(seen):
             assert not [path for path in row.done.changed if path.startswith("s/")], row.case.line
 
 
+class Nothing(Change):
+    """A change of nothing."""
+
+    def apply(self, note):
+        """Do nothing."""
+        return Outcome(())
+
+
 def test_a_command_without_the_mark_cannot_run_a_change():
-    from rmqctl.cli.change_steps import carry_out
+    from rmqctl.cli.change_steps import run_change
     from rmqctl.cli.context import Cli
 
     cli = Cli({})
     cli.changes = None
     with pytest.raises(AssertionError, match="mark"):
-        carry_out(cli, tuple, [], list, question="?")
+        run_change(cli, Nothing(tuple, []))

@@ -13,13 +13,14 @@
     verify_snapshot    verify the checksums of a snapshot: a SnapshotRow
     restore            create a store from a snapshot
     diff               a StoreDiffRow for each difference between two stores
+    carve              copy topics and groups into a new store
 
     clean              delete expired files
     rebuild_queues     rebuild queues from the log; rebuild_index: the key index
     recover_offsets    recover lost progress of groups
     recover_config     recover settings files that cannot be read
 
-``repair``, ``restore``, ``clean`` and those below it return a
+``repair``, ``restore``, ``carve``, ``clean`` and those below it return a
 :class:`rmqctl.admin.changes.Change`. Work that takes long has ``phase``, which gets its progress
 and can stop it: see rmqctl.admin.progress.
 """
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING
 from rmqctl.admin.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from .carving import Carve as Carve, carve as carve
     from .check_place import CheckPlace as CheckPlace
     from .check_rows import (
         check_row as check_row,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 __getattr__, __all__ = lazy_names(
     __name__,
     {
+        "carving": ("Carve", "carve"),
         "check_place": ("CheckPlace",),
         "check_rows": ("check_row", "finding_rows", "info"),
         "checking": ("Check", "check"),

@@ -1,4 +1,4 @@
-"""The plan of a carve: queues and ranges, settings, groups, progress."""
+"""The plan of a carved store: queues and ranges, settings, groups, progress."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,7 +30,8 @@ class CarvePlan(NamedTuple):
 def plan_of(
     view: "StoreView", topics: Sequence[str], groups: Sequence[str], chosen: "MessageFilter"
 ) -> CarvePlan:
-    """The plan of a call. Progress is read first, so it never exceeds the copied messages.
+    """The plan for topics and groups. Progress is read first, so it never exceeds the copied
+    messages.
 
     NotFound for unknown topics and groups; Refused for internal topics: messages that wait there
     would be delivered twice.

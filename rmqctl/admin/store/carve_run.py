@@ -23,15 +23,16 @@ from storage.tools.carve.columns import ExactEncoder
 from storage.tools.carve.new_store import ExactWriter, staged_folder
 from storage.tools.carve.ranges import QueueRange, RangeReader, TakenRange
 
+from .carve_plan import CarvePlan
+from .carve_rows import CarvedRow, CarvePlanRow
 from .odd_bodies import OddBodies
-from .plan import CarvePlan
-from .rows import CarvedRow, CarvePlanRow
-from .transform import RecordTransform, UnmaskableError
+from .record_transform import RecordTransform, UnmaskableError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmqctl.cli.context import Cli
+    from rmqctl.admin.changes import Warn
+    from rmqctl.admin.progress import Phase
     from storage.config import StoreConfig
     from storage.readonly import StoreView
 
@@ -45,16 +46,19 @@ class Carving:
 
     def __init__(
         self,
-        cli: "Cli",
         view: "StoreView",
         plan: CarvePlan,
         remaker: RecordTransform,
         *,
         keeps_offsets: bool,
         config: "StoreConfig",
+        now_ms: int,
+        warn: "Warn",
+        phase: "Phase",
         fs: FileSystem | None = None,
     ) -> None:
-        self._cli = cli
+        self._now_ms = now_ms
+        self._phase = phase
         self._view = view
         self._plan = plan
         self._remaker = remaker
@@ -64,8 +68,8 @@ class Carving:
         self._ranges = [wanted for wanted in plan.ranges if wanted.begin < wanted.end]
         self._counts = np.zeros(len(self._ranges), np.int64)
         self._lost = np.zeros(len(self._ranges), np.int64)
-        self._left_out = Named(cli.warn)
-        self._odd = OddBodies(cli.warn, unpacks=remaker.unpacks)
+        self._left_out = Named(warn)
+        self._odd = OddBodies(warn, unpacks=remaker.unpacks)
         self._ends: list[int] = []
         self._marks = [self._marks_of(wanted) for wanted in self._ranges]
         self._below = [np.zeros(len(marks), np.int64) for marks in self._marks]
@@ -114,10 +118,8 @@ class Carving:
         encoder = ExactEncoder([wanted[:2] for wanted in self._ranges])
         reader = RangeReader(self._view, self._ranges)
         total = self._view.log_max_offset() - self._view.log_min_offset()
-        with (
-            self._cli.progress("carve", "bytes", total) as progress,
-            ExactWriter(folder, self._config, begins if self._keeps else {}, self._fs) as writer,
-        ):
+        tick = self._phase("carve", total)
+        with ExactWriter(folder, self._config, begins if self._keeps else {}, self._fs) as writer:
             for taken in reader.stretches():
                 for number, _ in taken.lost:
                     self._lost[number] += 1
@@ -133,7 +135,7 @@ class Carving:
                     )
                     writer.put(columns)
                 self._count(remade)
-                progress.advance(taken.log_bytes, taken.log_bytes)
+                tick(taken.log_bytes)
             self._left_out.finish()
             self._odd.finish()
             self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
@@ -172,7 +174,7 @@ class Carving:
     # -- settings and progress ----------------------------------------------------------------
 
     def _put_settings(self, folder: Path) -> None:
-        now = self._cli.now_ms
+        now = self._now_ms
         topics = topics_file(folder, self._fs)
         table = topics.read_for_change(now)
         for name, topic in self._plan.topics.items():

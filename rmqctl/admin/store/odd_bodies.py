@@ -17,7 +17,7 @@ _NONE: Final = bytes(4)
 class OddBodies:
     """Checks each copied record; names empty bodies and bodies that cannot be unpacked."""
 
-    def __init__(self, tell: Callable[[str], None], *, unpacks: bool) -> None:
+    def __init__(self, tell: Callable[[str], object], *, unpacks: bool) -> None:
         """``unpacks``: bodies are unpacked anyway, so unreadable ones are not copied."""
         self._unpacks = unpacks
         self._empty = Named(tell, "; it was copied, and it blocks groups of Java consumers")

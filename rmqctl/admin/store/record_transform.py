@@ -1,10 +1,7 @@
 """Transforming a record: left out by a filter, masked, or copied as it is."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from rmqctl.message.exchange.masked_traces import TOLD
-from rmqctl.message.exchange.masking import Rule, masked
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET
@@ -16,8 +13,19 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 _LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
-_OF_BODIES: Final = frozenset({"body", "json", *TOLD})
-"""Fields of rules that may change a body: bodies of traces contain all but properties."""
+
+
+class Mask(Protocol):
+    """Hides values of messages that are copied."""
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether it may change bodies, so that the body of each message is unpacked."""
+        ...
+
+    def apply(self, message: "MessageExt") -> None:
+        """Change a message. BodyError and InvalidMessageError for one that is not to be copied."""
+        ...
 
 
 class UnmaskableError(Exception):
@@ -30,12 +38,12 @@ class UnmaskableError(Exception):
 class RecordTransform:
     """Builds the record for the new store."""
 
-    def __init__(self, predicate: "Predicate | None", rules: Sequence[Rule]) -> None:
+    def __init__(self, predicate: "Predicate | None", mask: Mask | None) -> None:
         self._predicate = predicate
-        self._rules = rules
-        self.unpacks = any(rule.field in _OF_BODIES for rule in rules)
+        self._mask = mask
+        self.unpacks = mask is not None and mask.unpacks
         """Whether the body of each message is unpacked."""
-        self.changes_nothing = predicate is None and not rules
+        self.changes_nothing = predicate is None and mask is None
         """Whether all records except those of light queues are copied as they are."""
 
     def remake(self, record: bytes) -> bytes | None:
@@ -53,7 +61,7 @@ class RecordTransform:
             # They name offsets of light queues, which are not copied.
             dropped = (PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET)
             message.properties = {n: v for n, v in properties.items() if n not in dropped}
-        elif not self._rules:
+        elif self._mask is None:
             return record
         try:
             return self._encoded(message)
@@ -71,7 +79,8 @@ class RecordTransform:
 
     def _encoded(self, message: "MessageExt") -> bytes:
         old = message.body if self.unpacks else None
-        masked(message, self._rules)
+        if self._mask is not None:
+            self._mask.apply(message)
         if old is not None and message.body is not old:
             set_stored_body(message, message.body)
         # Encoded again from the parsed form: a duplicate property occurs once.

@@ -4,14 +4,13 @@ from typing import Annotated
 
 import typer
 
+from rmqctl.admin.store.carve_rows import CarvedRow, CarvePlanRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.cli.paths import expanded
-from rmqctl.errors import NotFound, PartlyDone, Refused, UsageProblem
-
-from .rows import CarvedRow, CarvePlanRow
+from rmqctl.errors import PartlyDone, UsageProblem
 
 
 @prints(CarvedRow, CarvePlanRow)
@@ -64,13 +63,13 @@ def carve(
 
     RULES are those of 'message export'. Masked values are nowhere in the files of OUT.
     """
-    from rmqctl.cli.change_steps import carry_out
+    from rmqctl.admin import store
+    from rmqctl.cli.change_steps import run_change
     from rmqctl.message.exchange.masking import parse_rules, unmatched
+    from rmqctl.store.phases import Phases
     from storage.config import SMALL_STORE
 
-    from .plan import plan_of
-    from .run import Carving, progress_sentences
-    from .transform import RecordTransform
+    from .masks import RuleMask
 
     cli = context_of(ctx)
     if not topic and not group:
@@ -82,43 +81,26 @@ def carve(
         rules = cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
     chosen = message_filter(cli, changes=True)
     target = expanded(out).absolute()
-    with view_of(cli) as view:
-        if target == view.root or view.root in target.parents:
-            raise UsageProblem("OUT must not be inside the store")
-        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise Refused(f"{target} exists already; name a folder that is empty or does not exist")
-        plan = plan_of(view, topic or (), group or (), chosen)
-        if not plan.topics:
-            raise NotFound(
-                f"group {', '.join(group or ())} has read no topic, so there is nothing to copy"
-            )
-        keeps = chosen.predicate is None
-        carving = Carving(
-            cli,
+    with view_of(cli) as view, Phases(cli) as phase:
+        change = store.carve(
             view,
-            plan,
-            RecordTransform(chosen.predicate, rules),
-            keeps_offsets=keeps,
-            config=SMALL_STORE if small else view.config,
+            target,
+            topics=topic or (),
+            groups=group or (),
+            chosen=chosen,
+            mask=RuleMask(rules) if rules else None,
+            config=SMALL_STORE if small else None,
+            now_ms=cli.now_ms,
+            warn=cli.warn,
+            phase=phase,
         )
-        plan_summary = [*progress_sentences(plan)]
-        if not keeps:
-            plan_summary.append("the filters leave gaps, so queue offsets will count from 0")
-        done = carry_out(
-            cli,
-            CarvePlanRow,
-            carving.plan_rows(),
-            lambda: carving.run(target),
-            question=f"Create the store {target}?",
-            plan_summary=plan_summary,
-            result_type=CarvedRow,
-        )
+        done = run_change(cli, change)
     if not done:
         return
     for sentence in unmatched(rules):
         cli.warn(sentence)
     cli.say(f"created the store {target}")
-    if carving.lost:
+    if change.lost:
         raise PartlyDone(
-            f"{carving.lost:,} messages could not be read or masked, and are not in {target}"
+            f"{change.lost:,} messages could not be read or masked, and are not in {target}"
         )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqctl.store.carve.run import clamped
+from rmqctl.admin.store.carve_run import clamped
 from storage.tools.carve.ranges import QueueRange
 
 WHOLE = QueueRange("T", 0, 10, 20, 10, 20)

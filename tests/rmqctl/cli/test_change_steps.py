@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
-from rmqctl.cli.change_steps import carry_out
+from rmqctl.admin.changes import Change, Outcome
+from rmqctl.cli.change_steps import run_change
 from rmqctl.cli.context import Cli
 from rmqctl.errors import PartlyDone, Refused, UsageProblem
 
@@ -34,6 +36,16 @@ class Done(NamedTuple):
 PLAN = (Step("a"), Step("b"))
 
 
+class ByFunction(Change):
+    """A change that a function makes."""
+
+    function: Callable[[], Iterable[Done]]
+
+    def apply(self, note):
+        """Call the function."""
+        return Outcome(self.function())
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -52,7 +64,9 @@ class Streams:
     def out(self):
         return self.raw.getvalue().decode()
 
-    def carry_out(self, *, plan=PLAN, results=(), given, **more):
+    def carry_out(
+        self, *, plan=PLAN, results=(), given, confirmed=None, shows_refused=False, **more
+    ):
         def apply():
             self.done = True
             return results
@@ -67,7 +81,9 @@ class Streams:
             for name, value in given.items():
                 cli.remember(name, value)
             options = {"question": "Do it?", "result_type": Done, **more}
-            return carry_out(cli, Step, plan, apply, **options)
+            change = ByFunction(Step, plan, **options)
+            change.function = apply
+            return run_change(cli, change, confirmed=confirmed, shows_refused=shows_refused)
 
 
 @pytest.fixture
@@ -118,10 +134,21 @@ def test_standard_output_gets_the_result_alone(form, answer):
 @pytest.mark.parametrize("form", FORMATS)
 def test_standard_output_gets_the_plan_alone_where_it_is_forbidden(streams, form):
     with pytest.raises(Refused, match="not today"):
-        streams.carry_out(given={"output": form, "yes": True}, refusal=Refused("not today"))
+        streams.carry_out(given={"output": form, "yes": True}, refusals=[Refused("not today")])
     assert not streams.done
     assert streams.out
     assert "applied" not in streams.out.lower()
+
+
+@pytest.mark.parametrize("given", [{"dry_run": True}, {}])
+def test_a_plan_that_is_refused_may_be_looked_at(streams, given):
+    refused = {"refusals": [Refused("not today")], "shows_refused": True}
+    assert not streams.carry_out(given={"output": "plain", **given}, **refused)
+    assert streams.out == "name\na\nb\n"
+    assert streams.err.getvalue().endswith("not today\n")
+    with pytest.raises(Refused, match="not today"):
+        streams.carry_out(given={"output": "plain", "yes": True}, **refused)
+    assert not streams.done
 
 
 def test_columns_of_the_result_are_no_error_of_the_plan(streams):
@@ -201,7 +228,7 @@ def test_what_was_done_before_a_failure_is_shown(streams):
 
 
 def test_the_foot_stands_below_the_plan(streams):
-    streams.carry_out(given={"output": "plain", "dry_run": True}, plan_summary=["2 of them"])
+    streams.carry_out(given={"output": "plain", "dry_run": True}, summary=["2 of them"])
     assert streams.err.getvalue().splitlines()[:2] == [store_sentence(), "2 of them"]
 
 

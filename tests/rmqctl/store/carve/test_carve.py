@@ -344,7 +344,7 @@ def test_a_full_disk_leaves_nothing_behind(orders, tmp_path, monkeypatch):
         def free_bytes(self, path: Path) -> int:
             return 1 << 20
 
-    monkeypatch.setattr("rmqctl.store.carve.run.FileSystem", Full)
+    monkeypatch.setattr("rmqctl.admin.store.carve_run.FileSystem", Full)
     result = run("store", "carve", tmp_path / "out", "-S", orders, "-t", "orders", *DONE)
     assert result.code == 5, result.err
     assert "MiB are free" in result.err

@@ -52,7 +52,7 @@ def judge(out: Path, wanted: list[bytes]) -> bool:
 def killed_at(source: Path, out: Path, number: int) -> bool:
     def carve(_: object) -> None:
         fs = WatchedFileSystem(lambda instant: die_at(number, instant))
-        with patch("rmqctl.store.carve.run.FileSystem", lambda: fs):
+        with patch("rmqctl.admin.store.carve_run.FileSystem", lambda: fs):
             app.main(command(source, out))
 
     killed, _ = Child(carve).wait()

@@ -12,8 +12,9 @@ from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from client.producer.config import ProducerConfig
 from rmqctl import Message, Producer
+from rmqctl.admin.store.record_transform import RecordTransform, UnmaskableError
 from rmqctl.message.exchange.masking import parse_rules
-from rmqctl.store.carve.transform import RecordTransform, UnmaskableError
+from rmqctl.store.carve.masks import RuleMask
 from storage.config import SMALL_STORE
 from storage.format.compress import compress
 from storage.format.crc import crc32
@@ -217,7 +218,7 @@ def record(body: bytes, properties: bytes, sys_flag: int = 0, **more: int) -> by
 
 def test_a_property_that_hides_behind_another_of_its_name_goes_too():
     twice = b"token\x01topsecret\x02token\x01shown\x02KEYS\x01k"
-    made = RecordTransform(None, parse_rules("property.token=stars", None)).remake(
+    made = RecordTransform(None, RuleMask(parse_rules("property.token=stars", None))).remake(
         record(b"b", twice)
     )
     assert made is not None
@@ -227,7 +228,7 @@ def test_a_property_that_hides_behind_another_of_its_name_goes_too():
 
 def test_a_body_that_can_not_be_unpacked_does_not_go_over():
     flags = MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
-    remaker = RecordTransform(None, parse_rules("json.a=hash", None))
+    remaker = RecordTransform(None, RuleMask(parse_rules("json.a=hash", None)))
     with pytest.raises(UnmaskableError):
         remaker.remake(record(b"\x78\x9ctopsecret", b"", flags))
     good = remaker.remake(record(compress(b'{"a":"topsecret"}'), b"", flags))
@@ -238,7 +239,7 @@ def test_a_body_that_can_not_be_unpacked_does_not_go_over():
 def test_all_else_of_a_masked_record_stays():
     properties = encode_properties({"UNIQ_KEY": "U", "KEYS": "a b", "x": "y", "DELAY": "3"})
     old = record(b"body", properties, 8, flag=-3, reconsume_times=4, version=2)
-    made = RecordTransform(None, parse_rules("keys=text:z", None)).remake(old)
+    made = RecordTransform(None, RuleMask(parse_rules("keys=text:z", None))).remake(old)
     assert made is not None
     new, was = decode_record(made), decode_record(old)
     for name in (
