@@ -33,6 +33,7 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
     "no_headers": (bool, "print no header line"),
     "timeout": (str, "time limit of a command"),
     "reason": (str, "reason to record in the journal with each change"),
+    "console_write": (str, "changes in the console: ask (after :write), or never"),
 }
 """Every setting of a settings file: its type and meaning."""
 

@@ -21,6 +21,8 @@ from .keys import Key, key_of
 from .looks.look import Place
 from .painting import Painter
 from .panes import Pane
+from .plans.desk import CHANGING, Desk
+from .plans.sheet_lines import sheet_screen
 from .prompt import Prompt
 from .reading import Asked, Batch, Reader
 from .screens.table import TABLE, place_named, spec_of
@@ -93,6 +95,14 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Reads what takes long, beside the other."""
         self._left: dict[Place, list[Pane]] = {}
         """The panes of places that were left, for the way back."""
+        self.desk = Desk(
+            cli,
+            self.reader,
+            from_thread=self.call_later,
+            changed=self.draw,
+            copy=self._copy,
+            quit_=self.do_quit,
+        )
 
     def _view(self) -> View:
         given = self.cli.view
@@ -241,6 +251,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def lines(self, width: int, height: int) -> list[Line]:
         """All lines of the screen."""
+        if self.desk.sheet is not None:
+            top = frame.head(self, width)[0]
+            return sheet_screen(self.desk.sheet, top, width, height, self.notice)
         head = frame.head(self, width)
         foot = frame.foot(self, width)
         room = height - len(head) - len(foot)
@@ -268,6 +281,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""
+        if self.desk.sheet is not None:
+            event.stop()
+            self.notice = ""
+            self.desk.sheet.key(event.key, event.character)
+            self.draw()
+            return
         if self.prompt is not None:
             event.stop()
             self._prompt_key(self.prompt, event)
@@ -277,7 +296,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if key is not None:
             event.stop()
             self.notice = ""
-            self._do(key)
+            if key.action in CHANGING:
+                self.notice = self.desk.begin(key.action, self.place, self.pane)
+            else:
+                self._do(key)
+                self.desk.command = None
             self.draw()
 
     def _do(self, key: Key) -> None:
@@ -291,16 +314,24 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Move down."""
+        if self.desk.scroll(3):
+            return
         self.pane.move(3)
         self.draw()
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """Move up."""
+        if self.desk.scroll(-3):
+            return
         self.pane.move(-3)
         self.draw()
 
     def on_paste(self, event: Paste) -> None:
         """Insert what was pasted, if something is asked."""
+        if self.desk.sheet is not None:
+            self.desk.sheet.paste(event.text)
+            self.draw()
+            return
         if self.prompt is not None:
             self.prompt.insert(event.text)
             self._typed(self.prompt)
@@ -344,7 +375,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
         word, _, rest = text.partition(" ")
         try:
             if word in ("q", "quit"):
-                self.exit(0)
+                self.do_quit()
+            elif word in ("write", "readonly"):
+                on = word == "write"
+                self.notice = self.desk.turn_on(rest) if on else self.desk.turn_off()
             elif word == "where":
                 self.pane.set_where(rest.strip() or None)
             elif word == "sort":
@@ -480,7 +514,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def do_copy_command(self) -> None:
         """Copy the command."""
-        self._copy(self.pane.command())
+        self._copy(self.desk.command or self.pane.command())
 
     def _copy(self, text: str) -> None:
         if self.terminal is not None:
@@ -492,8 +526,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.helping = not self.helping
 
     def do_quit(self) -> None:
-        """End."""
-        self.exit(0)
+        """End, once a change that is being carried out has been done."""
+        if self.desk.applying:
+            self.notice = "a change is being carried out; the console ends once it is done"
+            self.desk.then = self.do_quit
+        else:
+            self.exit(0)
 
     def do_suspend(self) -> None:
         """Suspend the process, as a shell does."""
@@ -510,11 +548,14 @@ def run_console(
     *,
     mouse: bool,
     in_ascii: bool,
+    write: bool = False,
 ) -> int:
     """Run the console until it is ended; returns the exit code."""
     app = ConsoleApp(cli, place, every, theme)
+    app.desk.writes = write
 
     def end() -> None:
+        app.desk.end()
         app.reader.end(2)
         if app.walker is not None:
             app.walker.end(2)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import Refused, UsageProblem
 
 
 def console(
@@ -26,6 +26,9 @@ def console(
             help="dark, light or high-contrast (default: what COLORFGBG says, else dark)",
         ),
     ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Turn changes on; each is shown as a plan first")
+    ] = False,
     ascii_only: Annotated[
         bool, typer.Option("--ascii", help="Draw rules, bars and marks in ASCII")
     ] = False,
@@ -40,6 +43,7 @@ def console(
     from rmqctl.parse.durations import parse_duration
 
     from .guard import guarded
+    from .plans.allowed import forbidden
     from .screens.table import place_named
     from .terminal import check_terminal
     from .themes import NAMES, Theme, depth_of, theme_for
@@ -53,11 +57,20 @@ def console(
     theme = theme or theme_for(cli.environ)
     if theme not in NAMES:
         raise UsageProblem(f"--theme: {theme!r} is not one of {', '.join(NAMES)}")
+    if write and (reason := forbidden(cli)) is not None:
+        raise Refused(f"--write: {reason}")
     check_terminal()
     look = Theme(theme, color=cli.colored(sys.stdout), depth=depth_of(cli.environ))
     with guarded() as guard:
         from .app import run_console
 
         return run_console(
-            cli, place, pause_ms / 1000, look, guard, mouse=not no_mouse, in_ascii=ascii_only
+            cli,
+            place,
+            pause_ms / 1000,
+            look,
+            guard,
+            mouse=not no_mouse,
+            in_ascii=ascii_only,
+            write=write,
         )

@@ -18,7 +18,7 @@ def head(app: "ConsoleApp", width: int) -> list[Line]:
     clock = time.strftime("%H:%M:%S")
     store = str(app.cli.store.path)
     left = [Span(" rmqctl", Role.TITLE), *text_line(f"  {store}", Role.TEXT)]
-    right = [Span("READ ONLY", Role.GOOD), Span(f"  {clock} ", Role.DIM)]
+    right = [*app.desk.state(), Span(f"  {clock} ", Role.DIM)]
     title = app.spec.title(app.place)
     state = "paused" if app.paused else f"every {app.every:g} s"
     crumbs = [*text_line(f" {title}", Role.TITLE), Span(f"   {app.pane.count_text()}")]
@@ -30,7 +30,7 @@ def head(app: "ConsoleApp", width: int) -> list[Line]:
 def foot(app: "ConsoleApp", width: int) -> list[Line]:
     """The lines below the panes: the command, and keys."""
     rule = cut_line([Span(RULE * width, Role.DIM)], width)
-    command = text_line(f" = {app.pane.command()}", Role.TEXT)
+    command = text_line(f" = {app.desk.command or app.pane.command()}", Role.TEXT)
     keys: Line = [Span(" ")]
     if app.prompt is not None:
         keys = app.prompt.line()
@@ -41,14 +41,14 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
         for name in (*app.spec.keys, *_USUAL_KEYS):
             key = by_action[name]
             keys += [Span(key.label, Role.KEY), Span(f" {key.action.replace('_', ' ')}  ")]
+            if name == "open":
+                keys += app.desk.key_spans(app.place.screen)
     return [rule, cut_line(command, width), cut_line(keys, width)]
 
 
 def help_lines(app: "ConsoleApp", width: int, room: int) -> list[Line]:
     """The keys of the screen."""
     lines: list[Line] = [text_line(" Keys of this screen (esc closes)", Role.HEAD)]
-    lines += [
-        [Span(f"  {key.label:<8}", Role.KEY), Span(key.help)] for key in keys_of(app.place.screen)
-    ]
+    lines += [app.desk.help_line(key) for key in keys_of(app.place.screen)]
     lines += [text_line("")] * (room - len(lines))
     return [cut_line(line, width) for line in lines[:room]]

@@ -18,6 +18,8 @@ class Key(NamedTuple):
     """The screens on which they work; none: on all."""
     module: str = ""
     """The module of this package with the function; none: it is a method of the app."""
+    changes: bool = False
+    """Whether they open the plan of a change; off while the console is read only."""
 
 
 KEYS: Final = (
@@ -45,6 +47,18 @@ KEYS: Final = (
     Key(("ctrl+r",), "look_now", "^r", "look now"),
     Key(("y",), "copy_cell", "y", "copy the row's name"),
     Key(("Y",), "copy_command", "Y", "copy the command"),
+    Key(("r",), "reset", "r", "reset offsets...", ("groups", "group"), changes=True),
+    Key(
+        ("u",),
+        "undo",
+        "u",
+        "undo a change of offsets...",
+        ("groups", "group", "audit", "history", "plan"),
+        changes=True,
+    ),
+    Key(
+        ("D",), "delete", "D", "the command that deletes it", ("groups", "group", "topics", "topic")
+    ),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),
     Key(("ctrl+z",), "suspend", "^z", "suspend"),

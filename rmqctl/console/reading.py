@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,7 @@ class Reader:
         self._answer = answer
         self._changed = threading.Condition()
         self._asked: dict[str, Asked] = {}
+        self._calls: deque[tuple[Callable[[Source], Any], Callable[[Any], object]]] = deque()
         self._stopped: set[int] = set()
         self._ends = False
         self._held = False
@@ -82,6 +84,15 @@ class Reader:
         """Want a look; it replaces one of the same pane that has not begun."""
         with self._changed:
             self._asked[asked.look.name] = asked
+            self._changed.notify()
+
+    def call(self, function: Callable[[Source], Any], answer: Callable[[Any], object]) -> None:
+        """Call a function in the thread, before looks that wait; ``answer`` gets its value there.
+
+        The function must not raise, but where the store cannot be opened; that is its value then.
+        """
+        with self._changed:
+            self._calls.append((function, answer))
             self._changed.notify()
 
     def forget(self) -> None:
@@ -116,6 +127,7 @@ class Reader:
             self._ends = True
             self._held = False
             self._asked.clear()
+            self._calls.clear()
             self._changed.notify()
         if self._thread.ident is not None:
             self._thread.join(seconds)
@@ -123,18 +135,33 @@ class Reader:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._asked and not self._ends:
+                while not self._asked and not self._calls and not self._ends:
                     self._changed.wait()
                 if self._ends:
                     break
-                asked = self._asked.pop(next(iter(self._asked)))
-                self._running = asked.number
-            self._look(asked)
-            with self._changed:
-                self._running = None
-                self._stopped.discard(asked.number)
+                call = self._calls.popleft() if self._calls else None
+                asked = None if call else self._asked.pop(next(iter(self._asked)))
+                self._running = None if asked is None else asked.number
+            if call is not None:
+                self._called(*call)
+            if asked is not None:
+                self._look(asked)
+                with self._changed:
+                    self._running = None
+                    self._stopped.discard(asked.number)
         if self._broker is not None:
             self._broker.close()
+
+    def _called(self, function: Callable[[Source], Any], answer: Callable[[Any], object]) -> None:
+        from storage.clock import now_ms
+
+        try:
+            source = Source(self._open(), now_ms(), lambda sentence: None, self._memory)
+            value = function(source)
+        except Exception as error:  # noqa: BLE001 - the caller shows it
+            self._forget_store(error)
+            value = error
+        answer(value)
 
     def _open(self) -> "EmbeddedBroker":
         if self._broker is None:

@@ -68,12 +68,13 @@ class JsonFilter:
         from .json_texts import parse_json
 
         facts = self._facts
-        facts.read.mark()
         try:
             value = parse_json(body)
         except ValueError:
+            facts.read.mark()
             return False
-        facts.json.mark()
+        facts.json.mark()  # first: a process that is killed in between has no message without JSON
+        facts.read.mark()
         for test in self._tests:
             if not test(value):
                 return False

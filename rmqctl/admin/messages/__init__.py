@@ -32,7 +32,8 @@ work, also that of other processes. Arguments of the same name are alike:
     wanted          a MessageFilter
     left_out        called with a sentence for what cannot be read and is left out
     on_progress     called with the scanned bytes and the total, for each scan of the log
-    jobs            processes; 1 starts none, which a program with threads wants
+    jobs            processes of a scan, default: one for each processor. With 1 no process is
+                    forked; give that in a program with threads
 
 They raise NotFound for an unknown topic, queue or message, InvalidNameError for a name that cannot
 be one, and CliError (exit code 4) for one message that is damaged.

@@ -23,6 +23,7 @@ def with_id(
     topic: str | None = None,
     *,
     left_out: Warn = no_warning,
+    jobs: int | None = None,
     on_progress: OnProgress = no_progress,
 ) -> "list[MessageExt]":
     """All messages with an id, in log order, as retries keep their unique id.
@@ -45,7 +46,7 @@ def with_id(
     # Another text than RocketMQ's ids may be an id that a user set.
     look = Look.INDEX if position is None else Look.EVERYWHERE
     for spelling in dict.fromkeys((message_id, message_id.upper())):
-        hits = find_key(view, spelling, topics, look, on_progress=on_progress)
+        hits = find_key(view, spelling, topics, look, jobs=jobs, on_progress=on_progress)
         found = [
             message
             for message in read_messages(view, hits.offsets, left_out)

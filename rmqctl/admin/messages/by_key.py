@@ -27,6 +27,7 @@ def with_key(
     *,
     look: Look = Look.EVERYWHERE,
     left_out: Warn = no_warning,
+    jobs: int | None = None,
     on_progress: OnProgress = no_progress,
 ) -> "Generator[MessageExt]":
     """All messages with a key or a unique id that a filter selects, in log order.
@@ -35,7 +36,7 @@ def with_key(
     """
     for topic in topics or ():
         check_topic_exists(view, topic)
-    return _with_key(view, key, topics, wanted, look, left_out, on_progress)
+    return _with_key(view, key, topics, wanted, look, left_out, jobs, on_progress)
 
 
 def with_tag(
@@ -70,10 +71,12 @@ def _with_key(
     wanted: MessageFilter,
     look: Look,
     left_out: Warn,
+    jobs: int | None,
     on_progress: OnProgress,
 ) -> "Generator[MessageExt]":
     end = FOREVER if wanted.to_timestamp is None else wanted.to_timestamp
-    hits = find_key(view, key, topics, look, wanted.from_timestamp or 0, end, on_progress)
+    begin = wanted.from_timestamp or 0
+    hits = find_key(view, key, topics, look, begin, end, jobs=jobs, on_progress=on_progress)
     if hits.damaged:
         left_out(
             f"{len(hits.damaged)} damaged records may have the key, too; 'rmqctl store fsck' "

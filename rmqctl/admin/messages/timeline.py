@@ -6,7 +6,7 @@ own, which the receipts of the run contain.
 """
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
 from rmqctl.admin.changes import Warn, no_warning
@@ -42,13 +42,14 @@ def life(
     *,
     look: Look = Look.EVERYWHERE,
     left_out: Warn = no_warning,
+    jobs: int | None = None,
     on_progress: OnProgress = no_progress,
 ) -> Generator[LifeRow]:
     """All events of the message with an id, or of the messages with a key, in log order.
 
     NotFound if there is none, UsageProblem for a key of too many messages.
     """
-    records = _Records(view, look, left_out, on_progress)
+    records = _Records(view, look, left_out, jobs, on_progress)
     records.follow(name)
     if not records.found:
         raise NotFound(f"no message has the id or key {name} in {view.root}")
@@ -65,15 +66,25 @@ def life(
                 yield _progress_row(record, group, committed)
 
 
+class _Scan(TypedDict):
+    jobs: int | None
+    on_progress: OnProgress
+
+
 class _Records:
     """The records of a message; each one leads to others."""
 
     def __init__(
-        self, view: "StoreView", look: Look, left_out: Warn, on_progress: OnProgress
+        self,
+        view: "StoreView",
+        look: Look,
+        left_out: Warn,
+        jobs: int | None,
+        on_progress: OnProgress,
     ) -> None:
         self._view = view
         self._left_out = left_out
-        self._on_progress = on_progress
+        self._scan: _Scan = {"jobs": jobs, "on_progress": on_progress}
         self._look = look
         self._followed: set[str] = set()
         self.found: dict[int, MessageExt] = {}
@@ -92,9 +103,7 @@ class _Records:
                 continue
             self._followed.add(name)
             record = record_with_id(self._view, name, None)
-            hits, damaged = find_key(
-                self._view, name, None, self._look, on_progress=self._on_progress
-            )
+            hits, damaged = find_key(self._view, name, None, self._look, **self._scan)
             if damaged:
                 self._left_out(
                     f"{len(damaged)} damaged records may be of {name}, too; 'rmqctl store fsck' "

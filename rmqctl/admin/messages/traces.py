@@ -21,13 +21,14 @@ def trace(
     trace_topic: str = TRACE_TOPIC,
     *,
     left_out: Warn = no_warning,
+    jobs: int | None = None,
     on_progress: OnProgress = no_progress,
 ) -> list[TraceRow]:
     """All records of a message's trace, oldest first; empty if there are none.
 
     There is no limit of 64 as in queryMsgTraceById.
     """
-    hits = find_key(view, message_id, [trace_topic], on_progress=on_progress)
+    hits = find_key(view, message_id, [trace_topic], jobs=jobs, on_progress=on_progress)
     rows: list[TraceRow] = []
     for message in read_messages(view, hits.offsets, left_out):
         try:

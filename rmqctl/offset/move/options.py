@@ -11,6 +11,7 @@ from rmqctl.cli.change_steps import begin_java_check, run_change
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.parse.durations import parse_duration
 from rmqctl.parse.lists import parse_queues
+from rmqctl.parse.offsets import parse_offset, parse_shift
 
 from .boundaries import warn_of_future
 from .plan_files import check_ending, expectation, read_wishes, write_plan
@@ -186,10 +187,10 @@ _DESTINATIONS: "Mapping[str, Callable[[Cli, str, str, Boundary], Destination]]" 
     "--to-latest": lambda *_: reset_targets.to_latest,
     "--to-current": lambda *_: reset_targets.to_current,
     "--to-offset": lambda cli, name, value, _: reset_targets.to_offset(
-        cli.parsed(name, _offset, value)
+        cli.parsed(name, parse_offset, value)
     ),
     "--shift-by": lambda cli, name, value, _: reset_targets.shift_by(
-        cli.parsed(name, _shift, value)
+        cli.parsed(name, parse_shift, value)
     ),
     "--to-group": _to_group,
 }
@@ -213,16 +214,3 @@ def _messages(
         if choice.topic not in first:
             raise NotFound(f"topic {choice.topic} has no message with the id {message_id}")
     return [first[choice.topic] for choice in topics]
-
-
-def _offset(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is not an offset (a number from 0 on)")
-    return int(text)
-
-
-def _shift(text: str) -> int:
-    digits = text.removeprefix("+").removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or text.startswith("+-"):
-        raise ValueError(f"{text!r} is not a number of messages (such as -100 or +5)")
-    return int(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqctl.admin import messages
+from rmqctl.admin import audit, messages
 from rmqctl.admin.message_filter import MessageFilter
 from rmqctl.admin.messages.search import run as search_run
 from rmqctl.errors import CliError, NotFound, UsageProblem
@@ -17,8 +17,10 @@ from storage.format.message import TRACE_TOPIC
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.aged_store import fill
+from tests.support.cli import ROOT
 from tests.support.hand_made import TINY, HandMade
 
+PAGE = ROOT / "docs" / "admin.md"
 START = 1_767_225_600_000
 MINUTE = 60_000
 BASIC = golden.manifest("basic-4.9")["messages"]
@@ -394,6 +396,22 @@ def test_messages_are_counted_in_total(basic, damaged):
     assert sum(row.messages for row in counted.rows()) == 59
 
 
-def test_the_documentation_names_every_public_name():
-    for name in messages.__all__:
-        assert re.search(rf"\b{name}\b", messages.__doc__ or ""), name
+@pytest.mark.parametrize("package", [messages, audit])
+def test_the_documents_name_every_public_name(package):
+    for name in package.__all__:
+        assert re.search(rf"\b{name}\b", package.__doc__ or ""), name
+        assert f"`{name}`" in PAGE.read_text(), name
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    line = {"at": str(START), "topic": "orders", "queue": 0}
+    tags = ["paid", "sent", "paid", "sent"]
+    lines = [json.dumps({**line, "body": f"order {n}", "tag": tag}) for n, tag in enumerate(tags)]
+    fill(tmp_path / "demo-store", lines)
+    monkeypatch.chdir(tmp_path)
+    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    exec(compile(code, str(PAGE), "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["2 order 2", "3 order 3"]
+    assert printed[2].startswith("2 hits, ")
+    assert printed[3:] == ["['STORED']", "['STORED']", "paid 2", "sent 2"]

@@ -197,3 +197,16 @@ def test_both_languages_are_explained(term):
     result = run("explain", term)
     assert result.code == 0
     assert result.lines[0] == f"{term} (form)"
+
+
+def test_a_process_that_ends_within_its_first_body_has_seen_no_mistake(monkeypatch):
+    """As a killed process of a search, whose facts its parent reads."""
+
+    def end(_: bytes) -> object:
+        raise KeyboardInterrupt
+
+    finder = JsonFilter([JsonCondition("a = 1")])
+    monkeypatch.setattr("rmqctl.parse.json_texts.parse_json", end)
+    with pytest.raises(KeyboardInterrupt):
+        finder(b'{"a": 1}')
+    assert finder.mistakes() == []

@@ -48,6 +48,8 @@ def find_key(
     look: Look = Look.EVERYWHERE,
     begin: int = 0,
     end: int = FOREVER,
+    *,
+    jobs: int | None = None,
     on_progress: OnProgress = no_progress,
 ) -> KeyHits:
     """Find the messages with a key, or a unique id, in some topics or in all (None).
@@ -69,7 +71,7 @@ def find_key(
     if look is not Look.INDEX:
         ranges = None if look is Look.SCAN else view.not_indexed()
         query = _key_query(key, topics, begin, end)
-        search = Search(view, query, ranges=ranges, on_progress=on_progress)
+        search = Search(view, query, ranges=ranges, jobs=jobs, on_progress=on_progress)
         with closing(search.parts()) as parts:
             for part in parts:
                 offsets.update(part.hits)

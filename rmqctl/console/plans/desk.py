@@ -1,0 +1,208 @@
+"""What the app calls for changes: whether they are on, the screen of one, and its threads."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.console.drawing import Line, Role, Span
+from rmqctl.console.keys import Key, keys_of
+from rmqctl.console.looks.look import Place
+
+from .allowed import forbidden
+from .offered import OFFERED, SHOWN, Here
+from .sheet import Calls, Sheet
+from .work import Work
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
+    from rmqctl.console.panes import Pane
+    from rmqctl.console.reading import Reader
+
+    from .planning import Plan
+    from .wish import Wish
+    from .work import Done
+
+CHANGING: Final = frozenset({*OFFERED, *SHOWN})
+"""Actions of keys that this module does."""
+
+
+class Desk:
+    """Changes of one console."""
+
+    def __init__(
+        self,
+        cli: "Cli",
+        reader: "Reader",
+        *,
+        from_thread: Callable[..., Any],
+        changed: Callable[[], object],
+        copy: Callable[[str], object],
+        quit_: Callable[[], object],
+    ) -> None:
+        """``from_thread`` has a function called later by the thread that draws; it does not wait.
+        ``changed`` draws."""
+        self._cli = cli
+        self._reader = reader
+        self._from_thread = from_thread
+        self._changed = changed
+        self._calls = Calls(self._plan, self._apply, self._close, copy, quit_)
+        self._work: Work | None = None
+        self.writes = False
+        """Whether changes are on."""
+        self.sheet: Sheet | None = None
+        """The change whose screen is shown."""
+        self.then: Callable[[], object] | None = None
+        """Called once what is being carried out has been done."""
+        self.command: str | None = None
+        """The command that a key would have done; shown until the next key."""
+
+    # Whether changes are on
+
+    @property
+    def store_name(self) -> str:
+        """What is typed to turn changes on: the name of the store's folder."""
+        return self._cli.store.path.name
+
+    def turn_on(self, name: str) -> str:
+        """Turn changes on, if the name is that of the store; a sentence about it."""
+        reason = forbidden(self._cli)
+        if reason is not None:
+            return reason
+        if name != self.store_name:
+            given = f"{name!r} is not the store's name; " if name else ""
+            return f"{given}type ':write {self.store_name}' to turn changes on"
+        self.writes = True
+        return "changes are on; ':readonly' turns them off. Each is a plan first"
+
+    def turn_off(self) -> str:
+        """Turn changes off; a sentence about it."""
+        self.writes = False
+        return "read only"
+
+    def state(self) -> Line:
+        """The words of the header."""
+        if self.writes:
+            return [Span(" CHANGES ON ", Role.WRITE)]
+        return [Span("READ ONLY", Role.GOOD)]
+
+    def key_spans(self, screen: str) -> Line:
+        """The changing keys of a screen, for the last line."""
+        line: Line = []
+        for key in keys_of(screen):
+            if key.changes and key.action != "undo":
+                word = key.help.partition(" ")[0].removesuffix("...")
+                line += [Span(key.label, self._role(Role.KEY))]
+                line += [Span(f" {word}...{self._off()}  ", self._role(Role.TEXT))]
+        return line
+
+    def help_line(self, key: Key) -> Line:
+        """A key, for the help."""
+        if not key.changes:
+            return [Span(f"  {key.label:<8}", Role.KEY), Span(key.help)]
+        label, text = f"  {key.label:<8}", f"{key.help}{self._off()}"
+        return [Span(label, self._role(Role.KEY)), Span(text, self._role(Role.TEXT))]
+
+    def _role(self, role: Role) -> Role:
+        return role if self.writes else Role.DIM
+
+    def _off(self) -> str:
+        return "" if self.writes else " (:write)"
+
+    # Keys
+
+    def scroll(self, by: int) -> bool:
+        """Move the cursor of the plan, if one is shown."""
+        if self.sheet is None:
+            return False
+        if self.sheet.pane is not None:
+            self.sheet.pane.move(by)
+            self._changed()
+        return True
+
+    def begin(self, action: str, place: Place, pane: "Pane") -> str:
+        """Open the screen of a change, or say the command that does it; gives a sentence."""
+        here = Here(place, pane, self._cli.zone, self.store_name)
+        try:
+            if action in SHOWN:
+                self.command = SHOWN[action](here)
+                return "the console does not delete; the command above does (Y copies it)"
+            asked = OFFERED[action](here)
+        except ValueError as error:
+            return str(error)
+        sheet = Sheet(asked, place, self._cli.view, self._quiet, self._cli.reason or "")
+        if not self.writes:
+            self.command = sheet.command()
+            return f"read only (:write {self.store_name}); the command above does it (Y copies it)"
+        self.open(asked, place)
+        return ""
+
+    def open(self, asked: Any, place: Place) -> None:
+        """Open the screen of a change."""
+        from rmqctl.output.view import Format
+
+        view = self._cli.view._replace(
+            format=Format.TABLE, terminal=True, remark=None, nothing=None
+        )
+        self.sheet = Sheet(asked, place, view, self._calls, self._cli.reason or "")
+
+    @property
+    def _quiet(self) -> Calls:
+        """For a sheet that is only read for its command."""
+        return Calls(*(lambda *_: None for _ in Calls._fields))
+
+    # What a sheet asks for
+
+    def _plan(self, wish: "Wish") -> None:
+        from .planning import make_plan
+
+        self._reader.call(
+            lambda source: make_plan(source, wish),
+            lambda plan: self._from_thread(self._take_plan, plan),
+        )
+
+    def _take_plan(self, plan: "Plan | Exception") -> None:
+        if self.sheet is not None:
+            if isinstance(plan, Exception):
+                plan = self._failed(plan, self.sheet)
+            self.sheet.take_plan(plan)
+            self._changed()
+
+    def _failed(self, error: Exception, sheet: Sheet) -> "Plan":
+        """The plan of a store that cannot be opened."""
+        from rmqctl.app import judge
+        from storage.clock import now_ms
+
+        from .planning import Plan
+
+        assert sheet.wish is not None
+        return Plan(sheet.wish, now_ms(), None, error=judge(error)[1])
+
+    def _apply(self, plan: "Plan", reason: str) -> None:
+        from rmqctl.admin.changes import journal_note
+
+        assert plan.change is not None
+        text = reason.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        note = journal_note(plan.wish.command, reason=text or None)
+        self._work = Work(plan.change, note, lambda done: self._from_thread(self._take_done, done))
+
+    def _take_done(self, done: "Done") -> None:
+        if done.complete:
+            self._work = None
+        if self.sheet is not None:
+            self.sheet.take_done(done)
+            self._changed()
+        if done.complete and self.then is not None:
+            then, self.then = self.then, None
+            then()
+
+    def _close(self) -> None:
+        self.sheet = None
+
+    @property
+    def applying(self) -> bool:
+        """Whether a change is being carried out."""
+        return self._work is not None
+
+    def end(self) -> None:
+        """End what is being carried out before its next row, and wait for it."""
+        if self._work is not None:
+            self._work.stop()

@@ -1,0 +1,63 @@
+"""Making the plan of a wish: in the reader's thread, as it reads the store."""
+
+from typing import NamedTuple
+
+from rmqctl.admin.changes import Change, JavaCheck
+from rmqctl.console.looks.look import Source
+
+from .wish import Making, Wish
+
+
+class Plan(NamedTuple):
+    """A plan, or why there is none."""
+
+    wish: Wish
+    made_ms: int
+    """When the store was read, in epoch ms."""
+    change: Change | None
+    sentences: tuple[str, ...] = ()
+    """Doubts and the summary."""
+    refusals: tuple[str, ...] = ()
+    """What forbids to carry it out."""
+    error: str | None = None
+    """Why there is no plan."""
+
+    @property
+    def can_be_done(self) -> bool:
+        """Whether a person may be asked for the name."""
+        change = self.change
+        return change is not None and bool(change.plan) and change.has_effect and not self.refusals
+
+
+def make_plan(source: Source, wish: Wish) -> Plan:
+    """The plan of a wish. Changes nothing."""
+    from rmqctl.app import judge
+
+    sentences: list[str] = []
+    refusals: list[str] = []
+    try:
+        check = _java_check(source, refusals) if wish.java else lambda: None
+        change = wish.make(Making(source.broker, source.now_ms, sentences.append, check))
+    except Exception as error:  # noqa: BLE001 - the screen shows why there is no plan
+        return Plan(wish, source.now_ms, None, tuple(sentences), error=judge(error)[1])
+    refusals += map(str, change.refusals)
+    return Plan(
+        wish, source.now_ms, change, (*sentences, *change.summary), tuple(dict.fromkeys(refusals))
+    )
+
+
+def _java_check(source: Source, refusals: list[str]) -> JavaCheck:
+    """The check of the commands, begun now. A refusal is part of the plan, and stays in force."""
+    from rmqctl.admin.java_writers import refuse_beside_java
+    from storage.errors import StoreInUseError
+
+    try:
+        return refuse_beside_java(source.view.root)
+    except StoreInUseError as error:
+        refusals.append(str(error))
+        refused = error
+
+    def check() -> None:
+        raise refused
+
+    return check

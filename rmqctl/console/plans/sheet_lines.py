@@ -1,0 +1,201 @@
+"""How the screen of a change is drawn."""
+
+import time
+from typing import Final
+
+from rmqctl.console.cells import safe
+from rmqctl.console.drawing import Line, Role, Span, cut_line, spread, text_line
+from rmqctl.console.keys import keys_of
+from rmqctl.console.prompt import Prompt
+from rmqctl.output.cells import wrapped
+
+from .sheet import SCREEN, Sheet, Stage
+
+_LEAST_ROWS: Final = 5
+"""Lines that are kept for the rows, with their headings."""
+
+
+def sheet_screen(sheet: Sheet, top: Line, width: int, height: int, notice: str) -> list[Line]:
+    """All lines of the screen of a change; ``top`` is the first one."""
+    rule: Line = [Span("\u2500" * width, Role.DIM)]
+    head = [top, head_line(sheet, width), rule]
+    command = text_line(f" = {sheet.command()}", Role.TEXT)
+    keys = text_line(f" {notice}", Role.WARN) if notice else key_line(sheet)
+    foot = [rule, cut_line(command, width), cut_line(keys, width)]
+    return [*head, *body_lines(sheet, width, height - len(head) - len(foot)), *foot]
+
+
+def head_line(sheet: Sheet, width: int) -> Line:
+    """Where one is: the place, the change, and how far it is."""
+    names = f"{sheet.subject} > {sheet.title}"
+    stages = [Stage.PLAN, Stage.REASON, Stage.NAME, Stage.DONE]
+    if sheet.questions is not None:
+        stages.insert(0, Stage.QUESTIONS)
+    now = {Stage.READING: Stage.PLAN, Stage.APPLYING: Stage.DONE}.get(sheet.stage, sheet.stage)
+    words = [f"[{s.value}]" if s is now else s.value for s in stages]
+    return spread(text_line(f" {names}", Role.TITLE), text_line(f"{'  '.join(words)} "), width)
+
+
+def body_lines(sheet: Sheet, width: int, room: int) -> list[Line]:
+    """The lines between head and foot, exactly so many."""
+    if sheet.helping:
+        lines = _help()
+    elif sheet.stage is Stage.QUESTIONS:
+        lines = _questions(sheet, width)
+    else:
+        below = _below(sheet, width)
+        most = max(0, room - _LEAST_ROWS)
+        if len(below) > most:
+            left = len(below) - most + 1
+            kept = below[-(most - 1) :] if most > 1 else []
+            below = [text_line(f" ({left} lines above are not shown)", Role.WARN), *kept]
+        lines = [*_rows(sheet, width, room - len(below)), *below]
+    lines += [text_line("")] * (room - len(lines))
+    return [cut_line(line, width) for line in lines[:room]]
+
+
+def key_line(sheet: Sheet) -> Line:
+    """What the keys do now."""
+    if sheet.problem:
+        return text_line(f" {sheet.problem}", Role.WARN)
+    match sheet.stage:
+        case Stage.QUESTIONS | Stage.REASON:
+            keys = [("enter", "next"), ("esc", "back (nothing is changed)")]
+        case Stage.NAME:
+            keys = [("enter", "do it, once the name is typed"), ("esc", "back")]
+        case Stage.READING:
+            keys = [("esc", "back (nothing is changed)")]
+        case Stage.APPLYING:
+            keys = []
+        case Stage.DONE:
+            undo = [("u", "undo...")] if sheet.undo_wish() is not None else []
+            keys = [*undo, ("esc", "close"), ("w", "wide"), ("Y", "copy command")]
+        case _:
+            can = sheet.plan is not None and sheet.plan.can_be_done
+            keys = [("enter", "next")] if can else []
+            keys += [("esc", "back (nothing is changed)"), ("w", "wide"), ("Y", "copy")]
+            keys += [("^r", "anew"), ("?", "keys")]
+    line: Line = [Span(" ")]
+    for label, text in keys:
+        line += [Span(label, Role.KEY), Span(f" {text}  ")]
+    return line
+
+
+def _help() -> list[Line]:
+    lines = [text_line(" Keys of a plan (any key closes)", Role.HEAD)]
+    lines += [
+        [Span(f"  {key.label:<8}", Role.KEY), Span(key.help)]
+        for key in keys_of(SCREEN)
+        if SCREEN in key.screens or key.action in _WORKING
+    ]
+    return lines
+
+
+_WORKING: Final = frozenset(
+    {
+        *("down", "up", "first", "last", "page_down", "page_up", "open", "back"),
+        *("wide", "look_now", "copy_command", "help", "quit"),
+    }
+)
+"""Actions of every screen that a plan has, too."""
+
+
+def _questions(sheet: Sheet, width: int) -> list[Line]:
+    found = sheet.questions
+    assert found is not None
+    lines: list[Line] = [text_line("")]
+    for number, question in enumerate(found.questions):
+        here = number == found.at
+        lines.append(_field(question.prompt, typed=here))
+        if here:
+            lines += _sentences((question.help,), width - 2, Role.DIM)
+            if found.understood():
+                lines += _sentences((found.understood(),), width - 2, Role.HEAD)
+        lines.append(text_line(""))
+    if sheet.problem:
+        lines += _sentences((f"! {sheet.problem}",), width - 2, Role.BAD)
+    return lines
+
+
+def _rows(sheet: Sheet, width: int, height: int) -> list[Line]:
+    plan, pane = sheet.plan, sheet.pane
+    if sheet.stage is Stage.READING or plan is None:
+        lines = [text_line(" making the plan ...", Role.DIM)]
+    elif plan.error is not None:
+        lines = _sentences((f"! {plan.error}",), width - 2, Role.BAD)
+    elif sheet.stage is Stage.APPLYING and not sheet.count:
+        lines = [text_line(" it is being done ...", Role.WARN)]
+    else:
+        assert pane is not None
+        return pane.lines(width, height, active=True, titled=False)
+    lines += [text_line("")] * (height - len(lines))
+    return lines[:height]
+
+
+def _below(sheet: Sheet, width: int) -> list[Line]:
+    wide = width - 2
+    if sheet.stage in (Stage.DONE, Stage.APPLYING):
+        return _outcome(sheet, wide)
+    lines = _sentences((f"! {sheet.banner}",), wide, Role.BAD) if sheet.banner else []
+    if sheet.banner and sheet.stage is not Stage.READING:
+        lines += _sentences(("The plan was made anew; read it again.",), wide, Role.WARN)
+    plan = sheet.plan
+    if sheet.stage is Stage.READING or plan is None or plan.change is None:
+        return lines
+    rows = len(plan.change.plan)
+    lines.append(text_line(f" {rows:,} row{'' if rows == 1 else 's'}", Role.DIM))
+    lines += _sentences(plan.sentences, wide, Role.TEXT)
+    if not plan.change.plan or not plan.change.has_effect:
+        return [*lines, text_line(" There is nothing to change.", Role.WARN)]
+    if plan.refusals:
+        lines += _sentences([f"REFUSED: {refusal}" for refusal in plan.refusals], wide, Role.BAD)
+        return lines
+    made = time.strftime("%H:%M:%S", time.localtime(plan.made_ms / 1000))
+    lines += _sentences(
+        (
+            f"Read at {made}. If anything has moved by the time you say yes, nothing is changed "
+            "and the plan is made anew.",
+            plan.change.question,
+        ),
+        wide,
+        Role.DIM,
+    )
+    name = sheet.name_to_type()
+    lines.append(_field(sheet.reason, typed=sheet.stage is Stage.REASON, label="reason: "))
+    label = f"Type {name} (the name of {plan.wish.name_of}) to do it: "
+    lines.append(_field(sheet.name, typed=sheet.stage is Stage.NAME, label=label))
+    return lines
+
+
+def _outcome(sheet: Sheet, wide: int) -> list[Line]:
+    done = sheet.done
+    if sheet.stage is Stage.APPLYING:
+        return [text_line(f" {sheet.count:,} rows so far", Role.DIM)] if sheet.count else []
+    lines: list[Line] = []
+    if done.error is not None:
+        lines += _sentences((f"! {done.error}",), wide, Role.BAD)
+    if sheet.refused:
+        text = f"{sheet.refused:,} of {sheet.count:,} were not done; the rows say which"
+        lines += _sentences((text,), wide, Role.BAD)
+    number = "" if done.change_id is None else f": this is change {done.change_id}"
+    undo = sheet.undo_wish()
+    back = "" if undo is None else f"; u shows the plan of '{undo.command_line(undo.words)}'"
+    rows = f"{sheet.count:,} row{'' if sheet.count == 1 else 's'}"
+    lines += _sentences((f"Done ({rows}){number}{back}.",), wide, Role.GOOD)
+    return lines
+
+
+def _field(prompt: Prompt, *, typed: bool, label: str | None = None) -> Line:
+    """A line to type into, with the cursor if it is typed into now."""
+    line = prompt.line()
+    label_role = Role.KEY if typed else Role.DIM
+    text = prompt.label if label is None else label
+    return [*text_line(f" {text}", label_role), *(line[1:] if typed else text_line(prompt.text))]
+
+
+def _sentences(sentences: "tuple[str, ...] | list[str]", width: int, role: Role) -> list[Line]:
+    return [
+        text_line(f" {line}", role)
+        for sentence in sentences
+        for line in wrapped(safe(sentence), max(1, width))
+    ]

@@ -1,0 +1,64 @@
+"""A wish: a change that a person asked for, before its plan is made."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rmqctl.admin.changes import Change, JavaCheck, Warn
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from storage.readonly import StoreView
+
+
+class Making(NamedTuple):
+    """What a plan is made from."""
+
+    broker: "EmbeddedBroker"
+    now_ms: int
+    warn: Warn
+    java_check: JavaCheck
+
+    @property
+    def view(self) -> "StoreView":
+        """The files of the store."""
+        return self.broker.view
+
+
+class Wish(NamedTuple):
+    """A change that a person asked for."""
+
+    title: str
+    """What it does, in a word or two."""
+    command: str
+    """The command that does the same, as the journal names it: ``offset reset``."""
+    words: tuple[str, ...]
+    """The words of that command after ``rmqctl``."""
+    make: Callable[[Making], Change]
+    """Reads the store and makes the plan; may raise what the command raises."""
+    name: str
+    """What is typed to carry it out: the name of the group, or of the store."""
+    name_of: str
+    """What that name belongs to, in words: ``the group``."""
+    key: tuple[str, ...]
+    """The fields that tell a row of the plan from the others."""
+    columns: tuple[str, ...] = ()
+    """The columns that are shown at first, of the plan and of the result; none: the usual ones."""
+    words_of: Callable[[Change], tuple[str, ...]] | None = None
+    """The words of the command, where they depend on the plan."""
+    undo: "Callable[[int | None], Wish | None] | None" = None
+    """The wish that takes the change with a number back."""
+    java: bool = True
+    """Whether it is refused beside a Java broker, as the command is."""
+
+    def command_line(self, words: Sequence[str], reason: str = "") -> str:
+        """The command that does the same, as it is typed."""
+        more = ("--reason", reason) if reason else ()
+        return shlex.join(("rmqctl", *words, *more))
+
+
+def words_of(wish: Wish, change: Any) -> tuple[str, ...]:
+    """The words of the command of a plan; None: of a plan that is still to be made."""
+    if wish.words_of is None or change is None:
+        return wish.words
+    return wish.words_of(change)

@@ -1,0 +1,64 @@
+"""Carrying out a plan, in a thread of its own: never in the thread that draws."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from rmqctl.admin.changes import Change
+from rmqctl.exit_codes import CHANGED
+
+_ROWS: Final = 200
+"""Rows that are handed over together."""
+
+
+class Done(NamedTuple):
+    """What has been done so far."""
+
+    rows: tuple[Any, ...] = ()
+    """More result rows."""
+    change_id: int | None = None
+    complete: bool = False
+    error: str | None = None
+    stale: bool = False
+    """Whether the store had moved since the plan was made."""
+
+
+class Work:
+    """One plan that is carried out. ``answer`` is called in the thread of it with each Done."""
+
+    def __init__(
+        self, change: Change, note: Mapping[str, Any], answer: Callable[[Done], object]
+    ) -> None:
+        self._change = change
+        self._note = note
+        self._answer = answer
+        self._stops = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="console-change")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End before the next row, and wait for that. What has been done stays done."""
+        self._stops.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        from rmqctl.app import judge
+
+        rows: list[Any] = []
+        change_id = None
+        try:
+            outcome = self._change.apply(self._note)
+            change_id = outcome.change_id
+            for row in outcome.rows:
+                rows.append(row)
+                if len(rows) >= _ROWS:
+                    self._answer(Done(tuple(rows), change_id))
+                    rows = []
+                if self._stops.is_set():
+                    break
+        except Exception as error:  # noqa: BLE001 - the screen shows what happened
+            code, sentence = judge(error)
+            stale = code == CHANGED
+            self._answer(Done(tuple(rows), change_id, complete=True, error=sentence, stale=stale))
+            return
+        self._answer(Done(tuple(rows), change_id, complete=True))
