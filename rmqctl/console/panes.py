@@ -36,6 +36,8 @@ class Pane:
         self.wide = False
         self.table = RowTable(self.look.row_type, self.look.key, view_of(view, sort=self.look.sort))
         self.cursor = 0
+        self._is_placed = False
+        """Whether the cursor was moved: until then it is on the first row, whichever that is."""
         self.top = 0
         self.height = 1
         self.as_of: int | None = None
@@ -102,7 +104,7 @@ class Pane:
         return shown[self.cursor] if self.cursor < len(shown) else None
 
     def _keep_cursor(self, key: tuple[Any, ...] | None) -> None:
-        place = self.table.place_of(key)
+        place = self.table.place_of(key) if self._is_placed else 0
         if place is not None:
             self.cursor = place
         self.move(0)
@@ -111,10 +113,12 @@ class Pane:
 
     def move(self, by: int) -> None:
         """Move the cursor by so many rows, within the rows that there are."""
+        self._is_placed = self._is_placed or by != 0
         self.cursor = max(0, min(self.cursor + by, len(self.table.shown) - 1))
 
     def move_to_end(self, *, last: bool) -> None:
         """Move the cursor to the first or the last row."""
+        self._is_placed = last
         self.cursor = max(0, len(self.table.shown) - 1) if last else 0
 
     # Shape

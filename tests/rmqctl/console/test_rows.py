@@ -90,6 +90,19 @@ def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
     drive(stocked, steps)
 
 
+def test_the_cursor_is_on_the_first_row_until_it_is_moved(stocked):
+    async def steps(console):
+        await console.read()
+        await console.type(":sort group")
+        await console.press("enter")
+        assert console.app.pane.row().group == "billing"
+        run("consume", "orders", "-g", "audit", "-e", "-S", stocked)
+        await console.until("audit")
+        assert console.app.pane.row().group == "audit"
+
+    drive(stocked, steps)
+
+
 def test_the_cursor_stays_on_its_row_when_others_come(stocked):
     async def steps(console):
         await console.read()
