@@ -160,7 +160,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.panes = panes or [
             (spec.pane or Pane)(spec, place, self._base) for spec in self.spec.panes
         ]
-        self.active = 0
+        self.active = self.spec.start
         self.notice = ""
         self.reader.forget()
         if self.walker is not None:
@@ -190,10 +190,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _read(self, pane: Pane) -> None:
         if not pane.empty:
-            self._number += 1
-            pane.number = self._number
             reader = self._walks() if pane.look.walk else self.reader
-            reader.ask(Asked(pane.look, pane.place, self.everything, self._number))
+            for look in pane.looks:
+                self._number += 1
+                reader.ask(Asked(look, pane.place, self.everything, self._number))
+            pane.number = self._number
 
     def _walks(self) -> Reader:
         if self.walker is None:
@@ -212,6 +213,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Show in the panes that follow the cursor of another one what it is on."""
         seen = self.seen()
         for n, pane in enumerate(self.panes):
+            pane.follow(self.panes[pane.spec.follows])
             of_row = pane.spec.of_row
             if of_row is None or n not in seen:
                 continue
@@ -453,8 +455,20 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def do_next_pane(self) -> None:
         """Move the cursor to the next pane."""
-        seen = sorted(self.seen())
+        seen = sorted(n for n in self.seen() if not self.panes[n].spec.still) or [self.active]
         self.active = next((n for n in seen if n > self.active), seen[0])
+
+    def do_queue_before(self) -> None:
+        """Move to the queue before in the heat map."""
+        self.panes[self.spec.start].step(-1)
+
+    def do_queue_after(self) -> None:
+        """Move to the next queue of the heat map."""
+        self.panes[self.spec.start].step(1)
+
+    def do_history(self) -> None:
+        """Show the changes of a group."""
+        self.go(Place("history", self.place.names))
 
     def do_go_to(self) -> None:
         """Ask where to go."""

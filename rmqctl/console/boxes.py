@@ -11,6 +11,8 @@ WIDE: Final = 120
 """Cells from which on panes may stand beside each other."""
 _LEAST: Final = 3
 """Lines of a pane: title, headings and a row."""
+_TALL: Final = 30
+"""Lines from which on a screen is tall."""
 
 
 class Box(NamedTuple):
@@ -24,6 +26,8 @@ class Box(NamedTuple):
 def boxes(specs: Sequence[PaneSpec], width: int, room: int) -> list[Box]:
     """The boxes from top to bottom; they take exactly the room. A pane without room is left out."""
     groups: list[list[int]] = []
+    if room >= _TALL:
+        specs = [spec._replace(height=spec.tall or spec.height) for spec in specs]
     for n, spec in enumerate(specs):
         if spec.room > room:
             continue
@@ -34,7 +38,7 @@ def boxes(specs: Sequence[PaneSpec], width: int, room: int) -> list[Box]:
     while len(groups) > 1 and sum(_least(specs[group[0]]) for group in groups) > room:
         groups.pop()
     left = room - sum(specs[group[0]].height for group in groups)
-    shares = sum(specs[group[0]].share for group in groups if not specs[group[0]].height)
+    shares = sum(specs[group[0]].share for group in groups if not specs[group[0]].height) or 1
     found = []
     for group in groups:
         first = specs[group[0]]

@@ -13,7 +13,7 @@ def console(
     ctx: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SCREEN [NAME]]", help="Where to begin (default: groups)"),
+        typer.Argument(metavar="[SCREEN [NAME]]", help="Where to begin (default: overview)"),
     ] = None,
     every: Annotated[
         str, typer.Option("--every", metavar="DUR", help="Time between two looks")
@@ -50,7 +50,7 @@ def console(
 
     cli = context_of(ctx)
     try:
-        place = place_named(words or ["groups"])
+        place = place_named(words or ["overview"])
     except ValueError as error:
         raise UsageProblem(str(error)) from None
     pause_ms = cli.parsed("--every", parse_duration, every)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from rmqctl.output.view import View
-from rmqctl.parse.durations import format_size
+from rmqctl.parse.durations import format_duration, format_size
+from storage.clock import now_ms
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
 from .looks.look import Look, Place, Progress
@@ -54,12 +55,20 @@ class Pane:
         self.error: str | None = None
         self.notices: tuple[str, ...] = ()
 
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks from which it is drawn."""
+        return (self.look, *self.spec.also)
+
     def takes(self, batch: Batch) -> bool:
         """Whether rows are for this pane: of a walk, only those of the last request."""
         asked = batch.asked
-        if asked.look is not self.look or asked.place != self.place:
+        if asked.place != self.place or not any(asked.look is look for look in self.looks):
             return False
         return not self.look.walk or asked.number == self.number
+
+    def follow(self, pane: "Pane") -> None:
+        """Take note of the cursor of the pane that others follow."""
 
     # Rows
 
@@ -115,6 +124,10 @@ class Pane:
         """Move the cursor by so many rows, within the rows that there are."""
         self._is_placed = self._is_placed or by != 0
         self.cursor = max(0, min(self.cursor + by, len(self.table.shown) - 1))
+
+    def step(self, by: int) -> None:
+        """Move the cursor in the order of the pane's picture; a list has none of its own."""
+        self.move(by)
 
     def move_to_end(self, *, last: bool) -> None:
         """Move the cursor to the first or the last row."""
@@ -204,7 +217,7 @@ class Pane:
             rule = RULE * max(0, width - width_of(title))
             found.append(cut_line([*title, Span(rule, Role.DIM)], width))
         if self.error is not None:
-            found.append(text_line(f"! {self.error}", Role.BAD))
+            found.append(text_line(f"! {self.error}{self.age_text()}", Role.BAD))
         found += [text_line(f"  note: {note}", Role.WARN) for note in self._notes()]
         room = max(1, height - len(found) - 1)
         self.height = room
@@ -231,6 +244,13 @@ class Pane:
             return list(self.notices)
         more = len(self.notices) - _MOST_NOTES + 1
         return [*self.notices[: _MOST_NOTES - 1], f"and {more} more like these"]
+
+    def age_text(self) -> str:
+        """How old the rows are that a failed look has left."""
+        if self.as_of is None:
+            return ""
+        age = format_duration(max(0, now_ms() - self.as_of) // 1000 * 1000)
+        return f" (these rows are {age} old)"
 
     def _nothing(self) -> str:
         if self.error is not None and self.as_of is None:

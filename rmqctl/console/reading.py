@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .looks.look import Look, Place, Progress, Source
+from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -66,7 +66,7 @@ class Reader:
         self.path = path
         self._answer = answer
         self._changed = threading.Condition()
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[Look, Asked] = {}
         self._calls: deque[tuple[Callable[[Source], Any], Callable[[Any], object]]] = deque()
         self._stopped: set[int] = set()
         self._ends = False
@@ -83,7 +83,7 @@ class Reader:
     def ask(self, asked: Asked) -> None:
         """Want a look; it replaces one of the same pane that has not begun."""
         with self._changed:
-            self._asked[asked.look.name] = asked
+            self._asked[asked.look] = asked
             self._changed.notify()
 
     def call(self, function: Callable[[Source], Any], answer: Callable[[Any], object]) -> None:
@@ -233,7 +233,8 @@ class Reader:
         if isinstance(error, OSError) and self._broker is not None:
             broker, self._broker = self._broker, None
             broker.close()
-        self._memory.clear()
+        for name in self._memory.keys() - {LAG_HISTORY}:
+            del self._memory[name]
 
 
 @contextmanager

@@ -8,22 +8,20 @@ from rmqctl.admin import groups, lag
 from rmqctl.admin.groups.rows import GroupClientRow
 from rmqctl.admin.lag.rows import LagQueueRow, LagRow
 
+from .lag import seen_lag
 from .look import Look, Place, Source
 
 
 def _lags(source: Source, place: Place) -> Iterable[Any]:
-    return lag.group_rows(_seen(source, Choice()))
+    return lag.group_rows(seen_lag(source, Choice()))
+
+
+def _lags_of(source: Source, place: Place) -> Iterable[Any]:
+    return lag.group_rows(seen_lag(source, Choice([place.name])))
 
 
 def _queues(source: Source, place: Place) -> Iterable[Any]:
-    return lag.queue_rows(_seen(source, Choice([place.name])))
-
-
-def _seen(source: Source, choice: Choice) -> Any:
-    seen = lag.look(source.view, source.broker, source.now_ms, choice)
-    for sentence in lag.unknown_sentences(seen):
-        source.notice(sentence)
-    return seen
+    return lag.queue_rows(seen_lag(source, Choice([place.name])))
 
 
 def _members(source: Source, place: Place) -> Iterable[Any]:
@@ -39,6 +37,14 @@ GROUPS: Final = Look(
     ("group", "topic"),
     ("-lag",),
     opens=lambda row: Place("group", (row.group,)),
+)
+GROUP: Final = Look(
+    "group",
+    LagRow,
+    _lags_of,
+    lambda place: ("lag", "show", place.name),
+    ("group", "topic"),
+    ("-lag",),
 )
 QUEUES: Final = Look(
     "queues",

@@ -2,7 +2,10 @@
 
 import shlex
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+LAG_HISTORY: Final = "lag history"
+"""The name in a Source's memory of what is kept when the store is opened anew."""
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker

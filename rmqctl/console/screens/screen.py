@@ -18,6 +18,14 @@ class PaneSpec(NamedTuple):
     """Its part of the height that is left, in relation to the other panes."""
     height: int = 0
     """A fixed number of lines; 0: by its share."""
+    tall: int = 0
+    """The number of lines on a tall screen, instead of ``height``."""
+    room: int = 0
+    """It is shown only where the panes have so many lines together."""
+    still: bool = False
+    """Whether it has no cursor of its own, so that tab passes over it."""
+    also: Sequence[Look] = ()
+    """Further looks from which it is drawn."""
     beside: bool = False
     """Whether it stands at the right of the pane before it, where the screen is wide."""
     of_row: Callable[[Any], Place | None] | None = None
@@ -37,3 +45,5 @@ class ScreenSpec(NamedTuple):
     panes: Sequence[PaneSpec]
     keys: Sequence[str] = ()
     """The actions of its own that the last line names first."""
+    start: int = 0
+    """The pane that has the cursor at first; others may follow it."""

@@ -36,8 +36,10 @@ class ScreenRef(NamedTuple):
 
 
 TABLE: Final[Mapping[str, ScreenRef]] = {
+    "overview": ScreenRef("overview", "Overview"),
     "groups": ScreenRef("groups", "Groups"),
     "group": ScreenRef("groups", "Group", ("GROUP",), "groups"),
+    "history": ScreenRef("groups", "History", ("GROUP",), "group"),
     "topics": ScreenRef("topics", "Topics"),
     "topic": ScreenRef("topics", "Topic", ("TOPIC",), "topics"),
     "dlqs": ScreenRef("dead_letters", "Dead letters"),
@@ -46,6 +48,7 @@ TABLE: Final[Mapping[str, ScreenRef]] = {
     "retries": ScreenRef("retries", "Retries", ("GROUP",), "agenda"),
 }
 ALIASES: Final[Mapping[str, str]] = {
+    "o": "overview",
     "g": "groups",
     "t": "topics",
     "d": "dlqs",

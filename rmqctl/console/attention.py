@@ -1,0 +1,139 @@
+"""What needs attention, worst first: rows made of the rows of several commands. Pure."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Final, NamedTuple
+
+from rmqctl.admin.lag.backlog_rows import RiskRow
+from rmqctl.admin.lag.rows import LagRow
+from rmqctl.output.fields import Fit, Rank, Wide
+from rmqctl.parse.durations import format_duration
+
+NEW_MS: Final = 600_000
+"""Dead letters of the last ten minutes are new."""
+
+
+class AttentionRow(NamedTuple):
+    """Something that needs attention."""
+
+    state: Annotated[
+        str, "STALL, STOP, REWIND, RISK, DLQ, LATE, DISK, WARN, LOST or UNKNOWN", Rank.KEY
+    ]
+    what: Annotated[str, "what it is, in words", Rank.KEY, Fit.END]
+    group: Annotated[str | None, "the consumer group"]
+    topic: Annotated[str | None, "the topic"]
+    age_ms: Annotated[
+        int | None, "age of the oldest unread or late message, or of the newest dead letter"
+    ]
+    lag: Annotated[int | None, "unread messages of a group"]
+    rate_in: Annotated[float | None, "messages stored per second"]
+    rate_out: Annotated[float | None, "messages read per second"]
+    drain_ms: Annotated[int | None, "time until all is read; null if unknown or never"]
+    command: Annotated[str, Wide("the command that shows it")]
+
+
+_ORDER: Final = (
+    *("STALL", "STOP", "REWIND", "RISK", "DLQ", "LATE", "DISK", "WARN", "LOST", "UNKNOWN"),
+)
+STATUS_WORDS: Final = {
+    "OK": "it keeps up, or catches up",
+    "STALL": "it has members and reads nothing",
+    "STOP": "it reads nothing and has no member",
+    "REWIND": "its progress went back",
+    "WARN": "it reads slower than messages come",
+    "UNKNOWN": "it is unknown whether it reads",
+}
+_NEVER: Final = float("inf")
+
+
+def status_words(status: str, unknown_queues: int = 0) -> str:
+    """What a status means, in words."""
+    if unknown_queues and status in ("WARN", "UNKNOWN"):
+        return f"the lag of {unknown_queues} queue{'' if unknown_queues == 1 else 's'} is unknown"
+    return STATUS_WORDS[status]
+
+
+def of_lag(rows: Iterable[LagRow]) -> Iterator[AttentionRow]:
+    """Groups whose status is not OK."""
+    for row in rows:
+        if row.status == "OK":
+            continue
+        what = status_words(row.status, row.unknown_queues)
+        yield AttentionRow(
+            row.status,
+            what,
+            row.group,
+            row.topic,
+            row.oldest_unread_age_ms,
+            row.lag,
+            row.rate_in,
+            row.rate_out,
+            row.drain_ms,
+            _command("lag", "show", row.group, "-t", row.topic),
+        )
+
+
+def of_risks(rows: Iterable[RiskRow]) -> Iterator[AttentionRow]:
+    """Groups that lose, or have lost, unread messages."""
+    for row in rows:
+        command = _command("lag", "risk", row.group, "-t", row.topic)
+        if row.at_risk:
+            when = "now" if not row.risk_in_ms else f"in {format_duration(row.risk_in_ms)}"
+            what = f"{row.at_risk:,} are deleted unread {when}"
+            yield _row("RISK", what, row.group, row.topic, command)
+        elif row.lost:
+            what = f"{row.lost:,} were deleted unread"
+            yield _row("LOST", what, row.group, row.topic, command)
+
+
+def of_dead_letters(rows: Iterable[Any], now_ms: int) -> Iterator[AttentionRow]:
+    """Groups with new dead letters that were neither sent again nor acknowledged."""
+    for row in rows:
+        age = None if row.newest_timestamp is None else max(0, now_ms - row.newest_timestamp)
+        if row.unhandled and age is not None and age < NEW_MS:
+            command = _command("dlq", "list", "--where", "unhandled > 0")
+            what = f"{row.unhandled:,} unhandled, the newest {format_duration(age)} old"
+            yield _row("DLQ", what, row.group, None, command)._replace(age_ms=age)
+
+
+def of_agenda(rows: Iterable[Any], now_ms: int) -> Iterator[AttentionRow]:
+    """Delay levels whose messages are late, or are never delivered."""
+    for row in rows:
+        if row.state == "OK":
+            continue
+        command = _command("retry", "agenda", "--where", "state != 'OK'")
+        late = row.next_timestamp is not None and row.next_timestamp <= now_ms
+        age = now_ms - row.next_timestamp if late else None
+        what = f"{row.overdue:,} of {row.messages:,} overdue, level {row.level} {row.state}"
+        yield _row("LATE", what, row.group, row.topic, command)._replace(age_ms=age)
+
+
+def of_disk(rows: Iterable[Any]) -> Iterator[AttentionRow]:
+    """A disk that is so full that files are deleted at any hour."""
+    for row in rows:
+        if row.used_percent > row.any_hour_percent:
+            forced = row.forced_percent is not None and row.used_percent > row.forced_percent
+            what = f"{row.used_percent:.0f} % full: " + (
+                "files of any age are deleted" if forced else "expired files are deleted at once"
+            )
+            yield _row("DISK", what, None, None, _command("store", "du"))
+
+
+def ordered(rows: Iterable[AttentionRow]) -> list[AttentionRow]:
+    """Worst first; of one state the largest lag, then the oldest."""
+    return sorted(
+        rows, key=lambda row: (_ORDER.index(row.state), -_size(row.lag), -_size(row.age_ms))
+    )
+
+
+def _size(value: int | None) -> float:
+    """Unknown comes first."""
+    return _NEVER if value is None else value
+
+
+def _row(state: str, what: str, group: str | None, topic: str | None, command: str) -> AttentionRow:
+    return AttentionRow(state, what, group, topic, None, None, None, None, None, command)
+
+
+def _command(*words: str) -> str:
+    return shlex.join(("rmqctl", *words))

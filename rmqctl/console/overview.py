@@ -1,0 +1,138 @@
+"""The counts of the overview, from the rows of commands. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from analytics.lag.health import Health, worst
+from rmqctl.admin.lag.rows import LagRow
+from rmqctl.parse.durations import format_duration
+
+from .charts import bar, short, spark
+from .drawing import Line, Role, Span, text_line
+from .shapes import UNKNOWN
+
+_LABEL: Final = 15
+_ROLES: Final = {"STALL": Role.BAD, "STOP": Role.BAD, "REWIND": Role.BAD, "WARN": Role.WARN}
+
+
+def states_of(rows: Iterable[LagRow]) -> "Counter[str]":
+    """The number of groups in each state; a group has the worst state of its topics."""
+    states: dict[str, list[Health]] = {}
+    for row in rows:
+        states.setdefault(row.group, []).append(Health(row.status))
+    return Counter(worst(found).value for found in states.values())
+
+
+def groups_line(rows: Sequence[LagRow] | None) -> Line:
+    """How many groups are in each state."""
+    if rows is None:
+        return _line("GROUPS", UNKNOWN)
+    states = states_of(rows)
+    line = _line(f"GROUPS {states.total():,}", "")
+    for health in sorted(Health, key=lambda health: -health.rank):
+        count = states[health.value]
+        role = _ROLES.get(health.value, Role.TEXT) if count else Role.DIM
+        line.append(Span(f"{health.value} {count:,}  ", role))
+    return line
+
+
+def topics_line(rows: Sequence[Any] | None, lags: Sequence[LagRow] | None, hidden: int) -> Line:
+    """Topics, their queues and messages, and the rates of what is read."""
+    if rows is None:
+        return _line("TOPICS", UNKNOWN)
+    text = (
+        f"queues {sum(row.read_queues for row in rows):,}   "
+        f"messages {sum(row.messages for row in rows):,}"
+    )
+    if lags is not None:
+        by_topic = {row.topic: row.rate_in for row in lags}
+        text += f"   in {_rate(by_topic.values())}   out {_rate(row.rate_out for row in lags)}"
+    return _line(f"TOPICS {len(rows):,}", text)
+
+
+def dead_letters_line(rows: Sequence[Any] | None, now_ms: int) -> Line:
+    """Dead letters that are not handled."""
+    if rows is None:
+        return _line("DEAD LETTERS", UNKNOWN)
+    having = [row for row in rows if row.unhandled]
+    text = f"{sum(row.unhandled for row in having):,} unhandled in {_groups(len(having))}"
+    newest = max(
+        (row.newest_timestamp for row in having if row.newest_timestamp is not None), default=None
+    )
+    if newest is not None:
+        text += f"   newest {ago(now_ms - newest)}"
+    return _line("DEAD LETTERS", text, Role.WARN if having else Role.TEXT)
+
+
+def delayed_line(rows: Sequence[Any] | None, now_ms: int) -> Line:
+    """Messages that wait for their time."""
+    if rows is None:
+        return _line("DELAYED", UNKNOWN)
+    line = _line("DELAYED", f"{sum(row.messages for row in rows):,} waiting")
+    coming = [
+        row.next_timestamp
+        for row in rows
+        if row.next_timestamp is not None and row.next_timestamp > now_ms
+    ]
+    if coming:
+        line.append(Span(f"   next in {format_duration(min(coming) - now_ms)}"))
+    bad = [row for row in rows if row.state != "OK"]
+    if bad:
+        levels = ", ".join(str(level) for level in sorted({row.level for row in bad}))
+        states = ", ".join(sorted({row.state for row in bad}))
+        overdue = sum(row.overdue for row in bad)
+        line.append(Span(f"   {states} {overdue:,} (level {levels})", Role.BAD))
+    return line
+
+
+def disk_line(rows: Sequence[Any] | None, risks: Sequence[Any] | None, width: int) -> Line:
+    """How full the disk is, and what is deleted unread next."""
+    if not rows:
+        return _line("DISK", UNKNOWN)
+    used, limit = rows[0].used_percent, rows[0].any_hour_percent
+    full = used > limit
+    line = _line("DISK", f"{used:.0f} % of {limit:.0f} %", Role.BAD if full else Role.TEXT)
+    if width >= 120:
+        line.append(Span("  " + bar(used / 100, 20, filled_up=True)))
+    coming = [row for row in risks or () if row.at_risk]
+    if risks is None:
+        line.append(Span(f"   unread and deleted soon: {UNKNOWN}"))
+    elif coming:
+        first = min(coming, key=lambda row: (row.risk_in_ms is None, row.risk_in_ms or 0))
+        when = "now" if not first.risk_in_ms else f"in {format_duration(first.risk_in_ms)}"
+        more = f" and {len(coming) - 1} more" if len(coming) > 1 else ""
+        text = f"   {first.at_risk:,} deleted unread {when}: {first.group}{more}"
+        line += text_line(text, Role.BAD)
+    return line
+
+
+def lag_line(trends: Sequence[int | None], lags: Sequence[LagRow] | None, cells: int) -> Line:
+    """The lag of all groups within the last hour."""
+    known = [row.lag for row in lags or () if row.lag is not None]
+    least = "" if lags is not None and len(known) == len(lags) else "at least "
+    total = UNKNOWN if lags is None else f"{least}{short(sum(known))}"
+    line = [Span("LAG ", Role.HEAD), Span(f"{total}  ")]
+    return [*line, Span(spark(trends, cells)), Span("  1 h", Role.DIM)]
+
+
+def ago(milliseconds: int) -> str:
+    """How long ago, in words."""
+    return f"{format_duration(max(0, milliseconds) // 1000 * 1000 or 0)} ago"
+
+
+def _rate(rates: Iterable[float | None]) -> str:
+    total = 0.0
+    for rate in rates:
+        if rate is None:
+            return f"{UNKNOWN}/s"
+        total += rate
+    return f"{total:,.1f}/s"
+
+
+def _groups(count: int) -> str:
+    return f"{count:,} group{'' if count == 1 else 's'}"
+
+
+def _line(label: str, text: str, role: Role = Role.TEXT) -> Line:
+    return [Span(f" {label:<{_LABEL - 1}} ", Role.HEAD), *text_line(text, role)]

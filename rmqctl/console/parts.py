@@ -1,0 +1,171 @@
+"""Panes that are drawn from several looks, or not as a list."""
+
+from typing import Any, Final
+
+from rmqctl.output.layout import GAP
+from rmqctl.output.view import View
+from rmqctl.parse.durations import format_duration
+from storage.clock import now_ms
+
+from .boxes import WIDE
+from .drawing import Line, Role, Span, cut_line, text_line, width_of
+from .looks.look import Look, Place
+from .panes import Pane
+from .reading import Batch
+from .screens.screen import PaneSpec
+from .shapes import RULE
+
+_OLD_MS: Final = 1000
+
+
+class Part:
+    """The rows of one look: those of the last one that was complete."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] | None = None
+        """None before the first look was complete."""
+        self.as_of: int | None = None
+        self.error: str | None = None
+        self.took_ms = 0
+        self.hidden = 0
+        self._coming: list[Any] = []
+
+    def take(self, batch: Batch) -> None:
+        """Take rows; a failed look leaves the rows of the look before."""
+        self.error, self.took_ms = batch.error, batch.took_ms
+        if batch.error is not None or batch.stopped:
+            return
+        if batch.first:
+            self._coming = []
+        self._coming += batch.rows
+        if batch.complete:
+            self.rows, self.as_of, self.hidden = self._coming, batch.as_of, batch.hidden
+            self._coming = []
+
+    def age_text(self) -> str:
+        """How old the rows are, in brackets."""
+        if self.as_of is None:
+            return ""
+        age = max(0, now_ms() - self.as_of)
+        return f" (these rows are {format_duration(age // _OLD_MS * _OLD_MS)} old)"
+
+
+class PartsPane(Pane):
+    """A pane whose looks are kept apart. A subclass draws them, or makes rows of them."""
+
+    def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
+        super().__init__(spec, place, view)
+        self.parts: dict[Look, Part] = {look: Part() for look in self.looks}
+
+    def take(self, batch: Batch) -> None:
+        """Take rows of one of the looks."""
+        self.parts[batch.asked.look].take(batch)
+        parts = self.parts.values()
+        self.took_ms = sum(part.took_ms for part in parts)
+        self.error = next((part.error for part in parts if part.error is not None), None)
+        self.loading = any(part.rows is None and part.error is None for part in parts)
+        known = [part.as_of for part in parts if part.as_of is not None]
+        self.as_of = min(known, default=None)
+        self.hidden = 0
+        key = self.cursor_key()
+        self.changed()
+        self._keep_cursor(key)
+
+    def show(self, place: Place | None) -> bool:
+        """Show another place; what was read of the one before is dropped."""
+        reads = super().show(place)
+        if reads or place is None:
+            self.parts = {look: Part() for look in self.looks}
+            self.changed()
+        return reads
+
+    def rows_of(self, look: Look) -> list[Any] | None:
+        """The rows of a look; None before they are read."""
+        return self.parts[look].rows
+
+    def changed(self) -> None:
+        """Called when rows have come."""
+
+    def problems(self) -> list[Line]:
+        """A line for each look that failed."""
+        return [
+            text_line(f"! {part.error}{part.age_text()}", Role.BAD)
+            for part in self.parts.values()
+            if part.error is not None
+        ]
+
+
+class DrawnPane(PartsPane):
+    """A pane that is drawn: no rows, no cursor."""
+
+    def count_text(self) -> str:
+        """Whether all is read."""
+        unread = sum(part.rows is None for part in self.parts.values())
+        return f"{len(self.parts) - unread} of {len(self.parts)} parts read" if unread else ""
+
+    def body(self, width: int, height: int) -> list[Line]:
+        """The lines; too many are cut, so a subclass says what it leaves out."""
+        raise NotImplementedError
+
+    def title(self, width: int) -> Line:
+        """The line above; without a title there is none."""
+        more = self.count_text()
+        return text_line(f"{RULE * 2} {self.spec.title}{'  ' + more if more else ''} ", Role.HEAD)
+
+    def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
+        """The pane's lines, exactly so many."""
+        found: list[Line] = []
+        if self.spec.title:
+            title = self.title(width)
+            found.append([*title, Span(RULE * max(0, width - width_of(title)), Role.DIM)])
+        found += self.problems()
+        self.height = max(1, height - len(found))
+        if self.empty:
+            found.append(text_line("  no row is under the cursor", Role.DIM))
+        elif all(part.rows is None for part in self.parts.values()):
+            if not self.error:
+                found.append(text_line("  reading ...", Role.DIM))
+        else:
+            found += self.body(width, self.height)
+        found += [text_line("")] * (height - len(found))
+        return [cut_line(line, width) for line in found[:height]]
+
+
+class TailedPane(PartsPane):
+    """The rows of its first look, each with something drawn at its end on a wide screen."""
+
+    TAIL: tuple[str, int] = ("", 0)
+    """The heading of what is drawn, and its cells."""
+
+    def rows(self) -> list[Any] | None:
+        """The rows of the list; None before they are read."""
+        return self.rows_of(self.look)
+
+    def changed(self) -> None:
+        """Show the rows of the last look that was complete."""
+        self.table.set_rows(self.rows() or [])
+
+    def tail(self, row: Any) -> str:
+        """What is drawn after a row."""
+        raise NotImplementedError
+
+    def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
+        """The pane's lines, exactly so many."""
+        heading, cells = self.TAIL
+        if width < WIDE or not cells:
+            return super().lines(width, height, active=active, titled=titled)
+        found = super().lines(width - cells - GAP, height, active=active, titled=titled)
+        first = int(titled) + int(self.error is not None)
+        shown = self.table.shown
+        for n, line in enumerate(found):
+            place = self.top + n - first - 1
+            text, role = "", Role.TEXT
+            if n < first:
+                text, role = RULE * (cells + GAP) if titled and not n else "", Role.DIM
+            elif n == first:
+                text, role = " " * GAP + heading, Role.HEAD
+            elif self.top <= place < len(shown) and n - first <= self.height:
+                text = " " * GAP + self.tail(shown[place])
+                role = Role.CURSOR if place == self.cursor and active else Role.TEXT
+            line += cut_line([Span(text, role)], cells + GAP, role)
+        return found

@@ -1,0 +1,184 @@
+"""The overview: what needs attention, the counts, groups by lag, and the last changes."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from rmqctl.console import attention, overview
+from rmqctl.console.attention import AttentionRow
+from rmqctl.console.cells import fitted
+from rmqctl.console.charts import bar, spark
+from rmqctl.console.drawing import Line, Role, Span, spread, text_line
+from rmqctl.console.group_pane import MapPane
+from rmqctl.console.history import added
+from rmqctl.console.looks import audit, dead_letters, groups, lag, retries, store, topics
+from rmqctl.console.looks.look import Look, Place
+from rmqctl.console.parts import DrawnPane, TailedPane
+from rmqctl.console.shapes import MORE
+from storage.clock import now_ms
+
+from .screen import PaneSpec, ScreenSpec
+
+
+class SummaryPane(DrawnPane):
+    """The counts."""
+
+    def body(self, width: int, height: int) -> list[Line]:
+        """The lines."""
+        now = now_ms()
+        lags = self.rows_of(groups.GROUPS)
+        hidden = self.parts[topics.TOPICS].hidden
+        lines = [
+            overview.groups_line(lags),
+            overview.topics_line(self.rows_of(topics.TOPICS), lags, hidden),
+            overview.dead_letters_line(self.rows_of(dead_letters.GROUPS), now),
+            overview.delayed_line(self.rows_of(retries.AGENDA), now),
+            overview.disk_line(self.rows_of(store.LEVERS), self.rows_of(lag.RISKS), width),
+        ]
+        if width >= 120 and (trends := self.rows_of(lag.TRENDS)):
+            whole = added(row.lags for row in trends)
+            lines[0] = spread(lines[0], [*overview.lag_line(whole, lags, 40), Span(" ")], width)
+        return lines
+
+
+class AttentionPane(TailedPane):
+    """What needs attention; the command is that of the row under the cursor."""
+
+    TAIL = ("1 H", 13)
+    _trends: Mapping[tuple[str | None, str | None], Sequence[int | None]] = MappingProxyType({})
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks whose rows it is made of."""
+        return tuple(self.spec.also)
+
+    def rows(self) -> list[Any] | None:
+        """The rows, made of those of the looks."""
+        now = now_ms()
+        return attention.ordered(
+            [
+                *attention.of_lag(self.rows_of(groups.GROUPS) or ()),
+                *attention.of_risks(self.rows_of(lag.RISKS) or ()),
+                *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now),
+                *attention.of_agenda(self.rows_of(retries.AGENDA) or (), now),
+                *attention.of_disk(self.rows_of(store.LEVERS) or ()),
+            ]
+        )
+
+    def changed(self) -> None:
+        """Show what the looks have so far."""
+        super().changed()
+        trends = self.rows_of(lag.TRENDS) or ()
+        self._trends = {(row.group, row.topic): row.lags for row in trends}
+
+    def tail(self, row: Any) -> str:
+        """The lag of the last hour."""
+        lags = self._trends.get((row.group, row.topic)) if row.lag is not None else None
+        return "-" if lags is None else spark(lags, self.TAIL[1])
+
+    def command(self) -> str:
+        """The command that shows what is under the cursor."""
+        row = self.row()
+        if row is None:
+            return groups.GROUPS.command(self.place, "--where", "status != 'OK'")
+        return str(row.command)
+
+    def count_text(self) -> str:
+        """How many rows there are, and whether all looks have been read."""
+        unread = sum(part.rows is None for part in self.parts.values())
+        more = f"   {len(self.parts) - unread} of {len(self.parts)} parts read" if unread else ""
+        return super().count_text() + more
+
+    def _nothing(self) -> str:
+        if self.loading:
+            return "reading ..."
+        if self.error is not None or self.table.total:
+            return super()._nothing()
+        return "nothing needs attention"
+
+
+class ByLagPane(DrawnPane):
+    """The groups with the largest lag, as bars."""
+
+    def body(self, width: int, height: int) -> list[Line]:
+        """The lines."""
+        totals: dict[str, int] = {}
+        unknown: set[str] = set()
+        for row in self.rows_of(self.look) or ():
+            totals[row.group] = totals.get(row.group, 0) + (row.lag or 0)
+            if row.lag is None or row.unknown_queues:
+                unknown.add(row.group)
+        ranked = sorted(totals, key=lambda group: (-totals[group], group))
+        shown = ranked if len(ranked) <= height else ranked[: height - 1]
+        most = max(totals.values(), default=0)
+        cells = max(1, width - 40)
+        lines = []
+        for group in shown:
+            lag_text = f"{totals[group]:,}"
+            if group in unknown:
+                lag_text = f">={lag_text}" if totals[group] else "?"
+            part = totals[group] / most if most else 0.0
+            lines.append(
+                [Span(f"  {fitted(group, 22)} {lag_text:>11}  "), Span(bar(part, cells), Role.WARN)]
+            )
+        if len(shown) < len(ranked):
+            lines.append(text_line(f"  {MORE} {len(ranked) - len(shown):,} more", Role.DIM))
+        return lines or [text_line("  no group has any progress", Role.DIM)]
+
+
+def _opens(row: Any) -> Place | None:
+    if row.state == "DLQ":
+        return Place("dlq", (row.group,))
+    if row.state == "LATE":
+        return Place("agenda")
+    if row.state == "DISK":
+        return Place("health")
+    return None if row.group is None else Place("group", (row.group,))
+
+
+ATTENTION: Final = Look(
+    "attention",
+    AttentionRow,
+    lambda source, place: (),
+    lambda place: ("lag", "show"),
+    ("state", "group", "topic", "what"),
+    opens=_opens,
+)
+_SEEN: Final = (
+    groups.GROUPS,
+    lag.RISKS,
+    dead_letters.GROUPS,
+    retries.AGENDA,
+    store.LEVERS,
+    lag.TRENDS,
+)
+
+SCREENS: Final = {
+    "overview": ScreenSpec(
+        lambda place: "Overview",
+        [
+            PaneSpec(
+                groups.GROUPS,
+                also=[*_SEEN[1:], topics.TOPICS],
+                height=5,
+                still=True,
+                pane=SummaryPane,
+            ),
+            PaneSpec(ATTENTION, "NEEDS ATTENTION", also=_SEEN, pane=AttentionPane),
+            PaneSpec(groups.GROUPS, "GROUPS BY LAG", height=8, room=26, still=True, pane=ByLagPane),
+            PaneSpec(
+                groups.QUEUES,
+                "QUEUES",
+                height=8,
+                room=26,
+                still=True,
+                beside=True,
+                follows=1,
+                of_row=lambda row: None if row.group is None else Place("group", (row.group,)),
+                pane=MapPane,
+            ),
+            PaneSpec(audit.CHANGES, "LAST CHANGES", height=6, room=26),
+        ],
+        start=1,
+    ),
+}
