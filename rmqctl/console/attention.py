@@ -19,7 +19,7 @@ class AttentionRow(NamedTuple):
     state: Annotated[
         str, "STALL, STOP, REWIND, RISK, DLQ, LATE, DISK, WARN, LOST or UNKNOWN", Rank.KEY
     ]
-    what: Annotated[str, "what it is, in words", Rank.KEY, Fit.END]
+    what: Annotated[str, "what it is, in words", Rank.KEY, Fit.WHOLE]
     group: Annotated[str | None, "the consumer group"]
     topic: Annotated[str | None, "the topic"]
     age_ms: Annotated[
@@ -30,6 +30,11 @@ class AttentionRow(NamedTuple):
     rate_out: Annotated[float | None, "messages read per second"]
     drain_ms: Annotated[int | None, "time until all is read; null if unknown or never"]
     command: Annotated[str, Wide("the command that shows it")]
+
+    @property
+    def blank(self) -> bool:
+        """Whether null means that there is no such value, not that it is unknown."""
+        return self.state in ("RISK", "DLQ", "LATE", "DISK", "LOST")
 
 
 _ORDER: Final = (
@@ -69,14 +74,14 @@ def of_lag(rows: Iterable[LagRow]) -> Iterator[AttentionRow]:
             row.rate_in,
             row.rate_out,
             row.drain_ms,
-            _command("lag", "show", row.group, "-t", row.topic),
+            _command("lag", "show", f"--topic={row.topic}", "--", row.group),
         )
 
 
 def of_risks(rows: Iterable[RiskRow]) -> Iterator[AttentionRow]:
     """Groups that lose, or have lost, unread messages."""
     for row in rows:
-        command = _command("lag", "risk", row.group, "-t", row.topic)
+        command = _command("lag", "risk", f"--topic={row.topic}", "--", row.group)
         if row.at_risk:
             when = "now" if not row.risk_in_ms else f"in {format_duration(row.risk_in_ms)}"
             what = f"{row.at_risk:,} are deleted unread {when}"
@@ -101,7 +106,7 @@ def of_agenda(rows: Iterable[Any], now_ms: int) -> Iterator[AttentionRow]:
     for row in rows:
         if row.state == "OK":
             continue
-        command = _command("retry", "agenda", "--where", "state != 'OK'")
+        command = _command("retry", "agenda", "--where", "state != OK")
         late = row.next_timestamp is not None and row.next_timestamp <= now_ms
         age = now_ms - row.next_timestamp if late else None
         what = f"{row.overdue:,} of {row.messages:,} overdue, level {row.level} {row.state}"
@@ -136,4 +141,6 @@ def _row(state: str, what: str, group: str | None, topic: str | None, command: s
 
 
 def _command(*words: str) -> str:
+    if words[-2:-1] == ("--",) and not words[-1].startswith("-"):
+        words = (*words[:-2], words[-1])
     return shlex.join(("rmqctl", *words))

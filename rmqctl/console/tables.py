@@ -130,9 +130,10 @@ class RowTable:
 
     def _texts(self, row: Any) -> list[str]:
         raw, times = self.view.raw, self._times
+        unknown = () if getattr(row, "blank", False) else _UNKNOWN_IF_NULL
         return [
             UNKNOWN
-            if row[i] is None and self.fields[i].name in _UNKNOWN_IF_NULL
+            if row[i] is None and self.fields[i].name in unknown
             else for_people(row[i], self.fields[i].kind, times, raw=raw)
             for i in self._chosen
         ]

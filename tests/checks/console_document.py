@@ -25,8 +25,10 @@ def screens() -> str:
     for name, ref in TABLE.items():
         words = " ".join((name, *ref.names))
         typed = f"`:{words}`" + (f", `:{short[name]}`" if name in short else "")
-        place = Place(name, ref.names)
-        commands = dict.fromkeys(pane.look.command(place) for pane in spec_of(name).panes)
+        place = Place(name, ref.names or ("GROUP",))
+        commands = dict.fromkeys(
+            look.command(place) for pane in spec_of(name).panes for look in (pane.look, *pane.also)
+        )
         shown = ", ".join(f"`{command.replace('rmqctl ', '', 1)}`" for command in commands)
         lines.append(f"| {typed} | {ref.help} | {shown} |")
     return "\n".join(lines) + "\n"
@@ -47,7 +49,7 @@ def written(text: str) -> str:
     for name, table in (("screens", screens()), ("keys", keys())):
         text, count = re.subn(
             _MARKED.format(name),
-            lambda found, table=table: found[1] + table + found[2],
+            lambda found, table=table: found[1] + table + found[2],  # type: ignore[misc]
             text,
             flags=re.DOTALL,
         )

@@ -77,15 +77,21 @@ class Driven:
 
     async def read(self):
         """Wait until every pane has been read."""
-        await self.until(lambda: all(p.as_of or p.error or p.empty for p in self.app.panes))
+        panes = self.app.panes
+        await self.until(
+            lambda: all(
+                panes[n].error or panes[n].empty or (panes[n].as_of and not panes[n].loading)
+                for n in self.app.seen()
+            )
+        )
 
 
 def json_rows(store, command):
     """The rows that a command of the screen prints with ``-o json``."""
     import shlex
 
-    words = shlex.split(command)[1:]
-    return json.loads(run(*words, "-S", store, "-o", "json").out)
+    noun, verb, *words = shlex.split(command)[1:]
+    return json.loads(run(noun, verb, "-S", store, "-o", "json", *words).out)
 
 
 class Terminal:

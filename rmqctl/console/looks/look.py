@@ -76,4 +76,9 @@ class Look(NamedTuple):
 
     def command(self, place: Place, *options: str) -> str:
         """The command as it is typed, with options such as ``--where``."""
-        return shlex.join(("rmqctl", *self.words(place), *options))
+        words = self.words(place)
+        names = [word for word in words if word.startswith("-") and word in place.names]
+        if names:  # they would be taken for options
+            words = tuple(word for word in words if word not in names)
+            options = (*options, "--", *names)
+        return shlex.join(("rmqctl", *words, *options))

@@ -80,7 +80,7 @@ class AttentionPane(TailedPane):
         """The command that shows what is under the cursor."""
         row = self.row()
         if row is None:
-            return groups.GROUPS.command(self.place, "--where", "status != 'OK'")
+            return groups.GROUPS.command(self.place, "--where", "status != OK")
         return str(row.command)
 
     def count_text(self) -> str:

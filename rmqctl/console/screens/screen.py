@@ -20,8 +20,6 @@ class PaneSpec(NamedTuple):
     """A fixed number of lines; 0: by its share."""
     tall: int = 0
     """The number of lines on a tall screen, instead of ``height``."""
-    room: int = 0
-    """It is shown only where the panes have so many lines together."""
     still: bool = False
     """Whether it has no cursor of its own, so that tab passes over it."""
     also: Sequence[Look] = ()

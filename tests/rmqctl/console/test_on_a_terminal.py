@@ -15,7 +15,7 @@ def stocked(store):
 
 
 def test_a_walk_from_groups_to_topics_and_out(stocked):
-    with terminal(stocked) as console:
+    with terminal(stocked, "groups") as console:
         console.until("billing")
         assert "READ ONLY" in console.text()
         assert "= rmqctl lag show --sort=-lag" in console.text()

@@ -7,13 +7,21 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.kinds import UsersRows
-from rmqctl.console.looks.look import Place, Source
+from rmqctl.admin.store.cleaning_levers import CleaningLevers
+from rmqctl.console.attention import AttentionRow
+from rmqctl.console.looks.lag import TrendRow
+from rmqctl.console.looks.look import Look, Place, Source
+from rmqctl.console.panes import Pane
 from rmqctl.console.screens.table import TABLE, spec_of
 from rmqctl.output.fields import fields_of
 from rmqctl.output.values import plain
+from rmqctl.output.view import Format, View
 from storage.clock import now_ms
+from storage.configs.offset_samples import OffsetSamples
+from tests.support import golden
 from tests.support.cli import run
 from tests.support.console import drive, json_rows
+from tests.support.rich_store import make_rich_store
 
 NOW_FIELDS = {"age_ms", "oldest_unread_age_ms", "drain_ms", "rate_in", "rate_out", "risk"}
 """Fields that depend on the time of the call."""
@@ -30,11 +38,43 @@ def stocked(store):
 
 
 NAMES = {"GROUP": ["billing", "mailer"], "TOPIC": ["orders", "mails"]}
-PLACES = [
-    Place(screen, names)
-    for screen, ref in TABLE.items()
-    for names in product(*(NAMES[name] for name in ref.names))
-]
+RICH_NAMES = {"GROUP": ["readers", "-group"], "TOPIC": ["orders", "-leading"]}
+OWN_ROWS = (TrendRow, CleaningLevers, AttentionRow)
+"""Rows that no command prints as JSON; other tests compare them with what commands print."""
+
+
+def places(names):
+    return [
+        Place(screen, chosen)
+        for screen, ref in TABLE.items()
+        for chosen in product(*(names.get(name, ()) for name in ref.names))
+    ]
+
+
+def place_name(place):
+    return "-".join((place.screen, *place.names))
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    """Retries, dead letters, delays, odd names, a journal, and samples of the last minutes."""
+    made = make_rich_store(tmp_path_factory.mktemp("rich") / "s", now_ms() - 600_000)
+    with EmbeddedBroker.open(made.root, read_only=True) as broker:
+        known = broker.consumer_offsets()
+        ends: dict[str, dict[int, int]] = {}
+        for topic, queue in broker.view.queues():
+            ends.setdefault(topic, {})[queue] = broker.view.max_offset_in_queue(topic, queue)
+    samples = OffsetSamples(made.root)
+    for minutes in (9, 6, 3):
+        committed = {
+            f"{topic}@{group}": {
+                queue: max(0, offset - minutes) if offset < 1000 else offset
+                for queue, offset in queues.items()
+            }
+            for (group, topic), queues in known.items()
+        }
+        samples.append(committed, ends, now_ms() - minutes * 60_000)
+    return made.root
 
 
 def stable(row_type, rows):
@@ -47,18 +87,58 @@ def without_now(rows):
     return [{k: v for k, v in row.items() if k not in NOW_FIELDS} for row in rows]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: "-".join((place.screen, *place.names)))
-def test_a_pane_has_the_rows_of_its_command(stocked, place):
-    with EmbeddedBroker.open(stocked, read_only=True) as broker:
-        for spec in spec_of(place.screen).panes:
-            look = spec.look
-            source = Source(broker, now_ms(), lambda sentence: None, {})
-            rows = look.read(source, place)
+def looks_of(place, source):
+    """All looks of a screen with their places; those that follow a cursor, of two of its rows."""
+    view = View(Format.TABLE)
+    specs = spec_of(place.screen).panes
+    found: dict[tuple[Look, Place], None] = {}
+    for spec in specs:
+        there = [place]
+        if spec.of_row is not None:
+            there = [spec.of_row(row) for row in specs[spec.follows].look.read(source, place)][:2]
+        for each in filter(None, there):
+            pane = (spec.pane or Pane)(spec, each, view)
+            found |= dict.fromkeys((look, each) for look in pane.looks)
+    return found
+
+
+def compare(store, place):
+    """Check that each look of a screen has the rows of its command."""
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        source = Source(broker, now_ms(), lambda sentence: None, {})
+        for look, there in looks_of(place, source):
+            if look.row_type in OWN_ROWS:
+                continue
+            rows = look.read(source, there)
             if look.users_only:
                 rows = UsersRows(rows, broker.view)
-            found = json.loads(json.dumps(stable(look.row_type, rows)))
-            printed = json_rows(stocked, look.command(place))
-            assert without_now(found) == without_now(printed), look.command(place)
+            known = [row for row in rows if row is not None]
+            found = json.loads(json.dumps(stable(look.row_type, known)))
+            command = look.command(there)
+            printed = json_rows(store, command)
+            printed = [printed] if isinstance(printed, dict) else printed
+            assert without_now(found) == without_now(printed), command
+
+
+@pytest.mark.parametrize("place", places(NAMES), ids=place_name)
+def test_a_pane_has_the_rows_of_its_command(stocked, place):
+    compare(stocked, place)
+
+
+@pytest.mark.parametrize("place", places(RICH_NAMES), ids=place_name)
+def test_it_has_them_with_retries_dead_letters_delays_samples_and_a_journal(rich, place):
+    compare(rich, place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", golden.names())
+def test_it_has_them_of_each_golden_store(name):
+    store = golden.store(name)
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        groups = sorted({group for group, _ in broker.consumer_offsets()})
+        topics = sorted({topic for topic, _ in broker.view.queues()})
+    for place in places({"GROUP": groups[:2], "TOPIC": topics[:2]}):
+        compare(store, place)
 
 
 def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
@@ -87,7 +167,7 @@ def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
         await console.press("escape", "tilde", "b", "n", "g", "enter")
         assert [row.group for row in console.app.pane.table.shown] == ["billing"]
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
 
 
 def test_the_cursor_is_on_the_first_row_until_it_is_moved(stocked):
@@ -113,4 +193,4 @@ def test_the_cursor_stays_on_its_row_when_others_come(stocked):
         await console.until("audit")
         assert console.app.pane.row().group == "mailer"
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
