@@ -7,8 +7,13 @@ looked at, and is left blank.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .shapes import AXIS, BARS, COLUMNS, EMPTY, HEAT, UNKNOWN
+from .shapes import BAR, COLUMN, CORNERS, HEAT
 
+UNKNOWN: Final = "?"
+_COLUMNS: Final = COLUMN[1:]
+_BARS: Final = BAR[1:]
+_EMPTY: Final = HEAT[1]
+_AXIS: Final = CORNERS[1]
 NO_LOOK: Final = -1
 """A time without a look; values are never below 0."""
 HEAT_EDGES: Final = (1, 1_000, 10_000, 100_000)
@@ -60,11 +65,11 @@ def columns(values: Values, height: int, top: int | None = None) -> list[str]:
 
 def _cell(value: int, most: int, height: int, level: int) -> str:
     """A cell of a column: what of it lies between ``level`` and the one above it."""
-    steps = height * len(COLUMNS)
+    steps = height * len(_COLUMNS)
     filled = 0 if not most else -(-min(value, most) * steps // most)
     filled = max(1, filled)  # zero is drawn, too: it is known
-    within = filled - level * len(COLUMNS)
-    return " " if within <= 0 else COLUMNS[min(within, len(COLUMNS)) - 1]
+    within = filled - level * len(_COLUMNS)
+    return " " if within <= 0 else _COLUMNS[min(within, len(_COLUMNS)) - 1]
 
 
 def trend(values: Values, width: int, height: int) -> list[str]:
@@ -78,7 +83,7 @@ def trend(values: Values, width: int, height: int) -> list[str]:
     for n, line in enumerate(columns(shown, height, top)):
         label = short(top * (height - n) // height) if n < height - 1 or height == 1 else "0"
         before, label = label, "" if label == before else label
-        lines.append(f"{label:>{label_cells - 1}} {AXIS}{line}"[:width])
+        lines.append(f"{label:>{label_cells - 1}} {_AXIS}{line}"[:width])
     return lines
 
 
@@ -109,12 +114,12 @@ def bar(part: float | None, cells: int, *, filled_up: bool = False) -> str:
     """A bar for a part from 0 to 1, at most so many cells; ``filled_up``: exactly so many."""
     if part is None:
         return UNKNOWN
-    eighths = round(max(0.0, min(1.0, part)) * cells * len(BARS))
+    eighths = round(max(0.0, min(1.0, part)) * cells * len(_BARS))
     if part > 0:
         eighths = max(1, eighths)
-    whole, rest = divmod(eighths, len(BARS))
-    text = BARS[-1] * whole + (BARS[rest - 1] if rest else "")
-    return text + EMPTY * (cells - len(text)) if filled_up else text
+    whole, rest = divmod(eighths, len(_BARS))
+    text = _BARS[-1] * whole + (_BARS[rest - 1] if rest else "")
+    return text + _EMPTY * (cells - len(text)) if filled_up else text
 
 
 def heat(lag: int | None) -> str:

@@ -6,12 +6,13 @@ from typing import Any
 
 from analytics.lag.health import Health, worst
 from rmqctl.admin.lag.rows import LagRow
+from rmqctl.output.cells import ELLIPSIS
 from rmqctl.output.view import View
 from rmqctl.parse.durations import format_duration
 from storage.clock import now_ms
 
 from .attention import status_words
-from .charts import NO_LOOK, trend
+from .charts import NO_LOOK, UNKNOWN, trend
 from .drawing import Line, Role, Span, spread, text_line, width_of
 from .heatmap import LEGEND, in_order, map_lines
 from .history import SLOTS, STEP_MS, added
@@ -20,7 +21,7 @@ from .looks.look import Place
 from .panes import Pane
 from .parts import DrawnPane
 from .screens.screen import PaneSpec
-from .shapes import MORE, UNKNOWN
+from .shapes import RULE
 
 _ROLES = {"OK": Role.GOOD, "UNKNOWN": Role.WARN, "WARN": Role.WARN}
 
@@ -46,7 +47,7 @@ def figures(rows: Sequence[LagRow], width: int, now: int) -> Line:
     line: Line = [Span(" ")]
     for piece in pieces:
         if width_of(line) + len(piece) + 2 > width:
-            line.append(Span(MORE))
+            line.append(Span(ELLIPSIS))
             break
         line.append(Span(f"{piece}  "))
     return line
@@ -133,7 +134,7 @@ class MapPane(DrawnPane):
     def title(self, width: int) -> Line:
         """The title, with the meaning of the shapes where it has room."""
         name = f" of {self.place.name}" if self.spec.of_row and self.place.names else ""
-        title = text_line(f"\u2500\u2500 {self.spec.title}{name}  ", Role.HEAD)
+        title = text_line(f"{RULE * 2} {self.spec.title}{name}  ", Role.HEAD)
         if width_of(title) + len(LEGEND) < width:
             title.append(Span(f"{LEGEND} ", Role.DIM))
         return title

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from rmqctl.admin.lag.rows import LagQueueRow
+from rmqctl.output.cells import ELLIPSIS
 
 from .cells import fitted
-from .charts import heat, span
+from .charts import UNKNOWN, heat, span
 from .drawing import Line, Role, Span, text_line
-from .shapes import HEAT, MORE, NO_PROGRESS, UNKNOWN
+from .shapes import HEAT
 
+NO_PROGRESS: Final = "x"
 LEGEND: Final = (
     f"{HEAT[0]} 0  {HEAT[1]} <1k  {HEAT[2]} <10k  {HEAT[3]} <100k  {HEAT[4]} more  "
     f"{NO_PROGRESS} no progress  {UNKNOWN} unknown"
@@ -57,7 +59,7 @@ def map_lines(
         lines = shown
     found = [_line(line, at) for line in lines]
     if left_out:
-        found.append(text_line(f"  {MORE} {left_out:,} of {len(rows):,} queues more", Role.DIM))
+        found.append(text_line(f"  {ELLIPSIS} {left_out:,} of {len(rows):,} queues more", Role.DIM))
     return found
 
 

@@ -8,9 +8,8 @@ from analytics.lag.health import Health, worst
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.parse.durations import format_duration
 
-from .charts import bar, short, spark
+from .charts import UNKNOWN, bar, short, spark
 from .drawing import Line, Role, Span, text_line
-from .shapes import UNKNOWN
 
 _LABEL: Final = 15
 _ROLES: Final = {"STALL": Role.BAD, "STOP": Role.BAD, "REWIND": Role.BAD, "WARN": Role.WARN}

@@ -14,7 +14,7 @@ from rmqctl.console.history import added
 from rmqctl.console.looks import audit, dead_letters, groups, lag, retries, store, topics
 from rmqctl.console.looks.look import Look, Place
 from rmqctl.console.parts import DrawnPane, TailedPane
-from rmqctl.console.shapes import MORE
+from rmqctl.output.cells import ELLIPSIS
 from storage.clock import now_ms
 
 from .screen import PaneSpec, ScreenSpec
@@ -122,7 +122,7 @@ class ByLagPane(DrawnPane):
                 [Span(f"  {fitted(group, 22)} {lag_text:>11}  "), Span(bar(part, cells), Role.WARN)]
             )
         if len(shown) < len(ranked):
-            lines.append(text_line(f"  {MORE} {len(ranked) - len(shown):,} more", Role.DIM))
+            lines.append(text_line(f"  {ELLIPSIS} {len(ranked) - len(shown):,} more", Role.DIM))
         return lines or [text_line("  no group has any progress", Role.DIM)]
 
 
