@@ -23,14 +23,14 @@ _PATIENCE_S = 30
 
 
 def drive(store, steps, *words, size=(80, 24), theme="dark", color=True, **given):
-    """Run ``await steps(console)`` in a console that begins at ``words`` (default: overview)."""
+    """Run ``await steps(console)`` in a console that begins at ``words`` (default: groups)."""
 
     async def go():
         cli = Cli()
         cli.remember("store", [str(store)])
         for name, value in given.items():
             cli.remember(name, value)
-        app = ConsoleApp(cli, place_named(words or ("overview",)), 0.2, Theme(theme, color=color))
+        app = ConsoleApp(cli, place_named(words or ("groups",)), 0.2, Theme(theme, color=color))
         async with app.run_test(size=size) as pilot:
             try:
                 return await steps(Driven(app, pilot))

@@ -180,7 +180,7 @@ def test_the_cursor_is_on_the_first_row_until_it_is_moved(stocked):
         await console.until("audit")
         assert console.app.pane.row().group == "audit"
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
 
 
 def test_the_cursor_stays_on_its_row_when_others_come(stocked):
