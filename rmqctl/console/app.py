@@ -1,5 +1,6 @@
 """The Textual application: keys in, lines out. What is shown comes from screens and panes."""
 
+import contextlib
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -222,7 +223,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 self._read(pane)
 
     def _from_reader(self, batch: Batch) -> None:
-        self.call_from_thread(self._take, batch)
+        with contextlib.suppress(RuntimeError):  # the app has ended
+            self.call_from_thread(self._take, batch)
 
     def _take(self, batch: Batch) -> None:
         try:

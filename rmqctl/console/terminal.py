@@ -39,7 +39,7 @@ def check_terminal() -> None:
     problem = None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         problem = "standard input and output are not both a terminal"
-    elif os.environ.get("TERM", "dumb") == "dumb":
+    elif os.environ.get("TERM", "") in ("", "dumb"):
         problem = "this terminal cannot place a cursor (TERM is dumb or not set)"
     if problem:
         raise UsageProblem(

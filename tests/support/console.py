@@ -97,18 +97,22 @@ def json_rows(store, command):
 class Terminal:
     """The installed program on a pseudo-terminal, and a screen that shows its bytes."""
 
-    def __init__(self, store, *words, size=(24, 80), env=None, before=""):
-        """``before``: Python that runs in the program's process first, to break something."""
+    def __init__(self, store, *words, size=(24, 80), env=None, before="", program=None):
+        """``before``: Python that runs in the program's process first, to break something.
+
+        ``program``: what is run instead, such as a shell.
+        """
         self.size = size
         self.raw = b""
         self._screen = pyte.Screen(size[1], size[0])
         self._stream = pyte.ByteStream(self._screen)
-        program = [str(Path(sys.executable).with_name("rmqctl"))]
+        rmqctl = [str(Path(sys.executable).with_name("rmqctl"))]
         if before:
-            program = [sys.executable, "-c", f"{before}\nfrom rmqctl.app import run\nrun()"]
+            rmqctl = [sys.executable, "-c", f"{before}\nfrom rmqctl.app import run\nrun()"]
+        program = program or [*rmqctl, "console", "-S", str(store), *words]
         self.child = pexpect.spawn(
             program[0],
-            [*program[1:], "console", "-S", str(store), *words],
+            program[1:],
             dimensions=size,
             env={**os.environ, "TERM": "xterm-256color", **(env or {})},
         )

@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import sys
 import termios
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -191,3 +193,119 @@ def test_without_its_guard_it_still_ends_well(stocked):
         console.send("q")
         assert console.ended() == 0
         ending.restored()
+
+
+class Shell:
+    """A console that was started by a shell on the same terminal."""
+
+    def __init__(self, console, store):
+        self.console = console
+        console.send(f"PS1='$((1+1))READY ' && stty -g > {store}.before\r")
+        self.prompt()
+        console.send(f"{Path(sys.executable).with_name('rmqctl')} console -S {store}\r")
+        console.until("READ ONLY")
+        console.until("every 2 s")
+        self.store = store
+
+    def prompt(self):
+        self.console.until(lambda: self.console.raw.rstrip().endswith(b"2READY"))
+
+    def comes_back(self):
+        """Continue the console; it draws everything anew."""
+        before = len(self.console.raw)
+        self.console.send("fg\r")
+        for text in (b"READ ONLY", b"GROUP", b"= rmqctl lag show"):
+            self.console.until(lambda text=text: text in self.console.raw[before:])
+
+    def job(self):
+        """The pid of the console."""
+        return next(iter(children(self.console.child.pid)))
+
+    def restored(self):
+        """Whether a line that is typed is echoed once, run, and finds the terminal as before."""
+        self.prompt()
+        before = len(self.console.raw)
+        self.console.send(f"stty -g | cmp - {self.store}.before && echo sa''me\r")
+        self.console.until(lambda: re.search(rb"[\r\n]same\r\n", self.console.raw[before:]))
+        self.prompt()
+        assert self.console.raw.rpartition(ENDED)[2].count(b"&& echo") == 1
+        assert modes_left(self.console.raw) - {"2004"} == set()  # the shell's own
+
+
+@contextmanager
+def shell(store):
+    """A shell that has started a console."""
+    bash = ["bash", "--norc", "--noprofile", "-i"]
+    with terminal(store, program=bash, env={"HISTFILE": "/dev/null"}) as console:
+        yield Shell(console, store)
+
+
+def test_suspended_it_gives_the_terminal_back_and_returns_whole(stocked):
+    with shell(stocked) as job:
+        console = job.console
+        for send in (lambda: console.send("\x1a"), lambda: os.kill(job.job(), signal.SIGTSTP)):
+            send()
+            console.until(lambda: b"Stopped" in console.raw.rpartition(ENDED)[2])
+            job.restored()
+            job.comes_back()
+            assert "1049" in modes_left(console.raw)
+        console.send("q")
+        job.restored()
+
+
+def test_a_suspended_console_that_is_killed_writes_nothing(stocked):
+    with shell(stocked) as job:
+        console = job.console
+        console.send("\x1a")
+        console.until(lambda: b"Stopped" in console.raw.rpartition(ENDED)[2])
+        job.prompt()
+        guards = children(job.job())
+        os.kill(job.job(), signal.SIGKILL)
+        console.until(lambda: all(map(gone, guards)))
+        while console.pump():
+            pass
+        assert console.raw.count(ENDED) == 1
+        job.restored()
+
+
+def test_stopped_and_continued_by_signals_it_draws_all_again(stocked):
+    with shell(stocked) as job:
+        console = job.console
+        os.kill(job.job(), signal.SIGSTOP)
+        console.until(lambda: b"Stopped" in console.raw)
+        job.comes_back()
+        console.send("q")
+        job.restored()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGTERM])
+def test_the_shell_goes_on_after_a_console_that_was_killed(stocked, number):
+    with shell(stocked) as job:
+        os.kill(job.job(), number)
+        # A shell that is quicker than the guard writes its prompt to the screen that goes.
+        job.console.until(lambda: ENDED in job.console.raw)
+        job.console.until(lambda: job.console.raw.count(b"2READY") == 2)
+        job.console.send("\r")
+        job.console.until(lambda: job.console.raw.count(b"2READY") == 3)
+        job.restored()
+
+
+NO_TERMINAL = {
+    "no-input": "rmqctl console < /dev/null",
+    "no-output": "rmqctl console > out",
+    "dumb": "TERM=dumb rmqctl console",
+    "unset": "env -u TERM rmqctl console",
+    "empty": "TERM= rmqctl console",
+}
+
+
+@pytest.mark.parametrize("line", NO_TERMINAL.values(), ids=NO_TERMINAL)
+def test_without_a_terminal_it_says_what_to_use(stocked, tmp_path, line):
+    program = Path(sys.executable).with_name("rmqctl")
+    line = f"cd {tmp_path} && {line.replace('rmqctl', f'{program} -S {stocked}')}"
+    with terminal(stocked, program=["sh", "-c", line]) as console:
+        assert console.ended() == 2
+        assert b"\x1b" not in console.raw
+        assert console.raw.count(b"\n") == 1
+        assert b"rmqctl: the console needs a terminal" in console.raw
+        assert b"lag watch" in console.raw
