@@ -60,6 +60,7 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/python tests/checks/man_fresh.py
 	$(BIN)/python tests/checks/declared_dependencies.py
 	$(BIN)/python tests/checks/docstrings.py
+	$(BIN)/python tests/checks/console_safe.py
 	$(BIN)/python tests/checks/stale_names.py
 	$(BIN)/python tests/checks/retired_words.py
 	$(BIN)/python tests/checks/native_numbers.py

@@ -5,6 +5,7 @@ from typing import Final
 
 from rmqctl.output.cells import cells_of
 
+from .cells import safe
 from .drawing import Line, Role
 from .shapes import SHAPES, in_ascii
 from .themes import Theme
@@ -50,7 +51,9 @@ class Painter:
     def _cells(self, line: Line, width: int) -> list[Cell]:
         found: list[Cell] = []
         for text, role in line:
-            shown = in_ascii(text) if self._ascii_only else text
+            shown = text if text.isprintable() else safe(text)  # it should be safe already
+            if self._ascii_only:
+                shown = in_ascii(shown)
             if shown.isascii():
                 found += [(letter, role) for letter in shown]
                 continue

@@ -4,7 +4,7 @@ Other modules name a shape here and never write the character itself. With ``--a
 ``_FORMS`` are written instead when a frame is painted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from rmqctl.output.cells import ELLIPSIS
@@ -49,19 +49,3 @@ _ASCII: Final = str.maketrans(dict(_FORMS))
 def in_ascii(text: str) -> str:
     """The text with its shapes in ASCII."""
     return text if text.isascii() else text.translate(_ASCII)
-
-
-def bar(part: float, width: int) -> str:
-    """A bar of ``width`` cells of which a part between 0 and 1 is full."""
-    eighths = round(max(0.0, min(1.0, part)) * width * 8)
-    full, rest = divmod(eighths, 8)
-    return (BAR[8] * full + (BAR[rest] if rest else "")).ljust(width)
-
-
-def trend(values: Sequence[float], highest: float) -> str:
-    """A cell for each value: a low one is seen, and only 0 is empty."""
-    if highest <= 0:
-        return COLUMN[0] * len(values)
-    return "".join(
-        COLUMN[max(1, min(8, round(value / highest * 8))) if value > 0 else 0] for value in values
-    )

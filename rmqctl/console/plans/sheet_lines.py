@@ -7,6 +7,7 @@ from rmqctl.console.cells import safe
 from rmqctl.console.drawing import Line, Role, Span, cut_line, spread, text_line
 from rmqctl.console.keys import keys_of
 from rmqctl.console.prompt import Prompt
+from rmqctl.console.shapes import RULE
 from rmqctl.output.cells import wrapped
 
 from .sheet import SCREEN, Sheet, Stage
@@ -17,7 +18,7 @@ _LEAST_ROWS: Final = 5
 
 def sheet_screen(sheet: Sheet, top: Line, width: int, height: int, notice: str) -> list[Line]:
     """All lines of the screen of a change; ``top`` is the first one."""
-    rule: Line = [Span("\u2500" * width, Role.DIM)]
+    rule: Line = [Span(RULE * width, Role.DIM)]
     head = [top, head_line(sheet, width), rule]
     command = text_line(f" = {sheet.command()}", Role.TEXT)
     keys = text_line(f" {notice}", Role.WARN) if notice else key_line(sheet)

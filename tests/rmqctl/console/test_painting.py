@@ -59,6 +59,13 @@ def test_a_terminal_shows_the_lines_of_each_frame(shown, in_ascii):
         assert painter.frame(lines, WIDTH) == ""
 
 
+def test_a_text_that_was_not_made_safe_is_escaped_all_the_same():
+    painter = Painter(Theme("dark", color=False))
+    assert painter.frame([[Span("a\x1b]0;x\x07\u202e")]], 24).startswith(
+        "\x1b[1;1H\x1b[ma\\x1b]0;x\\x07\\u202e "
+    )
+
+
 def test_only_changed_cells_are_written():
     painter = Painter(Theme("dark", color=True))
     before = [[Span("12:00:01 " + "x" * 60, Role.DIM), Span("ab", Role.BAD)]]
