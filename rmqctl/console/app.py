@@ -383,6 +383,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             elif word in ("write", "readonly"):
                 on = word == "write"
                 self.notice = self.desk.turn_on(rest) if on else self.desk.turn_off()
+            elif word in CHANGING and not rest:
+                self.notice = self.desk.begin(word, self.place, self.pane)
             elif word == "where":
                 self.pane.set_where(rest.strip() or None)
             elif word == "sort":

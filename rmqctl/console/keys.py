@@ -59,6 +59,26 @@ KEYS: Final = (
         ("groups", "group", "audit", "history", "plan"),
         changes=True,
     ),
+    Key(("R",), "redrive", "R", "redrive dead letters...", ("dlqs", "dlq", "letter"), changes=True),
+    Key(
+        ("A",),
+        "acknowledge",
+        "A",
+        "acknowledge dead letters...",
+        ("dlqs", "dlq", "letter"),
+        changes=True,
+    ),
+    Key(("N",), "deliver_now", "N", "deliver retries now...", ("agenda", "retries"), changes=True),
+    Key(
+        ("D",),
+        "make_dead",
+        "D",
+        "make retries dead letters...",
+        ("agenda", "retries"),
+        changes=True,
+    ),
+    Key(("M",), "repair", "M", "repair the store...", ("health",), changes=True),
+    Key(("B",), "snapshot", "B", "take a snapshot (backup)...", ("health",), changes=True),
     Key(
         ("D",), "delete", "D", "the command that deletes it", ("groups", "group", "topics", "topic")
     ),

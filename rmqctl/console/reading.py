@@ -95,6 +95,10 @@ class Reader:
             self._calls.append((function, answer))
             self._changed.notify()
 
+    def reopen(self) -> None:
+        """Open the store anew with the next look, as its files have been replaced."""
+        self.call(lambda source: self._forget_store(OSError()), lambda value: None)
+
     def forget(self) -> None:
         """Drop what has not begun, and end what runs with its next row."""
         with self._changed:
@@ -230,11 +234,15 @@ class Reader:
 
     def _forget_store(self, error: Exception) -> None:
         """Open the store anew with the next look, where it may have been replaced."""
-        if isinstance(error, OSError) and self._broker is not None:
-            broker, self._broker = self._broker, None
-            broker.close()
+        if isinstance(error, OSError):
+            self._close()
         for name in self._memory.keys() - {LAG_HISTORY}:
             del self._memory[name]
+
+    def _close(self) -> None:
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.close()
 
 
 @contextmanager

@@ -205,18 +205,8 @@ class _Run:
         from rmqctl.admin.dead_letters import settle_interrupted
         from rmqctl.cli.change_steps import run_change, will_execute
         from rmqctl.cli.opening import view_of
-        from rmqctl.output.values import escape_controls
 
         cli, task, self._change = self._cli, change.task, change
-        if change.other_readers:
-            names = escape_controls(", ".join(change.other_readers))
-            cli.say(f"these groups read the target, too, and get the messages as well: {names}")
-        if resumes:
-            cli.say(f"run {task.run}: {change.sent_before} of {len(task.places)} were sent before")
-        if change.handled_since:
-            cli.say(
-                f"{change.handled_since} were handled by another command since, and are skipped"
-            )
         if not change.plan and will_execute(cli):
             with view_of(cli) as view:
                 settle_interrupted(view, task.group)

@@ -23,7 +23,7 @@ from rmqctl.admin.lazy_names import lazy_names
 if TYPE_CHECKING:
     from .dead_letters import DeadLetters as DeadLetters, list_groups as list_groups
     from .description import describe as describe
-    from .grouping import grouped as grouped
+    from .grouping import grouped as grouped, in_group as in_group
     from .marks import (
         MarkChange as MarkChange,
         acknowledge as acknowledge,
@@ -45,7 +45,7 @@ __getattr__, __all__ = lazy_names(
     {
         "dead_letters": ("DeadLetters", "list_groups"),
         "description": ("describe",),
-        "grouping": ("grouped",),
+        "grouping": ("grouped", "in_group"),
         "marks": ("MarkChange", "acknowledge", "remove_marks", "undo_acknowledge"),
         "redrive_change": (
             *("Limits", "Redrive", "Writing", "redrive", "resume", "settle_interrupted"),

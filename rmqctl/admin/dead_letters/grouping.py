@@ -85,6 +85,14 @@ def grouped(
         )
 
 
+def in_group(
+    by: str, value: str | None, zone: tzinfo | None = None, now_ms: int | None = None
+) -> Callable[["MessageExt"], bool]:
+    """Whether a message is in the group of a value, as :func:`grouped` puts it there."""
+    sorter = _sorter(by, zone, clock_ms() if now_ms is None else now_ms)
+    return lambda message: value in sorter(message)
+
+
 def _died(message: "MessageExt") -> tuple[int, int]:
     return message.store_timestamp, message.commitlog_offset
 

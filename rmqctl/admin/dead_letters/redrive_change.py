@@ -123,6 +123,7 @@ class Redrive(Change):
             RedriveRow,
             [one.row for one in self._planned],
             result_type=RedriveReceipt,
+            summary=self._sentences(),
             question=f"Send {count} {what} of {task.group} to {where}?",
             entry={
                 "group": task.group,
@@ -136,6 +137,16 @@ class Redrive(Change):
                 },
             },
         )
+
+    def _sentences(self) -> Iterator[str]:
+        if self.other_readers:
+            names = escape_controls(", ".join(self.other_readers))
+            yield f"these groups read the target, too, and get the messages as well: {names}"
+        if self._progress is not None:
+            many = len(self.task.places)
+            yield f"run {self.task.run}: {self.sent_before} of {many} were sent before"
+        if self.handled_since:
+            yield f"{self.handled_since} were handled by another command since, and are skipped"
 
     @property
     def left(self) -> int:

@@ -55,7 +55,11 @@ if TYPE_CHECKING:
     from .repairing import Repair as Repair, repair as repair
     from .restoring import Restore as Restore, restore as restore
     from .settings_recovery import recover_config as recover_config
-    from .snapshots import take_snapshot as take_snapshot, verify_snapshot as verify_snapshot
+    from .snapshots import (
+        check_target as check_target,
+        take_snapshot as take_snapshot,
+        verify_snapshot as verify_snapshot,
+    )
 
 __getattr__, __all__ = lazy_names(
     __name__,
@@ -74,6 +78,6 @@ __getattr__, __all__ = lazy_names(
         "repairing": ("Repair", "repair"),
         "restoring": ("Restore", "restore"),
         "settings_recovery": ("recover_config",),
-        "snapshots": ("take_snapshot", "verify_snapshot"),
+        "snapshots": ("check_target", "take_snapshot", "verify_snapshot"),
     },
 )

@@ -32,11 +32,7 @@ def take_snapshot(
     or is inside the store, CliError (5) without a folder for it. ``warn`` gets what is wrong with
     the store.
     """
-    _check_free(target)
-    if not root.exists():
-        raise NotFound(f"{root} does not exist; name another store with --store")
-    if target.is_relative_to(root):
-        raise Refused(f"{target} is inside the store; name a path outside of it")
+    check_target(root, target)
     now = clock_ms() if now_ms is None else now_ms
     taken = take(root, target, now_ms=now, copies_only=copies_only, phase=phase)
     for note in taken.notes:
@@ -51,6 +47,15 @@ def verify_snapshot(path: Path, *, phase: Phase = no_phase) -> SnapshotRow:
     source = open_snapshot(path)
     verified(source, phase)
     return snapshot_row(str(path), source.manifest, None)
+
+
+def check_target(root: Path, target: Path) -> None:
+    """Raise what ``take_snapshot`` raises for a store and a target that it does not take."""
+    _check_free(target)
+    if not root.exists():
+        raise NotFound(f"{root} does not exist; name another store with --store")
+    if target.is_relative_to(root):
+        raise Refused(f"{target} is inside the store; name a path outside of it")
 
 
 def _check_free(target: Path) -> None:

@@ -89,7 +89,7 @@ class Desk:
         line: Line = []
         for key in keys_of(screen):
             if key.changes and key.action != "undo":
-                word = key.help.partition(" ")[0].removesuffix("...")
+                word = key.action.replace("_", " ")
                 line += [Span(key.label, self._role(Role.KEY))]
                 line += [Span(f" {word}...{self._off()}  ", self._role(Role.TEXT))]
         return line
@@ -187,6 +187,8 @@ class Desk:
     def _take_done(self, done: "Done") -> None:
         if done.complete:
             self._work = None
+            if self.sheet is not None and self.sheet.wish and self.sheet.wish.replaces_files:
+                self._reader.reopen()
         if self.sheet is not None:
             self.sheet.take_done(done)
             self._changed()

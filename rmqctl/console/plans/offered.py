@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.console.looks.look import Place
 
@@ -11,6 +11,8 @@ from .wish import Wish
 
 if TYPE_CHECKING:
     from rmqctl.console.panes import Pane
+
+    from .dead_letters import Letters
 
 
 class Here(NamedTuple):
@@ -57,7 +59,7 @@ def _topics(pane: "Pane") -> list[str]:
     ]
 
 
-def marked(pane: "Pane") -> list[object]:
+def marked(pane: "Pane") -> list[Any]:
     """The rows that are marked and shown; without marks the one under the cursor."""
     table = pane.table
     rows = [row for row in table.shown if table.key_of(row) in table.marked]
@@ -85,9 +87,91 @@ def _delete(here: Here) -> str:
     return shlex.join(("rmqctl", noun, "delete", str(name)))
 
 
+def _redrive(here: Here) -> Asked:
+    from .dead_letters import Redrive
+
+    return Redrive(_letters(here))
+
+
+def _acknowledge(here: Here) -> Asked:
+    from .dead_letters import acknowledge
+
+    return acknowledge(_letters(here))
+
+
+def _letters(here: Here) -> "Letters":
+    """The dead letters that are marked or of the group of a value under the cursor."""
+    from .dead_letters import Letters, ids_of
+
+    pane, row = here.pane, here.pane.row()
+    if row is not None and hasattr(row, "value") and hasattr(row, "share"):
+        words = pane.look.words(pane.place)
+        by = words[words.index("--by") + 1] if "--by" in words else "reason"
+        return Letters(here.group(), (), by, row.value, here.zone)
+    ids = ids_of(marked(pane))
+    if not ids and here.place.screen not in ("dlqs", "groups"):
+        ids = here.place.names[1:2]
+        if not ids:
+            raise ValueError("the cursor is on no dead letter")
+    return Letters(here.group(), ids)
+
+
+def _now(here: Here) -> Asked:
+    return _end_waits(here, dead=False)
+
+
+def _dead(here: Here) -> Asked:
+    return _end_waits(here, dead=True)
+
+
+def _end_waits(here: Here, *, dead: bool) -> Asked:
+    """The retries that are marked, else the one under the cursor."""
+    from .retries import end_waits
+
+    rows = [row for row in marked(here.pane) if hasattr(row, "msg_id")]
+    if not rows:
+        raise ValueError("the cursor is on no retry; enter shows those of the group")
+    groups = {_group_of(row, here) for row in rows}
+    if len(groups) > 1:
+        raise ValueError("the marked retries are of several groups; mark those of one")
+    return end_waits(groups.pop(), tuple(row.msg_id for row in rows), dead=dead)
+
+
+def _group_of(row: object, here: Here) -> str:
+    """The group of a retry; delayed messages have none."""
+    from storage.format.message import RETRY_GROUP_TOPIC_PREFIX
+
+    topic = getattr(row, "topic", None)
+    if topic is None:
+        return here.group()
+    if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        raise ValueError(
+            f"it is a delayed message of {topic}; only the wait of a retry can be ended"
+        )
+    return str(topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX))
+
+
+def _repair(here: Here) -> Asked:
+    from .stores import repair
+
+    return repair(here.store)
+
+
+def _snapshot(here: Here) -> Asked:
+    from .stores import Snapshot
+
+    return Snapshot(here.store)
+
+
 OFFERED: Final[Mapping[str, Callable[[Here], Asked]]] = {
     "reset": _reset,
     "undo": _undo,
+    "redrive": _redrive,
+    "acknowledge": _acknowledge,
+    "deliver_now": _now,
+    "make_dead": _dead,
+    "repair": _repair,
+    "snapshot": _snapshot,
 }
 """What a key asks for, by its action. ValueError says why there is nothing to ask for."""
 SHOWN: Final[Mapping[str, Callable[[Here], str]]] = {"delete": _delete}

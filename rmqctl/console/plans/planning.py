@@ -37,7 +37,9 @@ def make_plan(source: Source, wish: Wish) -> Plan:
     refusals: list[str] = []
     try:
         check = _java_check(source, refusals) if wish.java else lambda: None
-        change = wish.make(Making(source.broker, source.now_ms, sentences.append, check))
+        change = wish.make(
+            Making(source.broker, source.now_ms, sentences.append, check, refusals.append)
+        )
     except Exception as error:  # noqa: BLE001 - the screen shows why there is no plan
         return Plan(wish, source.now_ms, None, tuple(sentences), error=judge(error)[1])
     refusals += map(str, change.refusals)

@@ -169,7 +169,7 @@ def _below(sheet: Sheet, width: int) -> list[Line]:
 
 
 def _outcome(sheet: Sheet, wide: int) -> list[Line]:
-    done = sheet.done
+    done, plan = sheet.done, sheet.plan
     if sheet.stage is Stage.APPLYING:
         return [text_line(f" {sheet.count:,} rows so far", Role.DIM)] if sheet.count else []
     lines: list[Line] = []
@@ -181,6 +181,8 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     number = "" if done.change_id is None else f": this is change {done.change_id}"
     undo = sheet.undo_wish()
     back = "" if undo is None else f"; u shows the plan of '{undo.command_line(undo.words)}'"
+    if plan is not None and plan.wish.after is not None and plan.change is not None:
+        lines += _sentences(list(plan.wish.after(plan.change)), wide, Role.WARN)
     rows = f"{sheet.count:,} row{'' if sheet.count == 1 else 's'}"
     lines += _sentences((f"Done ({rows}){number}{back}.",), wide, Role.GOOD)
     return lines

@@ -1,7 +1,7 @@
 """A wish: a change that a person asked for, before its plan is made."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck, Warn
@@ -18,6 +18,8 @@ class Making(NamedTuple):
     now_ms: int
     warn: Warn
     java_check: JavaCheck
+    refuse: Warn
+    """Takes a sentence that forbids to carry the plan out."""
 
     @property
     def view(self) -> "StoreView":
@@ -48,6 +50,10 @@ class Wish(NamedTuple):
     """The words of the command, where they depend on the plan."""
     undo: "Callable[[int | None], Wish | None] | None" = None
     """The wish that takes the change with a number back."""
+    after: Callable[[Any], Iterable[str]] | None = None
+    """Sentences about the change once it has been done."""
+    replaces_files: bool = False
+    """Whether files of the store are replaced, so that it must be opened anew."""
     java: bool = True
     """Whether it is refused beside a Java broker, as the command is."""
 

@@ -1,6 +1,7 @@
 """Carrying out a plan, in a thread of its own: never in the thread that draws."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,8 @@ from rmqctl.exit_codes import CHANGED
 
 _ROWS: Final = 200
 """Rows that are handed over together."""
+_TIME_S: Final = 0.2
+"""Rows that came so far are handed over after this time."""
 
 
 class Done(NamedTuple):
@@ -46,14 +49,15 @@ class Work:
 
         rows: list[Any] = []
         change_id = None
+        until = time.monotonic() + _TIME_S
         try:
             outcome = self._change.apply(self._note)
             change_id = outcome.change_id
             for row in outcome.rows:
                 rows.append(row)
-                if len(rows) >= _ROWS:
+                if len(rows) >= _ROWS or time.monotonic() > until:
                     self._answer(Done(tuple(rows), change_id))
-                    rows = []
+                    rows, until = [], time.monotonic() + _TIME_S
                 if self._stops.is_set():
                     break
         except Exception as error:  # noqa: BLE001 - the screen shows what happened

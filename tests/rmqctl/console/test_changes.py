@@ -2,13 +2,17 @@
 
 import shlex
 import shutil
+from typing import Any
 
 import pytest
+from textual.events import Paste
 
 from rmqctl.admin.offsets.rows import DoneMove
+from rmqctl.console.plans.sheet import Stage
 from tests.rmqctl.console.test_rows import stable, without_now
 from tests.support.cli import run
 from tests.support.console import drive
+from tests.support.java_lock import java_lock
 
 
 @pytest.fixture
@@ -111,7 +115,7 @@ def test_a_reset_from_the_key_to_the_result_and_back(stocked):
 def test_the_result_and_the_audit_line_are_those_of_the_command(stocked, tmp_path):
     twin = tmp_path / "twin"
     shutil.copytree(stocked, twin)
-    found = []
+    found: list[Any] = []
 
     async def steps(console):
         await turn_on(console)
@@ -135,3 +139,103 @@ def test_the_result_and_the_audit_line_are_those_of_the_command(stocked, tmp_pat
     assert mine == its
     assert journal(stocked) == journal(twin)
     assert journal(twin)[0]["reason"] == "why"
+
+
+def test_a_plan_that_a_second_process_made_stale_is_made_anew(stocked):
+    async def steps(console):
+        await turn_on(console)
+        await plan_a_reset(console, "earliest")
+        await console.press("enter")
+        await console.type("why")
+        await console.press("enter")
+        await console.type("billing")
+        moved = run(
+            *("offset", "reset", "billing", "-t", "orders:0", "--to-offset", 5, "--yes"),
+            *("-S", stocked),
+        )
+        assert moved.code == 0, moved.err
+        await console.press("enter")
+        await console.until("The plan was made anew")
+        assert "nothing was changed: " in console.text()
+        assert committed(stocked)[0] == 5
+        await console.press("enter")
+        assert console.app.desk.sheet.name.text == ""
+        assert console.app.desk.sheet.reason.text == "why"
+        await console.press("enter", "enter")
+        assert "'' is not 'billing'" in console.text()
+
+    drive(stocked, steps)
+    assert {row["change_id"] for row in journal(stocked)} == {1}
+
+
+def test_beside_a_java_broker_the_refusal_stands_in_the_plan(stocked):
+    before = committed(stocked)
+
+    async def steps(console):
+        await turn_on(console)
+        await console.press("r", "enter")
+        await console.type("earliest")
+        await console.press("enter")
+        await console.until("REFUSED: ")
+        assert "Java broker" in console.text()
+        await console.press("enter", "enter")
+        assert console.app.desk.sheet.stage is Stage.PLAN
+
+    with java_lock(stocked):
+        drive(stocked, steps)
+    assert committed(stocked) == before
+
+
+def test_a_java_broker_that_starts_after_the_plan_stops_it(stocked):
+    before = committed(stocked)
+
+    async def steps(console):
+        await turn_on(console)
+        await plan_a_reset(console, "earliest")
+        await console.press("enter", "enter")
+        await console.type("billing")
+        with java_lock(stocked):
+            await console.press("enter")
+            await console.until("REFUSED: ")
+        assert "nothing was changed: " in console.text()
+
+    drive(stocked, steps)
+    assert committed(stocked) == before
+    assert journal(stocked) == []
+
+
+def test_a_setting_forbids_changes(stocked, own_home):
+    (own_home / "rmqctl.toml").write_text(
+        f'context = "prod"\n[contexts.prod]\nstore = "{stocked}"\nconsole_write = "never"\n'
+    )
+
+    async def steps(console):
+        await console.read()
+        await console.type(":write s")
+        await console.press("enter")
+        assert "console_write is never" in console.text()
+        assert "READ ONLY" in console.text()
+
+    drive(stocked, steps)
+    refused = run("console", "--write")
+    assert refused.code == 7
+    assert "--write: changes are off: console_write is never (context prod in " in refused.err
+
+
+def test_pasted_text_must_be_exactly_the_name(stocked):
+    before = committed(stocked)
+
+    async def steps(console):
+        await turn_on(console)
+        await plan_a_reset(console, "earliest")
+        await console.press("enter", "enter")
+        console.app.on_paste(Paste("billing "))
+        await console.press("enter")
+        assert "'billing ' is not 'billing'" in console.text()
+        await console.press("ctrl+u")
+        console.app.on_paste(Paste("Billing\nbilling\n"))
+        await console.press("enter")
+        assert "'Billing' is not 'billing'" in console.text()
+
+    drive(stocked, steps)
+    assert committed(stocked) == before

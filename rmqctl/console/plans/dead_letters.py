@@ -1,0 +1,180 @@
+"""Dead letters: sending them again, acknowledging them, and taking the marks off."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rmqctl.admin.changes import Change
+from rmqctl.console.prompt import Prompt
+
+from .questions import Question, Questions
+from .wish import Making, Wish
+
+if TYPE_CHECKING:
+    from rmqctl.admin.message_filter import MessageSelection
+
+_KEY: Final = ("queue_offset", "msg_id")
+_WHERE: Final = (
+    "origin: to the original topic, whose other groups get them, too; retry: to this group only; "
+    "or the name of a topic"
+)
+
+
+class Letters(NamedTuple):
+    """Some dead letters of a group: by id, those of a value such as a reason, or all unhandled."""
+
+    group: str
+    ids: tuple[str, ...] = ()
+    by: str | None = None
+    value: str | None = None
+    zone: tzinfo | None = None
+
+    def selection(self, now_ms: int) -> "MessageSelection":
+        """The selection of the functions of rmqctl.admin."""
+        from rmqctl.admin.dead_letters import in_group
+        from rmqctl.admin.message_filter import MessageFilter, MessageSelection
+
+        if self.by is None:
+            return MessageSelection(self.ids)
+        test = in_group(self.by, self.value, self.zone, now_ms)
+        return MessageSelection(wanted=MessageFilter(predicate=test))
+
+    def words(self, change: Change | None = None) -> tuple[str, ...]:
+        """The arguments that select the same: ids, or ``--all``."""
+        if self.by is None:
+            return self.ids or ("--all",)
+        if change is None:
+            return ("OFFSET...",)
+        return tuple(str(row.queue_offset) for row in change.plan)
+
+
+class Redrive(Questions):
+    """Where dead letters are sent."""
+
+    title = "redrive"
+
+    def __init__(self, letters: Letters) -> None:
+        self._letters = letters
+        self.subject = letters.group
+        super().__init__([Question(Prompt("to: ", "origin"), _WHERE)])
+
+    def check(self, number: int) -> None:
+        """See Questions."""
+        if not self._target():
+            raise ValueError(f"say where to: {_WHERE}")
+
+    def _target(self) -> str:
+        return self.questions[0].prompt.text.strip()
+
+    def command(self) -> str:
+        """See Questions."""
+        import shlex
+
+        return shlex.join(("rmqctl", *self._words(self._target(), None)))
+
+    def _words(self, target: str, change: Change | None) -> tuple[str, ...]:
+        to = () if target in ("origin", "") else ("--target", target)
+        return ("dlq", "redrive", self._letters.group, *self._letters.words(change), *to)
+
+    def wish(self) -> Wish:
+        """The redrive."""
+        letters, target = self._letters, self._target()
+
+        def make(making: Making) -> Change:
+            from rmqctl.admin import dead_letters
+
+            return dead_letters.redrive(
+                making.view,
+                making.broker,
+                letters.group,
+                letters.selection(making.now_ms),
+                target=target,
+                writing=dead_letters.Writing(making.java_check),
+                now_ms=making.now_ms,
+                warn=making.warn,
+                left_out=making.warn,
+            )
+
+        return Wish(
+            f"redrive to {target}",
+            "dlq redrive",
+            self._words(target, None),
+            make,
+            letters.group,
+            "the group",
+            _KEY,
+            words_of=lambda change: self._words(target, change),
+            after=_left,
+        )
+
+
+def _left(change: object) -> Iterable[str]:
+    """What a redrive did not try, after an error."""
+    left = getattr(change, "left", 0)
+    if left:
+        task = change.task  # type: ignore[attr-defined]
+        yield (
+            f"{left} were not tried; 'rmqctl dlq redrive {task.group} --resume {task.run}' goes on"
+        )
+
+
+def acknowledge(letters: Letters) -> Wish:
+    """Mark dead letters as handled."""
+
+    def make(making: Making) -> Change:
+        from rmqctl.admin import dead_letters
+
+        return dead_letters.acknowledge(
+            making.view,
+            making.broker,
+            letters.group,
+            letters.selection(making.now_ms),
+            left_out=making.warn,
+            java_check=making.java_check,
+        )
+
+    def words(change: Change | None) -> tuple[str, ...]:
+        return ("dlq", "ack", letters.group, *letters.words(change))
+
+    return _marks(
+        "acknowledge", words, make, letters.group, lambda _: undo_acknowledge(letters.group)
+    )
+
+
+def undo_acknowledge(group: str) -> Wish:
+    """Take the marks of the last acknowledgement off."""
+
+    def make(making: Making) -> Change:
+        from rmqctl.admin import dead_letters
+
+        return dead_letters.undo_acknowledge(
+            making.view, making.broker, group, java_check=making.java_check
+        )
+
+    words = ("dlq", "ack", group, "--undo")
+    return _marks("undo the last acknowledgement", lambda _: words, make, group, None)
+
+
+def _marks(
+    title: str,
+    words: Callable[[Change | None], tuple[str, ...]],
+    make: Callable[[Making], Change],
+    group: str,
+    undo: "Callable[[int | None], Wish | None] | None",
+) -> Wish:
+    return Wish(
+        title,
+        "dlq ack",
+        words(None),
+        make,
+        group,
+        "the group",
+        _KEY,
+        words_of=words,
+        undo=undo,
+    )
+
+
+def ids_of(rows: Sequence[object]) -> tuple[str, ...]:
+    """The queue offsets of rows of dead letters."""
+    return tuple(str(row.queue_offset) for row in rows if hasattr(row, "queue_offset"))

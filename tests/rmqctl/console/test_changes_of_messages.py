@@ -1,0 +1,158 @@
+"""Changes of dead letters, retries and the store in the console, beside those of the commands."""
+
+import shlex
+import shutil
+from typing import Any
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.message import Message
+from tests.rmqctl.console.test_changes import journal, turn_on
+from tests.rmqctl.console.test_rows import stable
+from tests.support.cli import run
+from tests.support.console import drive
+from tests.support.dead_letters import bury, give_back
+
+NEW = {
+    "new_queue_id",
+    "new_queue_offset",
+    "new_msg_id",
+    "redriven_timestamp",
+    "run",
+    "path",
+    "at_timestamp",
+    "queue_offset",
+}
+"""Fields that differ between two runs of the same change."""
+
+
+@pytest.fixture
+def stocked(store):
+    """A group with three dead letters of two reasons, and two retries that wait."""
+    messages = [Message("orders", b"%d" % n, keys=f"k{n}") for n in range(3)]
+    bury(store, "billing", messages, ["timeout", "no stock", "timeout"])
+    with EmbeddedBroker.open(store) as broker:
+        for number in range(2):
+            sent = broker.send(Message("orders", b"again %d" % number))
+            (stored,) = broker.query_unique("orders", sent.msg_id)
+            give_back(broker, "billing", stored, level=18)
+    return store
+
+
+async def carry_out(console, name="billing"):
+    """Type reason and name below a plan."""
+    await console.until(f"Type {name}")
+    await console.press("enter")
+    await console.type("why")
+    await console.press("enter")
+    await console.type(name)
+    await console.press("enter")
+    await console.until("Done (")
+
+
+def compared(store, twin, place, keys, name="billing", size=(80, 24)):
+    """Do a change in the console, and by the command of its line in a copy of the store."""
+    shutil.copytree(store, twin)
+    found: list[Any] = []
+
+    async def steps(console):
+        await turn_on(console)
+        for key in keys:
+            await console.press(*key)
+        await carry_out(console, name)
+        sheet = console.app.desk.sheet
+        found.extend((sheet.command(), sheet.pane.look.row_type, sheet.pane.table.shown))
+
+    drive(store, steps, *place, size=size)
+    command, row_type, rows = found
+    done = run(*shlex.split(command)[1:], "--yes", "-S", twin, "-o", "json")
+    assert done.code == 0, done.err
+    assert plain_rows(stable(row_type, rows)) == plain_rows(done.json())
+    assert plain_journal(store) == plain_journal(twin)
+    return command
+
+
+def plain_rows(rows):
+    return [{name: value for name, value in row.items() if name not in NEW} for row in rows]
+
+
+def plain_journal(store):
+    """The entries without the names of runs."""
+    return [{**row, "new": None} if row["what"] == "redrive" else row for row in journal(store)]
+
+
+def test_dead_letters_that_are_marked_are_sent_again(stocked, tmp_path):
+    keys = [
+        ("slash", *"timeout", "enter"),
+        ("tab",),
+        ("slash", *"timeout", "enter", "asterisk"),
+        ("R", "enter"),
+    ]
+    command = compared(stocked, tmp_path / "twin", ("dlq", "billing"), keys)
+    assert command == "rmqctl dlq redrive billing 0 2 --reason why"
+    left = run("dlq", "browse", "billing", "-S", stocked, "-o", "json").json()
+    assert [row["queue_offset"] for row in left] == [1]
+
+
+def test_dead_letters_of_a_reason_are_acknowledged_and_the_marks_taken_off(stocked, tmp_path):
+    command = compared(stocked, tmp_path / "twin", ("dlq", "billing"), [("A",)])
+    assert command == "rmqctl dlq ack billing 0 2 --reason why"
+    assert len(run("dlq", "browse", "billing", "-S", stocked, "-o", "json").json()) == 1
+
+    async def steps(console):
+        await turn_on(console)
+        await console.press("A")
+        await carry_out(console)
+        await console.press("u")
+        await carry_out(console)
+
+    drive(stocked, steps, "dlq", "billing")
+    left = run("dlq", "browse", "billing", "-S", stocked, "-o", "json").json()
+    assert [row["queue_offset"] for row in left] == [1]
+
+
+@pytest.mark.parametrize(("key", "verb"), [("N", "now"), ("D", "dead")])
+def test_the_wait_of_a_retry_is_ended(stocked, tmp_path, key, verb):
+    command = compared(stocked, tmp_path / "twin", ("retries", "billing"), [(key,)])
+    assert command.startswith(f"rmqctl retry {verb} billing ")
+    assert len(run("retry", "browse", "billing", "-S", stocked, "-o", "json").json()) == 1 + (
+        verb == "now"
+    )
+
+
+def test_a_snapshot_is_taken_to_a_folder_that_is_typed(stocked, tmp_path):
+    target = tmp_path / "saved"
+
+    async def steps(console):
+        await turn_on(console)
+        await console.type(":snapshot")
+        await console.press("enter")
+        await console.type(str(stocked / "inside"))
+        await console.press("enter")
+        await console.until("is inside the store")
+        assert "Type s" not in console.text()
+        await console.press("escape", "ctrl+u")
+        await console.type(str(target))
+        await console.press("enter")
+        await carry_out(console, "s")
+
+    drive(stocked, steps, size=(140, 40))
+    assert run("store", "snapshot", "--verify", target).code == 0
+
+
+def test_a_store_is_repaired_by_its_plan(stocked):
+    queue = next((stocked / "consumequeue" / "orders").rglob("0*0"))
+    queue.unlink()
+
+    async def steps(console):
+        await turn_on(console)
+        await console.type(":repair")
+        await console.press("enter")
+        await console.until("Type s")
+        assert "= rmqctl store repair" in console.text()
+        await carry_out(console, "s")
+
+    drive(stocked, steps)
+    assert run("store", "fsck").code == 0
+    assert [row["command"] for row in journal(stocked)] == ["store repair"]
