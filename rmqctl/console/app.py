@@ -91,7 +91,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self._answered = True
         self._base = self._view()
         self._first = place
-        self.reader = Reader(cli.store.path, self._from_reader)
+        self.reader = Reader(cli.store.path, self._from_reader, cli.zone)
         self.walker: Reader | None = None
         """Reads what takes long, beside the other."""
         self._left: dict[Place, list[Pane]] = {}
@@ -199,7 +199,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _walks(self) -> Reader:
         if self.walker is None:
-            self.walker = Reader(self.cli.store.path, self._from_reader)
+            self.walker = Reader(self.cli.store.path, self._from_reader, self.cli.zone)
             self.walker.start()
         self.walker.forget()
         return self.walker
@@ -389,6 +389,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 self.pane.set_where(rest.strip() or None)
             elif word == "sort":
                 self.pane.sort_by(rest.strip().lstrip("+-"), descending=rest.strip()[:1] == "-")
+            elif word in ("from", "search"):
+                from . import message_actions
+
+                message_actions.go(self, word, shlex.split(rest))
             else:
                 self.go(place_named(shlex.split(text)))
         except (ValueError, CliError) as error:

@@ -39,6 +39,8 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
     else:
         by_action = {key.action: key for key in keys_of(app.place.screen)}
         for name in (*app.spec.keys, *_USUAL_KEYS):
+            if name not in by_action:
+                continue
             key = by_action[name]
             keys += [Span(key.label, Role.KEY), Span(f" {key.action.replace('_', ' ')}  ")]
             if name == "open":

@@ -22,6 +22,10 @@ class Key(NamedTuple):
     """Whether they open the plan of a change; off while the console is read only."""
 
 
+BODIES: Final = ("messages", "message", "life")
+"""The screens that show a body."""
+IDS: Final = ("messages", "message", "retries")
+"""The screens whose rows are messages."""
 KEYS: Final = (
     Key(("j", "down"), "down", "j", "next row"),
     Key(("k", "up"), "up", "k", "previous row"),
@@ -82,6 +86,11 @@ KEYS: Final = (
     Key(
         ("D",), "delete", "D", "the command that deletes it", ("groups", "group", "topics", "topic")
     ),
+    Key(("v",), "form", "v", "body as JSON, text or hex", BODIES, "message_actions"),
+    Key(("W",), "wrap", "W", "wrap long lines, or cut them", BODIES, "message_actions"),
+    Key(("L",), "life", "L", "the life of the message", IDS, "message_actions"),
+    Key(("T",), "trace", "T", "the trace of the message", IDS, "message_actions"),
+    Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),
     Key(("ctrl+z",), "suspend", "^z", "suspend"),

@@ -20,7 +20,7 @@ _MOST_NOTES = 3
 
 def progress_text(progress: Progress) -> str:
     """How far a look is, in words."""
-    done, total, unit = progress
+    done, total, unit, _ = progress
     if unit == "bytes":
         return f"{format_size(done)} of {format_size(total)}"
     return f"{done:,} of {total:,} {unit}"
@@ -29,13 +29,16 @@ def progress_text(progress: Progress) -> str:
 class Pane:
     """Rows of one look."""
 
+    table_type = RowTable
+
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         self.spec = spec
         self.place = place
         self.look: Look = spec.look
         self._base = view
         self.wide = False
-        self.table = RowTable(self.look.row_type, self.look.key, view_of(view, sort=self.look.sort))
+        usual = view_of(view, sort=self.look.sort)
+        self.table = self.table_type(self.look.row_type, self.look.key, usual)
         self.cursor = 0
         self._is_placed = False
         """Whether the cursor was moved: until then it is on the first row, whichever that is."""
@@ -193,6 +196,18 @@ class Pane:
         """How many rows there are, how many of them are shown, and what is left out."""
         shown, total = len(self.table.shown), self.table.total
         text = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
+        text += self.walk_text()
+        if self.table.marked:
+            text += f"   marked: {len(self.table.marked):,}"
+        if self.hidden and not self.loading:
+            text += f" ({self.hidden:,} of the system not shown)"
+        if wanted := self.table.filter:
+            text += f"   filter: {'not ' if wanted.excludes else ''}{wanted.text}"
+        return text
+
+    def walk_text(self) -> str:
+        """How far the look is, if it is not complete."""
+        text = ""
         if (self.loading and self.as_of is not None) or self.stopped:
             text += " so far"
         if self.progress is not None and (self.loading or self.stopped):
@@ -201,12 +216,6 @@ class Pane:
             text += ", stopped (^r: again)"
         elif self.loading and self.look.walk:
             text += " (x stops)"
-        if self.table.marked:
-            text += f"   marked: {len(self.table.marked):,}"
-        if self.hidden and not self.loading:
-            text += f" ({self.hidden:,} of the system not shown)"
-        if wanted := self.table.filter:
-            text += f"   filter: {'not ' if wanted.excludes else ''}{wanted.text}"
         return text
 
     def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:

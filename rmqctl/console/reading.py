@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -62,9 +63,12 @@ class Reader:
     ``answer`` is called in that thread with each Batch.
     """
 
-    def __init__(self, path: Path, answer: Callable[[Batch], None]) -> None:
+    def __init__(
+        self, path: Path, answer: Callable[[Batch], None], zone: tzinfo | None = None
+    ) -> None:
         self.path = path
         self._answer = answer
+        self._zone = zone
         self._changed = threading.Condition()
         self._asked: dict[Look, Asked] = {}
         self._calls: deque[tuple[Callable[[Source], Any], Callable[[Any], object]]] = deque()
@@ -204,7 +208,7 @@ class Reader:
                 hand_over(complete=False)
 
         try:
-            source = Source(self._open(), as_of, notices.append, self._memory, advance)
+            source = Source(self._open(), as_of, notices.append, self._memory, advance, self._zone)
             found: Iterable[Any] = asked.look.read(source, asked.place)
             if asked.look.users_only and not asked.everything:
                 found = users = UsersRows(found, source.view)

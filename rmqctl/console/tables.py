@@ -123,7 +123,7 @@ class RowTable:
         if self._keep is not None:
             rows = [row for row in rows if self._keep(row)]
         if self.filter:
-            rows = [row for row in rows if self.filter.takes(self._texts(row))]
+            rows = [row for row in rows if self.filter.takes(self.searched(row))]
         self.shown = sorted_rows(rows, self._order) if self._order else list(rows)
 
     # Cells
@@ -137,6 +137,18 @@ class RowTable:
             else for_people(row[i], self.fields[i].kind, times, raw=raw)
             for i in self._chosen
         ]
+
+    def searched(self, row: Any) -> list[str]:
+        """The texts of a row that the filter looks at."""
+        return self._texts(row)
+
+    def keep_last(self, count: int) -> int:
+        """Drop all rows but the last so many; returns how many are dropped."""
+        dropped = max(0, len(self._rows) - count)
+        if dropped:
+            self._rows = self._rows[dropped:]
+            self._arrange()
+        return dropped
 
     def cells(self, place: int) -> list[str]:
         """The cells of a shown row, as they are before they are cut."""

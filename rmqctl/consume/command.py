@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.admin.queues.in_order import Part
+    from rmqctl.admin.queues.selection import Group, Span
     from rmqctl.parse.positions import Position
 
     from .listener import Handler
     from .member_options import MemberOptions
     from .printing import Printer
-    from .run import Part
-    from .selection import Group, Span
 
 _FEW = 2000
 """So few bodies are read faster one by one than NumPy is imported."""
@@ -266,9 +266,8 @@ class _Reading(NamedTuple):
 
 
 def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position | None":
+    from rmqctl.admin.queues.selection import combined
     from rmqctl.parse.positions import Bound, parse_position
-
-    from .selection import combined
 
     position = None
     if offset is not None:
@@ -288,8 +287,7 @@ def _group(
     consume_timestamp: str | None,
 ) -> "Group | None":
     from broker.validation import check_group
-
-    from .selection import FROM_WHERE, Group
+    from rmqctl.admin.queues.selection import FROM_WHERE, Group
 
     if name is None:
         if commit or from_where or consume_timestamp:
@@ -370,11 +368,12 @@ def _join(
     new_group: bool,
 ) -> None:
     """Consume as a member of the group."""
+    from rmqctl.admin.queues import selection
     from rmqctl.cli.logs import show_logs
     from rmqctl.cli.opening import open_for_writing
     from rmqctl.cli.services import services_by_the_way
 
-    from . import join, selection
+    from . import join
     from .listener import MemberListener
     from .member import MemberRun
     from .quota import Quota
@@ -458,7 +457,8 @@ def _run(
     chosen: MessageFilter,
     printer: "Printer",
 ) -> None:
-    from . import selection
+    from rmqctl.admin.queues import selection
+
     from .run import ConsumeRun
 
     by_topic = _spans(broker, reading, group, chosen.queues)
@@ -498,9 +498,9 @@ def _parts(
     printer: "Printer",
 ) -> "list[Part]":
     """The topics with their ways to read: columns where only many bodies are needed."""
-    from . import selection
-    from .cursor import ColumnFetcher, Fetcher, ObjectFetcher
-    from .run import Part
+    from rmqctl.admin.queues import selection
+    from rmqctl.admin.queues.cursor import ColumnFetcher, Fetcher, ObjectFetcher
+    from rmqctl.admin.queues.in_order import Part
 
     there = sum(selection.backlog(broker, topic, spans) for topic, spans in by_topic.items())
     few = min(there, there if reading.most is None else reading.most) <= _FEW
@@ -522,7 +522,7 @@ def _spans(
     group: "Group | None",
     wanted: "Sequence[int] | None",
 ) -> "dict[str, list[Span]]":
-    from . import selection
+    from rmqctl.admin.queues import selection
 
     queues = {topic: selection.queues_of(broker, topic, wanted) for topic in reading.topics}
     if reading.last is not None:

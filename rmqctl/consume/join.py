@@ -12,21 +12,21 @@ from client.consumer.consumer_settings import set_by_name
 from client.errors import ClientConfigError
 from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
+from rmqctl.admin.queues.selection import offset_of
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.parse.positions import Bound
 from storage.format.message import MessageQueue, retry_topic
 
 from .bounded_progress import LimitedConsumer
-from .selection import offset_of
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
     from client.push.push_consumer import PushConsumer
+    from rmqctl.admin.queues.selection import Group
     from rmqctl.cli.context import Cli
     from rmqctl.parse.positions import Point
 
     from .member_options import MemberOptions
-    from .selection import Group
 
 PULL_BATCH: Final = 256
 STORE_CHANGES: Final = {

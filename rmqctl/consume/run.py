@@ -1,16 +1,14 @@
 """One run of ``consume`` without a group: fetch, put in order, print, wait for more."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from rmqctl.admin.queues.cursor import COLUMN
+from rmqctl.admin.queues.in_order import Part, QueuesInOrder
 from rmqctl.cli.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
-from .cursor import COLUMN, Cursor, Fetched, Fetcher
-from .merge import Round
 from .reader import check_reader
-from .selection import Span
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -21,14 +19,6 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT_MS: Final = 1000
 """Longest sleep before a check for new queues."""
-
-
-class Part(NamedTuple):
-    """One topic of a run: the ranges of its queues, and how they are read."""
-
-    topic: str
-    spans: Sequence[Span]
-    fetch: Fetcher
 
 
 class ConsumeRun:
@@ -48,19 +38,13 @@ class ConsumeRun:
     ) -> None:
         """``tell`` is called with a sentence for each message that is left out."""
         self._broker = broker
-        self._parts = parts
+        self._queues = QueuesInOrder(broker, parts)
         self._only = parts[0].topic if len(parts) == 1 else None
         self._printer = printer
         self._predicate = predicate
         self._left = count
         self._follow = follow
         self._all_queues = all_queues
-        self._cursors: list[Cursor] = []
-        self._known: list[set[int]] = []
-        """The queues that are read, of each part."""
-        for part in parts:
-            self._known.append({span.queue_id for span in part.spans})
-            self._cursors += [self._cursor(part, span) for span in part.spans]
         self._tell = tell
         self.packed = 0
         """Messages that were left out as their bodies cannot be unpacked."""
@@ -70,21 +54,7 @@ class ConsumeRun:
     @property
     def unreadable(self) -> int:
         """Messages that were left out as their records contradict their units."""
-        return sum(cursor.unreadable for cursor in self._cursors)
-
-    def _cursor(self, part: Part, span: Span) -> Cursor:
-        return Cursor(span.queue_id, span.start, span.end, partial(self._fetched, part))
-
-    def _fetched(self, part: Part, queue_id: int, offset: int, count: int) -> Fetched:
-        """The fetch, with the places that hold no message on purpose not counted as unreadable."""
-        fetched = part.fetch(queue_id, offset, count)
-        if not fetched.unreadable:
-            return fetched
-        from storage.read.replaced import places_without_message
-
-        view, end = self._broker.view, fetched.next_offset
-        settled = places_without_message(view, part.topic, queue_id, offset, end)
-        return fetched._replace(unreadable=max(0, fetched.unreadable - settled))
+        return self._queues.unreadable
 
     def run(self, progress: "Progress") -> None:
         """Read up to the end or the count, or without end."""
@@ -113,15 +83,13 @@ class ConsumeRun:
             progress.clear()
             check_reader()
             broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._only)
-            self._look_around()
+            if self._all_queues:
+                self._queues.add_new_queues()
 
     def _step(self) -> int:
         """Print the messages that are ready; returns how many messages were passed."""
         room = COLUMN if self._left is None or self._predicate else min(COLUMN, self._left)
-        for cursor in self._cursors:
-            if not cursor.done:
-                cursor.fill(room)
-        ready = Round(self._cursors)
+        ready = self._queues.ready(room)
         passed = self._print(ready.items)
         ready.take(passed)
         if passed:
@@ -167,14 +135,3 @@ class ConsumeRun:
             if left is not None:
                 self._left = left - len(wanted)
         return passed
-
-    def _look_around(self) -> None:
-        """Add cursors for new queues."""
-        if not self._all_queues:
-            return
-        for part, known in zip(self._parts, self._known, strict=True):
-            config = self._broker.topic(part.topic)
-            for queue_id in range(0 if config is None else config.read_queue_nums):
-                if queue_id not in known:
-                    known.add(queue_id)
-                    self._cursors.append(self._cursor(part, Span(queue_id, 0, None)))

@@ -179,7 +179,7 @@ def _print_around(
     body_form: str,
 ) -> None:
     from rmqctl.admin import offsets
-    from rmqctl.consume.selection import offset_of
+    from rmqctl.admin.queues.selection import offset_of
     from rmqctl.parse.positions import Bound
 
     at, around = near

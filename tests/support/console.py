@@ -90,8 +90,7 @@ def json_rows(store, command):
     """The rows that a command of the screen prints with ``-o json``."""
     import shlex
 
-    noun, verb, *words = shlex.split(command)[1:]
-    return json.loads(run(noun, verb, "-S", store, "-o", "json", *words).out)
+    return json.loads(run("-S", store, "-o", "json", *shlex.split(command)[1:]).out)
 
 
 class Terminal:

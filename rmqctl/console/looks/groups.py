@@ -24,6 +24,12 @@ def _queues(source: Source, place: Place) -> Iterable[Any]:
     return lag.queue_rows(seen_lag(source, Choice([place.name])))
 
 
+def _messages(row: Any) -> Place:
+    """The messages of a queue from the group's progress on."""
+    start = () if row.committed_offset is None else (str(row.committed_offset),)
+    return Place("messages", (row.topic, str(row.queue_id), *start))
+
+
 def _members(source: Source, place: Place) -> Iterable[Any]:
     ask = source.broker.members.calls.consumer_running_info
     return groups.clients(source.view, source.broker, [place.name], ask=ask)
@@ -53,6 +59,7 @@ QUEUES: Final = Look(
     lambda place: ("lag", "show", place.name, "--by", "queue"),
     ("group", "topic", "queue_id"),
     ("-lag",),
+    opens=_messages,
 )
 MEMBERS: Final = Look(
     "members",

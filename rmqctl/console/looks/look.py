@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 LAG_HISTORY: Final = "lag history"
@@ -31,6 +32,8 @@ class Progress(NamedTuple):
     total: int
     unit: str
     """Of both, such as messages or bytes."""
+    left_out: int = 0
+    """Those of ``total`` that will not be looked at."""
 
 
 class Source(NamedTuple):
@@ -44,6 +47,8 @@ class Source(NamedTuple):
     """What a look keeps for the next one of the same store."""
     advance: Callable[[Progress], object] = lambda progress: None
     """Takes how far the look is; ends the look by an exception if it is no longer wanted."""
+    zone: tzinfo | None = None
+    """The zone of times without one; None: the local one."""
 
     @property
     def view(self) -> "StoreView":

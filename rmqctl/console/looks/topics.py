@@ -32,4 +32,5 @@ QUEUES: Final = Look(
     _queues,
     lambda place: ("topic", "queues", place.name),
     ("broker", "queue_id"),
+    opens=lambda row: Place("messages", (row.topic, str(row.queue_id))),
 )

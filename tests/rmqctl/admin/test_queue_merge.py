@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from rmqctl.consume.cursor import Cursor, Fetched
-from rmqctl.consume.merge import Round
+from rmqctl.admin.queues.cursor import Cursor, Fetched
+from rmqctl.admin.queues.merge import Round
 
 
 class Queues:

@@ -1,0 +1,69 @@
+"""The queues of topics, read as one: messages in the order in which they were stored."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from .cursor import Cursor, Fetched, Fetcher
+from .merge import Round
+from .selection import Span
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+
+class Part(NamedTuple):
+    """One topic: the ranges of its queues, and how they are read."""
+
+    topic: str
+    spans: Sequence[Span]
+    fetch: Fetcher
+
+
+class QueuesInOrder:
+    """Reads the queues of topics."""
+
+    def __init__(self, broker: "EmbeddedBroker", parts: Sequence[Part]) -> None:
+        self._broker = broker
+        self._parts = parts
+        self._cursors: list[Cursor] = []
+        self._known: list[set[int]] = []
+        """The queues that are read, of each part."""
+        for part in parts:
+            self._known.append({span.queue_id for span in part.spans})
+            self._cursors += [self._cursor(part, span) for span in part.spans]
+
+    @property
+    def unreadable(self) -> int:
+        """Messages that were left out as their records contradict their units."""
+        return sum(cursor.unreadable for cursor in self._cursors)
+
+    def ready(self, room: int) -> Round:
+        """What can be taken now; fetches up to so many messages of each queue."""
+        for cursor in self._cursors:
+            if not cursor.done:
+                cursor.fill(room)
+        return Round(self._cursors)
+
+    def add_new_queues(self) -> None:
+        """Read queues that topics have got since."""
+        for part, known in zip(self._parts, self._known, strict=True):
+            config = self._broker.topic(part.topic)
+            for queue_id in range(0 if config is None else config.read_queue_nums):
+                if queue_id not in known:
+                    known.add(queue_id)
+                    self._cursors.append(self._cursor(part, Span(queue_id, 0, None)))
+
+    def _cursor(self, part: Part, span: Span) -> Cursor:
+        return Cursor(span.queue_id, span.start, span.end, partial(self._fetched, part))
+
+    def _fetched(self, part: Part, queue_id: int, offset: int, count: int) -> Fetched:
+        """The fetch, with the places that hold no message on purpose not counted as unreadable."""
+        fetched = part.fetch(queue_id, offset, count)
+        if not fetched.unreadable:
+            return fetched
+        from storage.read.replaced import places_without_message
+
+        view, end = self._broker.view, fetched.next_offset
+        settled = places_without_message(view, part.topic, queue_id, offset, end)
+        return fetched._replace(unreadable=max(0, fetched.unreadable - settled))

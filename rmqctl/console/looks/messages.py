@@ -1,0 +1,221 @@
+"""Looks at messages: some of a topic, one, what becomes of it, new ones, and those found."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rmqctl.admin import messages
+from rmqctl.admin.messages.rows import LifeRow, TraceRow
+from rmqctl.admin.queues import selection
+from rmqctl.admin.queues.cursor import ObjectFetcher
+from rmqctl.admin.queues.in_order import Part, QueuesInOrder
+from rmqctl.errors import CliError, NotFound, UsageProblem
+from rmqctl.exit_codes import DAMAGED
+from rmqctl.output.message_rows import MessageRow, message_row
+from rmqctl.parse.durations import format_size
+from rmqctl.parse.positions import parse_position
+from storage.format.errors import BodyError
+from storage.format.message import TRACE_TOPIC
+
+from .look import Look, Place, Progress, Source
+
+if TYPE_CHECKING:
+    from rmqctl.admin.queues.selection import Span
+    from storage.format.message import MessageExt
+
+ALL: Final = "*"
+"""All queues, in a place."""
+WINDOW: Final = 1000
+"""Messages of a list, until more are wanted."""
+_READER: Final = "TOOLS_CONSUMER"
+_MOST_BYTES: Final = 32 << 20
+"""Bytes of bodies that a list keeps."""
+
+
+class Window(NamedTuple):
+    """A part of a topic, as the names of a place say it: TOPIC [QUEUE [FROM [COUNT]]].
+
+    The names are as typed; the look says what is wrong with them.
+    """
+
+    topic: str
+    queue: str = ALL
+    start: str = ""
+    """As ``--offset`` takes it; empty: the last messages."""
+    most: str = str(WINDOW)
+
+    def place(self) -> Place:
+        """The place that shows it."""
+        return Place("messages", tuple(self))
+
+    def number(self) -> int:
+        """The number of messages. UsageProblem for another text."""
+        if not (self.most.isascii() and self.most.isdigit()):
+            raise UsageProblem(f"{self.most!r} is not a number of messages")
+        return int(self.most)
+
+
+def window_of(place: Place) -> Window:
+    """The window of a place."""
+    return Window(*place.names)
+
+
+def queue_number(text: str) -> int | None:
+    """The number of a queue; None for all. UsageProblem for another text."""
+    if text == ALL:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageProblem(f"{text!r} is not a queue: a number, or {ALL} for all queues")
+    return int(text)
+
+
+def _list_words(place: Place) -> tuple[str, ...]:
+    window = window_of(place)
+    queue = () if window.queue == ALL else ("-Q", window.queue)
+    if not window.start:
+        return ("consume", window.topic, *queue, "--last", window.most, "--with-meta")
+    part = (f"--offset={window.start}", "-e", "-c", window.most)
+    return ("consume", window.topic, *queue, *part, "--with-meta")
+
+
+def _list(source: Source, place: Place) -> Iterator[Any]:
+    """The messages of a window; the same rows again while nothing has come into it."""
+    window = window_of(place)
+    broker = source.broker
+    queue, most = queue_number(window.queue), window.number()
+    queues = selection.queues_of(broker, window.topic, None if queue is None else [queue])
+    if window.start:
+        try:
+            position = parse_position(window.start, source.now_ms, source.zone)
+        except ValueError as error:
+            raise UsageProblem(str(error)) from None
+        spans = selection.spans(broker, window.topic, queues, position, None, stop_at_end=True)
+        for sentence in selection.words_about(broker, window.topic, position, spans):
+            source.notice(sentence)
+        there = sum((span.end or 0) - span.start for span in spans)
+    else:
+        found = selection.last_spans(broker, {window.topic: queues}, most, stop_at_end=True)
+        spans = found[window.topic]
+        bounds = [source.view.queue_bounds(window.topic, queue_id) for queue_id in queues]
+        there = sum(high - low for low, high in bounds)
+    kept = source.memory.get("messages")
+    if kept is None or kept[0] != (place, _signature(spans, there, most)):
+        rows, notes = _read(source, window.topic, spans, most)
+        kept = ((place, _signature(spans, there, most)), rows, notes)
+        source.memory["messages"] = kept
+    for sentence in kept[2]:
+        source.notice(sentence)
+    source.advance(Progress(len(kept[1]), there, "messages"))
+    yield from kept[1]
+
+
+def _signature(spans: "Sequence[Span]", there: int, count: int) -> Any:
+    """What changes if the rows of a window do: its starts, and its ends unless it is full."""
+    starts = tuple((span.queue_id, span.start) for span in spans)
+    full = sum((span.end or 0) - span.start for span in spans) > count
+    return starts if full else (*starts, there, *(span.end for span in spans))
+
+
+def _read(
+    source: Source, topic: str, spans: "Sequence[Span]", most: int
+) -> tuple[list[Any], list[str]]:
+    """The rows, and sentences about what is left out."""
+    broker = source.broker
+    fetch = ObjectFetcher(broker, topic, _READER, None)
+    queues = QueuesInOrder(broker, [Part(topic, spans, fetch)])
+    rows: list[Any] = []
+    notes: list[str] = []
+    room = max(32, 2 * most // max(1, len(spans)))
+    left, kept_bytes = most, 0
+    while left and kept_bytes < _MOST_BYTES:
+        ready = queues.ready(min(room, left))
+        if not ready.items:
+            break
+        taken = 0
+        for message in ready.items:
+            taken += 1
+            try:
+                rows.append(message_row(message))
+            except BodyError as error:
+                notes.append(f"left out {error}")
+                continue
+            left -= 1
+            kept_bytes += len(message.body)
+            if not left or kept_bytes >= _MOST_BYTES:
+                break
+        ready.take(taken)
+    if left and kept_bytes >= _MOST_BYTES:
+        limit = format_size(_MOST_BYTES)
+        notes.append(f"stopped after {len(rows):,} messages: a list keeps {limit} of bodies")
+    if queues.unreadable:
+        notes.append(f"{queues.unreadable} messages could not be read; 'rmqctl store fsck'")
+    return rows, notes
+
+
+def _one(source: Source, place: Place) -> Iterable[Any]:
+    topic, queue, offset = place.names
+    queue_id = queue_number(queue)
+    if queue_id is None or not offset.isdigit():
+        raise UsageProblem("give a queue and a queue offset")
+    return [_row(messages.at_offset(source.view, topic, queue_id, int(offset)))]
+
+
+def _row(message: "MessageExt") -> MessageRow:
+    try:
+        return message_row(message)
+    except BodyError as error:
+        raise CliError(str(error), DAMAGED) from error
+
+
+def _one_words(place: Place) -> tuple[str, ...]:
+    topic, queue, offset = (*place.names, "QUEUE", "OFFSET")[:3]
+    return ("message", "get", topic, "-Q", queue, "-O", offset)
+
+
+def _life(source: Source, place: Place) -> Iterable[Any]:
+    return messages.life(source.view, place.name, left_out=source.notice)
+
+
+def _trace(source: Source, place: Place) -> Iterable[Any]:
+    rows = list(messages.trace(source.view, place.name, left_out=source.notice))
+    if not rows:
+        raise NotFound(
+            f"topic {TRACE_TOPIC} has no trace of {place.name}; L shows its history from the log"
+        )
+    return rows
+
+
+def place_of(row: Any) -> Place:
+    """The place of one message, by any row with a topic, a queue and an offset."""
+    return Place("message", (row.topic, str(row.queue_id), str(row.queue_offset)))
+
+
+LIST: Final = Look(
+    "messages",
+    MessageRow,
+    _list,
+    _list_words,
+    ("queue_id", "queue_offset"),
+    opens=place_of,
+)
+ONE: Final = Look(
+    "message",
+    MessageRow,
+    _one,
+    _one_words,
+    ("topic", "queue_id", "queue_offset"),
+)
+LIFE: Final = Look(
+    "life",
+    LifeRow,
+    _life,
+    lambda place: ("message", "life", place.name),
+    ("event", "group", "topic", "queue_id", "queue_offset", "msg_id"),
+    opens=place_of,
+)
+TRACE: Final = Look(
+    "trace",
+    TraceRow,
+    _trace,
+    lambda place: ("message", "trace", place.name),
+    ("at_timestamp", "trace_type", "group", "client_host", "request_id"),
+)
