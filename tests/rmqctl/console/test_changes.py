@@ -69,7 +69,7 @@ def test_it_opens_read_only_and_a_key_says_the_command(stocked):
         await console.press("D")
         assert "= rmqctl group delete billing" in console.text()
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     assert committed(stocked) == before
 
 
@@ -107,7 +107,7 @@ def test_a_reset_from_the_key_to_the_result_and_back(stocked):
         await console.press("enter")
         await console.until("this is change 2")
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     assert committed(stocked) == before
     assert {row["command"] for row in journal(stocked)} == {"offset reset", "offset undo"}
 
@@ -129,7 +129,7 @@ def test_the_result_and_the_audit_line_are_those_of_the_command(stocked, tmp_pat
         found.append(console.app.desk.sheet.command())
         found.append(console.app.desk.sheet.pane.table.shown)
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     command, rows = found
     done = run(*shlex.split(command)[1:], "--yes", "-S", twin, "-o", "json")
     assert done.code == 0, done.err
@@ -164,7 +164,7 @@ def test_a_plan_that_a_second_process_made_stale_is_made_anew(stocked):
         await console.press("enter", "enter")
         assert "'' is not 'billing'" in console.text()
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     assert {row["change_id"] for row in journal(stocked)} == {1}
 
 
@@ -182,7 +182,7 @@ def test_beside_a_java_broker_the_refusal_stands_in_the_plan(stocked):
         assert console.app.desk.sheet.stage is Stage.PLAN
 
     with java_lock(stocked):
-        drive(stocked, steps)
+        drive(stocked, steps, "groups")
     assert committed(stocked) == before
 
 
@@ -199,7 +199,7 @@ def test_a_java_broker_that_starts_after_the_plan_stops_it(stocked):
             await console.until("REFUSED: ")
         assert "nothing was changed: " in console.text()
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     assert committed(stocked) == before
     assert journal(stocked) == []
 
@@ -216,7 +216,7 @@ def test_a_setting_forbids_changes(stocked, own_home):
         assert "console_write is never" in console.text()
         assert "READ ONLY" in console.text()
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     refused = run("console", "--write")
     assert refused.code == 7
     assert "--write: changes are off: console_write is never (context prod in " in refused.err
@@ -237,5 +237,5 @@ def test_pasted_text_must_be_exactly_the_name(stocked):
         await console.press("enter")
         assert "'Billing' is not 'billing'" in console.text()
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     assert committed(stocked) == before

@@ -137,7 +137,7 @@ def test_a_snapshot_is_taken_to_a_folder_that_is_typed(stocked, tmp_path):
         await console.press("enter")
         await carry_out(console, "s")
 
-    drive(stocked, steps, size=(140, 40))
+    drive(stocked, steps, "groups", size=(140, 40))
     assert run("store", "snapshot", "--verify", target).code == 0
 
 
@@ -153,6 +153,6 @@ def test_a_store_is_repaired_by_its_plan(stocked):
         assert "= rmqctl store repair" in console.text()
         await carry_out(console, "s")
 
-    drive(stocked, steps)
+    drive(stocked, steps, "groups")
     assert run("store", "fsck").code == 0
     assert [row["command"] for row in journal(stocked)] == ["store repair"]

@@ -1,0 +1,204 @@
+"""The console writes nothing: read only by no key at all, with changes on by no slip of a key."""
+
+import asyncio
+import re
+import shlex
+import shutil
+import string
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from textual.events import Key as KeyEvent
+
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.keys import KEYS, keys_of
+from rmqctl.console.plans.sheet import Stage
+from rmqctl.console.screens.table import spec_of
+from storage.clock import now_ms
+from storage.format.message import Message
+from tests.rmqctl.console.test_rows import RICH_NAMES, places
+from tests.support.cli import run
+from tests.support.console import drive, terminal
+from tests.support.dead_letters import bury, give_back
+from tests.support.rich_store import make_rich_store
+
+ENDS = {"quit", "suspend"}
+ASKING = {*ENDS, "go_to", "find", "find_fuzzy"}
+CHARACTERS = {
+    **{name: name for name in string.ascii_letters + string.digits},
+    "space": " ",
+    "colon": ":",
+    "slash": "/",
+    "asterisk": "*",
+    "minus": "-",
+    "tilde": "~",
+    "question_mark": "?",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "exclamation_mark": "!",
+    "full_stop": ".",
+    "underscore": "_",
+}
+"""Keys that type a character."""
+STEERING = sorted({name for key in KEYS if key.action not in ENDS for name in key.keys})
+ON_PLANS = ["enter"] * 4 + [name for key in KEYS if key.changes for name in key.keys] * 2
+RANDOM_KEYS = st.lists(
+    st.one_of(
+        st.sampled_from(STEERING), st.sampled_from(ON_PLANS), st.sampled_from(sorted(CHARACTERS))
+    ),
+    min_size=500,
+    max_size=500,
+)
+
+
+def all_places(store):
+    """Every screen, with names of the rich store."""
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        msg_id = broker.view.get_message("orders", 0, 0, 1).messages[0].msg_id
+    names = {name: values[:1] for name, values in RICH_NAMES.items()}
+    return places({**names, "QUEUE": ["0"], "OFFSET": ["0"], "ID": [msg_id]})
+
+
+def files_of(store):
+    """Every file and folder: its times and its bytes."""
+    found = {}
+    for path in sorted(store.rglob("*")):
+        info = path.lstat()
+        head = path.read_bytes()[: 1 << 20] if path.is_file() else b""
+        found[str(path.relative_to(store))] = (info.st_mtime_ns, info.st_size, head)
+    return found
+
+
+def test_no_key_of_any_screen_changes_the_store_while_it_is_read_only(tmp_path):
+    store = make_rich_store(tmp_path / "s", now_ms() - 600_000).root
+    before = files_of(store)
+
+    async def steps(console):
+        app = console.app
+        for place in all_places(store):
+            app.paused = False
+            app.go(place)
+            await console.read()
+            for key in keys_of(place.screen):
+                if key.action in ENDS:
+                    continue
+                app.paused = False
+                app.go(place)
+                for name in (*key.keys, "escape", "escape"):
+                    app.on_key(KeyEvent(name, CHARACTERS.get(name)))
+                await asyncio.sleep(0)
+                assert app.desk.sheet is None
+        app.paused = False
+        app.go(place)
+        await console.read()
+
+    drive(store, steps, "groups")
+    assert files_of(store) == before
+
+
+@pytest.fixture(scope="module")
+def busy_store(tmp_path_factory):
+    """A store in which every change has something to do."""
+    store = tmp_path_factory.mktemp("keys") / "prod-store"
+    run("store", "init", store)
+    messages = [Message("orders", b"%d" % n, keys=f"k{n}") for n in range(6)]
+    bury(store, "billing", messages, ["timeout", "no stock"])
+    with EmbeddedBroker.open(store) as broker:
+        for number in range(3):
+            sent = broker.send(Message("orders", b"again %d" % number))
+            (stored,) = broker.query_unique("orders", sent.msg_id)
+            give_back(broker, "billing", stored, level=18)
+    run("consume", "orders", "-g", "billing", "-e", "-c", "4", "-S", store)
+    run("offset", "reset", "billing", "-t", "orders", "--to-earliest", "--yes", "-S", store)
+    return store
+
+
+def press_all(store, keys):
+    """Press keys with changes on; gives the names of the stages that were reached."""
+    reached = set()
+    left = list(keys)
+
+    async def steps(console):
+        app = console.app
+        app.desk.writes = True
+        await console.read()
+        while left and not app.return_value and app.is_running:
+            name = left.pop(0)
+            app.on_key(KeyEvent(name, CHARACTERS.get(name)))
+            await asyncio.sleep(0)
+            sheet = app.desk.sheet
+            if sheet is not None:
+                await console.until(lambda sheet=sheet: sheet.stage is not Stage.READING)
+                reached.add(sheet.stage)
+
+    while left:
+        drive(store, steps, "dlq", "billing")
+    return reached
+
+
+def check_random_keys(store, keys):
+    before = files_of(store)
+    reached = press_all(store, keys)
+    assert files_of(store) == before
+    assert not reached & {Stage.APPLYING, Stage.DONE}
+    return reached
+
+
+def test_random_keys_with_changes_on_change_nothing(busy_store):
+    reached = set()
+
+    @settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(RANDOM_KEYS)
+    def check(keys):
+        reached.update(check_random_keys(busy_store, keys))
+
+    check()
+    prefix = ["R", "enter", "enter", "enter", "enter", "x", "enter"]
+    assert Stage.NAME in check_random_keys(busy_store, prefix)
+
+
+@pytest.mark.long
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(RANDOM_KEYS)
+def test_ten_thousand_random_keys_with_changes_on_change_nothing(busy_store, keys):
+    check_random_keys(busy_store, keys)
+
+
+WRITING = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND")
+LOCKING = re.compile(r"F_SETLK|F_OFD_SETLK|LOCK_SH|LOCK_EX")
+READING = re.compile(r"^\d+ +(openat\(|fcntl\(|<\.\.\. openat|<\.\.\. fcntl)")
+TRACED = (
+    "openat,open,creat,fcntl,flock,mkdir,mkdirat,unlink,unlinkat,rename,renameat,renameat2,"
+    "ftruncate,truncate,link,linkat,symlink,symlinkat,chmod,fchmod,utimensat,fallocate"
+)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_no_system_call_of_a_walk_opens_a_file_of_the_store_for_writing(tmp_path):
+    store = make_rich_store(tmp_path / "s", now_ms() - 600_000).root
+    log = tmp_path / "calls"
+    rmqctl = Path(sys.executable).with_name("rmqctl")
+    tracer = ["strace", "-f", "-y", "-e", f"trace={TRACED}", "-o", str(log)]
+    program = [*tracer, str(rmqctl), "console", "-S", str(store), "groups"]
+    before = files_of(store)
+    with terminal(store, program=program, size=(24, 140)) as console:
+        console.until("readers")
+        for place in all_places(store):
+            console.send(f":{shlex.join((place.screen, *place.names))}\r")
+            console.until(f" {spec_of(place.screen).title(place)}"[:60])
+            labels = [key.label for key in keys_of(place.screen) if key.action not in ASKING]
+            console.send("".join(label for label in labels if len(label) == 1))
+            console.pump()
+        console.send(":write s\r")
+        console.until("CHANGES ON")
+        console.send(":readonly\r")
+        console.until("READ ONLY")
+        console.send(":q\r")
+        assert console.ended() == 0
+    calls = [line for line in log.read_text("utf-8", "replace").splitlines() if str(store) in line]
+    assert any("O_RDONLY" in line for line in calls)
+    assert [line for line in calls if WRITING.search(line) or LOCKING.search(line)] == []
+    assert [line for line in calls if not READING.search(line)] == []
+    assert files_of(store) == before
