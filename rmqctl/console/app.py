@@ -216,6 +216,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         for n, pane in enumerate(self.panes):
             pane.follow(self.panes[pane.spec.follows])
             of_row = pane.spec.of_row
+            if pane.spec.of_row_at is not None:
+                of_row = pane.spec.of_row_at(self.place)
             if of_row is None or n not in seen:
                 continue
             row = self.panes[pane.spec.follows].row()
@@ -427,10 +429,14 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def do_open(self) -> None:
         """Go where the row leads."""
         row = self.pane.row()
-        if row is not None and self.pane.look.opens is not None:
-            place = self.pane.look.opens(row)
-            if place is not None:
-                self.go(place)
+        look = self.pane.look
+        place = None
+        if row is not None and look.opens_at is not None:
+            place = look.opens_at(row, self.pane.place)
+        elif row is not None and look.opens is not None:
+            place = look.opens(row)
+        if place is not None:
+            self.go(place)
 
     def do_back(self) -> None:
         """Close the help, drop the filter, or go up."""

@@ -22,9 +22,9 @@ class Key(NamedTuple):
     """Whether they open the plan of a change; off while the console is read only."""
 
 
-BODIES: Final = ("messages", "message", "life")
+BODIES: Final = ("messages", "message", "life", "letter", "dlq", "retry")
 """The screens that show a body."""
-IDS: Final = ("messages", "message", "retries")
+IDS: Final = ("messages", "message", "retries", "letter", "dlq", "retry")
 """The screens whose rows are messages."""
 KEYS: Final = (
     Key(("j", "down"), "down", "j", "next row"),
@@ -90,6 +90,7 @@ KEYS: Final = (
     Key(("W",), "wrap", "W", "wrap long lines, or cut them", BODIES, "message_actions"),
     Key(("L",), "life", "L", "the life of the message", IDS, "message_actions"),
     Key(("T",), "trace", "T", "the trace of the message", IDS, "message_actions"),
+    Key(("b",), "by", "b", "by reason, tag, key or hour", ("dlq",), "message_actions"),
     Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rmqctl.errors import UsageProblem
 
 from .details import DetailPane
+from .looks.dead_letters import BY, by_of
 from .looks.look import Place
 from .looks.messages import window_of
 
@@ -25,6 +26,15 @@ def do_more(app: "ConsoleApp") -> None:
     """Show twice as many messages."""
     window = window_of(app.place)
     app.go(window._replace(most=str(2 * window.number())).place())
+
+
+def do_by(app: "ConsoleApp") -> None:
+    """Count dead letters by the next property."""
+    by = by_of(app.place)
+    following = BY[(BY.index(by) + 1) % len(BY)] if by in BY else BY[0]
+    marked = app.panes[1].table.marked
+    app.go(Place("dlq", (app.place.name, following)))
+    app.panes[1].table.marked = marked
 
 
 def do_form(app: "ConsoleApp") -> None:
@@ -51,7 +61,7 @@ def do_trace(app: "ConsoleApp") -> None:
 
 def _open(app: "ConsoleApp", screen: str) -> None:
     row = app.pane.row()
-    if row is not None:
+    if row is not None and hasattr(row, "msg_id"):
         app.go(Place(screen, (row.msg_id,)))
 
 

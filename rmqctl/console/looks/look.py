@@ -73,6 +73,8 @@ class Look(NamedTuple):
     """Whether rows of the system are left out unless all are wanted, as the command does."""
     opens: Callable[[Any], Place | None] | None = None
     """Where Enter on a row leads; None, also for a row: nowhere."""
+    opens_at: Callable[[Any, Place], Place | None] | None = None
+    """The same, where the place of the rows is needed, too."""
     walk: bool = False
     """Whether it may take long: it is read once, by a thread of its own, and can be stopped.
 

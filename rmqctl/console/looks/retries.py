@@ -32,4 +32,5 @@ RETRIES: Final = Look(
     _retries,
     lambda place: ("retry", "browse", place.name),
     ("msg_id",),
+    opens_at=lambda row, place: Place("retry", (place.name, row.msg_id)),
 )

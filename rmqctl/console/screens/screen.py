@@ -32,6 +32,8 @@ class PaneSpec(NamedTuple):
     """The number of the pane whose cursor it follows."""
     room: int = 0
     """It is shown only where the panes have so many lines together."""
+    of_row_at: Callable[[Place], Callable[[Any], Place | None]] | None = None
+    """The same, where the place of the screen is needed, too."""
     pane: "Callable[..., Pane] | None" = None
     """The class that draws it; None: a list of rows."""
 

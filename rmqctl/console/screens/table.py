@@ -47,8 +47,10 @@ TABLE: Final[Mapping[str, ScreenRef]] = {
     "life": ScreenRef("messages", "Life of a message", ("ID",)),
     "trace": ScreenRef("messages", "Trace of a message", ("ID",)),
     "dlqs": ScreenRef("dead_letters", "Dead letters"),
-    "dlq": ScreenRef("dead_letters", "Dead letters", ("GROUP",), "dlqs"),
+    "dlq": ScreenRef("dead_letters", "Dead letters", ("GROUP",), "dlqs", ("BY",)),
+    "letter": ScreenRef("dead_letters", "One dead letter", ("GROUP", "ID"), "dlq"),
     "agenda": ScreenRef("retries", "Agenda"),
+    "retry": ScreenRef("retries", "Attempts of a message", ("GROUP", "ID"), "retries"),
     "retries": ScreenRef("retries", "Retries", ("GROUP",), "agenda"),
 }
 ALIASES: Final[Mapping[str, str]] = {
