@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from rmqctl.admin.broker.status_rows import BrokerStatus
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.errors import UsageProblem
-
-from .rows import BrokerStatus
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -26,7 +25,7 @@ def status(ctx: typer.Context) -> None:
     """
     cli = context_of(ctx)
     with open_for_reading(cli) as broker:
-        from .status import broker_status
+        from rmqctl.admin.broker.status import broker_status
 
         status = broker_status(broker)
         cli.one(status)

@@ -484,6 +484,20 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Show the changes of a group."""
         self.go(Place("history", self.place.names))
 
+    def do_agenda_by(self) -> None:
+        """Order the agenda by the next of level, topic and group."""
+        self.panes[self.spec.start].next_order()
+
+    def do_stop(self) -> None:
+        """Stop the walks of the screen."""
+        for pane in self.panes:
+            if pane.look.walk and pane.loading and self.walker is not None:
+                self.walker.stop_look(pane.number)
+
+    def do_check(self) -> None:
+        """Check the store."""
+        self.go(Place("check"))
+
     def do_go_to(self) -> None:
         """Ask where to go."""
         self._ask(Asks.WHERE_TO, ":")

@@ -1,7 +1,7 @@
 """The panes that are drawn for one group: its figures and trend, and the map of its queues."""
 
-import time
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Any
 
 from analytics.lag.health import Health, worst
@@ -9,6 +9,7 @@ from rmqctl.admin.lag.rows import LagRow
 from rmqctl.output.cells import ELLIPSIS
 from rmqctl.output.view import View
 from rmqctl.parse.durations import format_duration
+from rmqctl.parse.times import near_datetime
 from storage.clock import now_ms
 
 from .attention import status_words
@@ -44,13 +45,11 @@ def figures(rows: Sequence[LagRow], width: int, now: int) -> Line:
     ]
     if risks:
         pieces.append(f"RISK in {format_duration(max(0, min(risks) - now))}")
-    line: Line = [Span(" ")]
-    for piece in pieces:
-        if width_of(line) + len(piece) + 2 > width:
-            line.append(Span(ELLIPSIS))
-            break
-        line.append(Span(f"{piece}  "))
-    return line
+    shown = len(pieces)
+    while shown > 1 and len("  ".join(pieces[:shown])) + 1 + 2 * (shown < len(pieces)) > width:
+        shown -= 1
+    more = f" {ELLIPSIS}" if shown < len(pieces) else ""
+    return [Span(f" {'  '.join(pieces[:shown])}{more}")]
 
 
 def _sum(rates: Sequence[float | None]) -> str:
@@ -71,7 +70,9 @@ def _drains(rows: Sequence[LagRow]) -> str:
     return format_duration(slowest)
 
 
-def trend_lines(lags: Sequence[int | None], width: int, height: int, now: int) -> list[Line]:
+def trend_lines(
+    lags: Sequence[int | None], width: int, height: int, now: int, zone: tzinfo | None
+) -> list[Line]:
     """The lag of the last hour; with four lines and more, the times below it."""
     looked = [n for n, value in enumerate(lags) if value != NO_LOOK]
     times = height >= 4
@@ -81,7 +82,7 @@ def trend_lines(lags: Sequence[int | None], width: int, height: int, now: int) -
         cells = width - 8
         marks = [" "] * cells
         for quarter in range(4):
-            text = time.strftime("%H:%M", time.localtime((now - (4 - quarter) * 900_000) / 1000))
+            text = near_datetime(now - (4 - quarter) * 900_000, zone).strftime("%H:%M")
             at = quarter * cells // 4
             marks[at : at + len(text)] = text
         found.append([Span(" " * 8 + "".join(marks)[:cells], Role.DIM)])
@@ -116,7 +117,7 @@ class FiguresPane(DrawnPane):
         lines = [spread(state, right, width), figures(rows, width, now)]
         if height > 2 and trends:
             whole = added(row.lags for row in trends)
-            lines += trend_lines(whole, width, height - 2, now)
+            lines += trend_lines(whole, width, height - 2, now, self.table.view.zone)
         return lines
 
 

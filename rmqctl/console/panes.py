@@ -132,6 +132,10 @@ class Pane:
         """Move the cursor in the order of the pane's picture; a list has none of its own."""
         self.move(by)
 
+    def next_order(self) -> None:
+        """Sort by the next of the pane's own orders; a list has none but its columns."""
+        self.next_sort()
+
     def move_to_end(self, *, last: bool) -> None:
         """Move the cursor to the first or the last row."""
         self._is_placed = last

@@ -101,7 +101,9 @@ class DrawnPane(PartsPane):
     def count_text(self) -> str:
         """Whether all is read."""
         unread = sum(part.rows is None for part in self.parts.values())
-        return f"{len(self.parts) - unread} of {len(self.parts)} parts read" if unread else ""
+        if not unread or self.empty:
+            return ""
+        return f"{len(self.parts) - unread} of {len(self.parts)} parts read"
 
     def body(self, width: int, height: int) -> list[Line]:
         """The lines; too many are cut, so a subclass says what it leaves out."""

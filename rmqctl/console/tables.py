@@ -19,7 +19,7 @@ UNKNOWN: Final = "?"
 _UNKNOWN_IF_NULL: Final = frozenset(
     {
         *("lag", "lag_bytes", "committed_offset", "retry", "rate_in", "rate_out", "lost"),
-        *("members", "queues", "messages", "groups_lag", "old_offset"),
+        *("members", "queues", "messages", "groups_lag"),
     }
 )
 """Fields whose null is something that could not be found out; others have no value then."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from rmqctl.admin import audit
-from rmqctl.admin.audit.rows import ChangeRow
+from rmqctl.admin.audit.rows import ChangeDetails, ChangeRow
 
 from .look import Look, Place, Source
 
@@ -23,6 +23,17 @@ def _of_change(row: Any) -> Place | None:
     return None if row.change_id is None else Place("change", (str(row.change_id),))
 
 
+def _change(source: Source, place: Place) -> Iterable[Any]:
+    return [audit.describe(source.view, int(place.name))]
+
+
+CHANGE: Final = Look(
+    "change",
+    ChangeDetails,
+    _change,
+    lambda place: ("audit", "show", place.name),
+    ("change_id",),
+)
 CHANGES: Final = Look(
     "changes",
     ChangeRow,

@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from rmqctl.admin import topics
-from rmqctl.admin.topics.rows import TopicQueueRow, TopicRow
+from analytics.lag.selection import Choice
+from rmqctl.admin import lag, topics
+from rmqctl.admin.lag.rows import LagRow
+from rmqctl.admin.topics.rows import TopicDescription, TopicQueueRow, TopicRow, TopicStatsRow
 
+from .lag import seen_lag
 from .look import Look, Place, Source
 
 
@@ -17,6 +20,44 @@ def _queues(source: Source, place: Place) -> Iterable[Any]:
     return topics.queues(source.view, source.broker, [place.name])
 
 
+def _description(source: Source, place: Place) -> Iterable[Any]:
+    return topics.describe(source.view, source.broker, [place.name])
+
+
+def _readers(source: Source, place: Place) -> Iterable[Any]:
+    return lag.group_rows(seen_lag(source, Choice(None, [place.name])))
+
+
+def _hours(source: Source, place: Place) -> Iterable[Any]:
+    zone = source.memory.get("zone")
+    for found in topics.stats(source.view, source.broker, [place.name]):
+        yield from found.by_hour(zone)
+
+
+DESCRIPTION: Final = Look(
+    "description",
+    TopicDescription,
+    _description,
+    lambda place: ("topic", "describe", place.name),
+    ("topic",),
+)
+READERS: Final = Look(
+    "readers",
+    LagRow,
+    _readers,
+    lambda place: ("lag", "show", f"--topic={place.name}"),
+    ("group", "topic"),
+    ("-lag",),
+    opens=lambda row: Place("group", (row.group,)),
+)
+HOURS: Final = Look(
+    "hours",
+    TopicStatsRow,
+    _hours,
+    lambda place: ("topic", "stats", place.name, "--by", "hour"),
+    ("from_timestamp",),
+    walk=True,
+)
 TOPICS: Final = Look(
     "topics",
     TopicRow,

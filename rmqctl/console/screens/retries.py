@@ -9,7 +9,6 @@ from rmqctl.console.looks.messages import ONE, place_of
 from .screen import PaneSpec, ScreenSpec
 
 SCREENS: Final = {
-    "agenda": ScreenSpec(lambda place: "Agenda", [PaneSpec(retries.AGENDA)]),
     "retry": ScreenSpec(
         lambda place: f"Retries > {place.name} > {place.names[1]}",
         [

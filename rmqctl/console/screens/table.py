@@ -49,9 +49,13 @@ TABLE: Final[Mapping[str, ScreenRef]] = {
     "dlqs": ScreenRef("dead_letters", "Dead letters"),
     "dlq": ScreenRef("dead_letters", "Dead letters", ("GROUP",), "dlqs", ("BY",)),
     "letter": ScreenRef("dead_letters", "One dead letter", ("GROUP", "ID"), "dlq"),
-    "agenda": ScreenRef("retries", "Agenda"),
+    "agenda": ScreenRef("agenda", "Agenda"),
     "retry": ScreenRef("retries", "Attempts of a message", ("GROUP", "ID"), "retries"),
     "retries": ScreenRef("retries", "Retries", ("GROUP",), "agenda"),
+    "health": ScreenRef("health", "Store"),
+    "check": ScreenRef("health", "Check", (), "health"),
+    "audit": ScreenRef("audit", "Audit"),
+    "change": ScreenRef("audit", "Change", ("CHANGE-ID",), "audit"),
 }
 ALIASES: Final[Mapping[str, str]] = {
     "o": "overview",

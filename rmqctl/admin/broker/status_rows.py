@@ -1,4 +1,4 @@
-"""The rows of the ``broker`` commands."""
+"""The row of ``broker status``."""
 
 from typing import Annotated, Any, NamedTuple
 

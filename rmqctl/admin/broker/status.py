@@ -16,7 +16,7 @@ from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from storage.layout import was_created_here
 
-from .rows import BrokerStatus
+from .status_rows import BrokerStatus
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker

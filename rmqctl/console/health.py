@@ -1,0 +1,105 @@
+"""The facts of a store, from the rows of commands. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rmqctl.admin.lag.backlog_rows import RiskRow
+from rmqctl.admin.store.check_rows import StoreInfoRow
+from rmqctl.admin.store.cleaning_levers import CleaningLevers
+from rmqctl.parse.durations import format_duration, format_size
+
+from .charts import UNKNOWN, bar
+from .drawing import Line, Role, Span, text_line
+
+_BAR: Final = 24
+
+
+def log_line(info: StoreInfoRow | None, levers: CleaningLevers | None) -> Line:
+    """The log, and how full the disk is."""
+    line = _label("LOG")
+    if info is None:
+        line.append(Span(f"{UNKNOWN}  "))
+    else:
+        log = info.commitlog
+        files = f"{log['files']:,} file{'' if log['files'] == 1 else 's'}"
+        line.append(Span(f"{files}  {format_size(log['bytes'])}   "))
+    if levers is None:
+        return [*line, Span(f"disk {UNKNOWN}")]
+    used = levers.used_percent
+    role = Role.BAD if used > levers.any_hour_percent else Role.TEXT
+    line.append(Span(f"disk {bar(used / 100, _BAR, filled_up=True)} {used:.0f} %", role))
+    return [*line, Span(f"   cleans at {levers.any_hour_percent} %")]
+
+
+def deletion_line(info: StoreInfoRow | None, levers: CleaningLevers | None, now: int) -> Line:
+    """The oldest message, and what is deleted next."""
+    line = _label("OLDEST")
+    first = None if info is None else info.first_timestamp
+    if info is None:
+        line.append(Span(UNKNOWN))
+    else:
+        line.append(Span("-" if first is None else format_duration(max(0, now - first))))
+    if levers is None:
+        line.append(Span(f"   next deleted: {UNKNOWN}"))
+    elif levers.next_timestamp is None:
+        line.append(Span("   nothing will be deleted: the log has only its newest file"))
+    else:
+        left = levers.next_timestamp - now
+        when = "now" if left <= 0 else f"in {format_duration(left)}"
+        line.append(Span(f"   next files are deleted {when}   "))
+        freed = f"expired now: {levers.expired.files:,} files, {format_size(levers.expired.bytes)}"
+        line.append(Span(freed))
+    return line
+
+
+def unread_line(risks: Sequence[RiskRow] | None) -> Line:
+    """Which groups have not read what is deleted soon."""
+    line = _label("UNREAD")
+    if risks is None:
+        return [*line, Span(UNKNOWN)]
+    coming = [row for row in risks if row.at_risk]
+    if not coming:
+        return [*line, Span("nothing that is deleted within a day is unread")]
+    coming.sort(key=lambda row: row.risk_in_ms or 0)
+    for row in coming[:2]:
+        when = format_duration(row.risk_in_ms) if row.risk_in_ms else "0s"
+        line += text_line(f"{row.group} {row.at_risk:,} messages (RISK in {when})  ", Role.BAD)
+    if len(coming) > 2:
+        line.append(Span(f"and {len(coming) - 2} more groups and topics", Role.BAD))
+    return line
+
+
+def who_line(info: StoreInfoRow | None, services: dict[str, Any] | None) -> Line:
+    """Which processes have the store open, and which run its services."""
+    line = _label("WHO")
+    if info is None:
+        return [*line, Span(UNKNOWN)]
+    writers = ", ".join(str(pid) for pid in info.writers) or "none"
+    line.append(Span(f"rmqctl writers: {writers}   "))
+    java = "has it open" if info.java_locked else "no"
+    line.append(Span(f"Java broker: {java}   ", Role.WARN if info.java_locked else Role.TEXT))
+    for name, found in (services or {}).items():
+        if name == "delay_delivery":
+            runs = f"by {found['pid']}" if found.get("running") else "by no rmqctl process"
+            line.append(Span(f"delivers: {runs}"))
+    return line
+
+
+def state_line(info: StoreInfoRow | None) -> Line:
+    """How the store was left."""
+    line = _label("STATE")
+    if info is None:
+        return [*line, Span(UNKNOWN)]
+    closed = "closed" if info.clean_shutdown else "open, or not closed"
+    text = f"{info.version}   {closed}   {info.messages:,} messages in {info.queues:,} queues"
+    return [*line, Span(text)]
+
+
+def check_line(info: StoreInfoRow | None) -> Line:
+    """What a check would read."""
+    size = UNKNOWN if info is None else format_size(info.commitlog["bytes"])
+    return [*_label("CHECK"), Span(f"C checks the store (reads {size} of log, can be stopped)")]
+
+
+def _label(text: str) -> Line:
+    return [Span(f" {text:<8}", Role.HEAD)]

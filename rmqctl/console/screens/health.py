@@ -1,0 +1,56 @@
+"""The health of the store: disk, deletions, processes, and its check."""
+
+from typing import Any, Final
+
+from rmqctl.console import health
+from rmqctl.console.drawing import Line
+from rmqctl.console.looks import audit, lag, store
+from rmqctl.console.looks.look import Look
+from rmqctl.console.parts import DrawnPane
+from storage.clock import now_ms
+
+from .screen import PaneSpec, ScreenSpec
+
+
+class FactsPane(DrawnPane):
+    """The facts."""
+
+    def body(self, width: int, height: int) -> list[Line]:
+        """The lines."""
+        now = now_ms()
+        info, levers, status = (
+            self._one(look) for look in (store.INFO, store.LEVERS, store.STATUS)
+        )
+        return [
+            health.log_line(info, levers),
+            health.deletion_line(info, levers, now),
+            health.unread_line(self.rows_of(lag.RISKS)),
+            health.who_line(info, None if status is None else status.services),
+            health.state_line(info),
+            health.check_line(info),
+        ]
+
+    def _one(self, look: Look) -> Any:
+        rows = self.rows_of(look)
+        return rows[0] if rows else None
+
+
+SCREENS: Final = {
+    "health": ScreenSpec(
+        lambda place: "Store",
+        [
+            PaneSpec(
+                store.INFO,
+                also=[store.LEVERS, lag.RISKS, store.STATUS],
+                height=6,
+                still=True,
+                pane=FactsPane,
+            ),
+            PaneSpec(store.DISK, "DISK", share=2),
+            PaneSpec(audit.CHANGES, "LAST CHANGES", height=4, tall=8),
+        ],
+        keys=("check",),
+        start=1,
+    ),
+    "check": ScreenSpec(lambda place: "Store > check", [PaneSpec(store.FINDINGS)]),
+}
