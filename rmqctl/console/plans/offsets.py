@@ -14,6 +14,8 @@ from .wish import Making, Wish
 if TYPE_CHECKING:
     from rmqctl.admin.offsets.reset_targets import Destination
 
+    from .timeline import Timeline
+
 _KEY: Final = ("group", "topic", "queue_id")
 _COLUMNS: Final = (
     *("topic", "queue_id", "old_offset", "new_offset", "move"),
@@ -100,6 +102,13 @@ class Reset(Questions):
                 java_check=making.java_check,
             )
 
+        def picture(making: Making, change: Change) -> "Timeline | None":
+            from .timeline import timeline
+
+            if goal.timestamp is None:
+                return None
+            return timeline(making.view, change, goal.timestamp, making.now_ms)
+
         return Wish(
             f"reset to {goal.words}",
             "offset reset",
@@ -110,6 +119,7 @@ class Reset(Questions):
             _KEY,
             _COLUMNS,
             undo=lambda change_id: None if change_id is None else undo(change_id, self.group),
+            picture=picture,
         )
 
     def _words(self, option: Sequence[str]) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
 """Making the plan of a wish: in the reader's thread, as it reads the store."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck
 from rmqctl.console.looks.look import Source
 
 from .wish import Making, Wish
+
+if TYPE_CHECKING:
+    from .timeline import Timeline
 
 
 class Plan(NamedTuple):
@@ -19,6 +22,7 @@ class Plan(NamedTuple):
     """Doubts and the summary."""
     refusals: tuple[str, ...] = ()
     """What forbids to carry it out."""
+    picture: "Timeline | None" = None
     error: str | None = None
     """Why there is no plan."""
 
@@ -37,14 +41,19 @@ def make_plan(source: Source, wish: Wish) -> Plan:
     refusals: list[str] = []
     try:
         check = _java_check(source, refusals) if wish.java else lambda: None
-        change = wish.make(
-            Making(source.broker, source.now_ms, sentences.append, check, refusals.append)
-        )
+        making = Making(source.broker, source.now_ms, sentences.append, check, refusals.append)
+        change = wish.make(making)
+        picture = None if wish.picture is None else wish.picture(making, change)
     except Exception as error:  # noqa: BLE001 - the screen shows why there is no plan
         return Plan(wish, source.now_ms, None, tuple(sentences), error=judge(error)[1])
     refusals += map(str, change.refusals)
     return Plan(
-        wish, source.now_ms, change, (*sentences, *change.summary), tuple(dict.fromkeys(refusals))
+        wish,
+        source.now_ms,
+        change,
+        (*sentences, *change.summary),
+        tuple(dict.fromkeys(refusals)),
+        picture,
     )
 
 

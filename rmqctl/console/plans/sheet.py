@@ -62,6 +62,7 @@ class Sheet:
         self.wish: Wish | None = None
         self.place = place
         self._view = view._replace(columns=(), sort=(), where=None, limit=None)
+        self.zone = view.zone
         self._calls = calls
         self.reason = Prompt("", reason)
         self.name = Prompt("")

@@ -11,6 +11,7 @@ from rmqctl.console.shapes import RULE
 from rmqctl.output.cells import wrapped
 
 from .sheet import SCREEN, Sheet, Stage
+from .timeline_lines import HEIGHT, timeline_lines
 
 _LEAST_ROWS: Final = 5
 """Lines that are kept for the rows, with their headings."""
@@ -50,7 +51,9 @@ def body_lines(sheet: Sheet, width: int, room: int) -> list[Line]:
             left = len(below) - most + 1
             kept = below[-(most - 1) :] if most > 1 else []
             below = [text_line(f" ({left} lines above are not shown)", Role.WARN), *kept]
-        lines = [*_rows(sheet, width, room - len(below)), *below]
+        above = _picture(sheet, room - len(below))
+        rows = _rows(sheet, width, room - len(above) - len(below))
+        lines = [*above, *rows, *below]
     lines += [text_line("")] * (room - len(lines))
     return [cut_line(line, width) for line in lines[:room]]
 
@@ -131,6 +134,16 @@ def _rows(sheet: Sheet, width: int, height: int) -> list[Line]:
         return pane.lines(width, height, active=True, titled=False)
     lines += [text_line("")] * (height - len(lines))
     return lines[:height]
+
+
+def _picture(sheet: Sheet, room: int) -> list[Line]:
+    """The timeline, where the rows leave room for it."""
+    plan = sheet.plan
+    if plan is None or plan.picture is None or room < HEIGHT + _LEAST_ROWS:
+        return []
+    if sheet.stage not in (Stage.PLAN, Stage.REASON, Stage.NAME):
+        return []
+    return timeline_lines(plan.picture, sheet.zone)
 
 
 def _below(sheet: Sheet, width: int) -> list[Line]:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
     from storage.readonly import StoreView
 
+    from .timeline import Timeline
+
 
 class Making(NamedTuple):
     """What a plan is made from."""
@@ -52,6 +54,8 @@ class Wish(NamedTuple):
     """The wish that takes the change with a number back."""
     after: Callable[[Any], Iterable[str]] | None = None
     """Sentences about the change once it has been done."""
+    picture: "Callable[[Making, Change], Timeline | None] | None" = None
+    """When the messages were stored that the plan is about."""
     replaces_files: bool = False
     """Whether files of the store are replaced, so that it must be opened anew."""
     java: bool = True

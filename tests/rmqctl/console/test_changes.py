@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 from textual.events import Paste
 
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
 from rmqctl.admin.offsets.rows import DoneMove
 from rmqctl.console.plans.sheet import Stage
+from rmqctl.console.shapes import HERE, TARGET
+from rmqctl.parse.times import format_time
+from storage.clock import now_ms
+from storage.config import SMALL_STORE
+from storage.format.message import Message
 from tests.rmqctl.console.test_rows import stable, without_now
 from tests.support.cli import run
 from tests.support.console import drive
@@ -239,3 +246,35 @@ def test_pasted_text_must_be_exactly_the_name(stocked):
 
     drive(stocked, steps, "groups")
     assert committed(stocked) == before
+
+
+def test_a_reset_to_a_time_shows_when_the_messages_were_stored(tmp_path):
+    store = tmp_path / "s"
+    begun = now_ms() // 60_000 * 60_000 - 45 * 60_000
+    clock = [begun]
+    create_store(store, SMALL_STORE)
+    with EmbeddedBroker.open(store, clock=lambda: clock[0]) as broker:
+        for minute in range(30):
+            clock[0] = begun + minute * 60_000
+            for _ in range(minute % 3):
+                broker.send(Message("orders", b"x"))
+    run("consume", "orders", "-g", "billing", "-e", "-c", "5", "-S", store)
+    target = format_time(begun + 20 * 60_000, None, iso=True)
+
+    async def steps(console):
+        await turn_on(console)
+        await plan_a_reset(console, target)
+        found = console.app.desk.sheet.plan.picture
+        assert found.step_ms == 60_000
+        cell = found.cell_of(begun)
+        assert found.counts[cell : cell + 30] == tuple(minute % 3 for minute in range(30))
+        assert sum(found.counts) == 30
+        assert found.cell_of(found.target_ms) == cell + 20
+        shown = console.text()
+        assert "messages stored, a cell each 1m (highest 2)" in shown
+        marks = next(line for line in console.lines() if TARGET in line and "target" not in line)
+        assert marks.index(TARGET) == 2 + cell + 20
+        assert marks.index(HERE) == 2 + found.cell_of(found.here_ms)
+        assert "orders" in shown.split("QUEUE_ID")[1]
+
+    drive(store, steps, "groups", size=(80, 30))
