@@ -37,6 +37,8 @@ class _Goal(NamedTuple):
     words: str
     """The same in words."""
     timestamp: int | None = None
+    short: str = ""
+    """The same in few words."""
 
 
 class Reset(Questions):
@@ -67,7 +69,7 @@ class Reset(Questions):
         if self.at == 0 or not self._typed():
             return ""
         try:
-            return self._goal().words
+            return f"that is {self._goal().words}"
         except ValueError:
             return ""
 
@@ -110,7 +112,7 @@ class Reset(Questions):
             return timeline(making.view, change, goal.timestamp, making.now_ms)
 
         return Wish(
-            f"reset to {goal.words}",
+            f"reset to {goal.short or goal.words}",
             "offset reset",
             self._words(goal.option),
             make,
@@ -169,7 +171,8 @@ def goal_of(text: str, zone: tzinfo | None, now_ms: int | None = None) -> _Goal:
     if instant.doubt is not None:
         raise ValueError(f"{instant.doubt.problem}; {instant.doubt.remedy}")
     exact = format_time(instant.timestamp, zone, iso=True)
-    return _Goal(("--to-datetime", exact), instant.understood(), instant.timestamp)
+    short = format_time(instant.timestamp, zone).partition(".")[0]
+    return _Goal(("--to-datetime", exact), instant.understood(), instant.timestamp, short)
 
 
 def _destination(goal: _Goal) -> "Destination":

@@ -157,7 +157,6 @@ def _below(sheet: Sheet, width: int) -> list[Line]:
     if sheet.stage is Stage.READING or plan is None or plan.change is None:
         return lines
     rows = len(plan.change.plan)
-    lines.append(text_line(f" {rows:,} row{'' if rows == 1 else 's'}", Role.DIM))
     lines += _sentences(plan.sentences, wide, Role.TEXT)
     if not plan.change.plan or not plan.change.has_effect:
         return [*lines, text_line(" There is nothing to change.", Role.WARN)]
@@ -167,8 +166,8 @@ def _below(sheet: Sheet, width: int) -> list[Line]:
     made = time.strftime("%H:%M:%S", time.localtime(plan.made_ms / 1000))
     lines += _sentences(
         (
-            f"Read at {made}. If anything has moved by the time you say yes, nothing is changed "
-            "and the plan is made anew.",
+            f"{rows:,} row{'' if rows == 1 else 's'}, read at {made}. If anything has moved by the "
+            "time you say yes, nothing is changed and the plan is made anew.",
             plan.change.question,
         ),
         wide,

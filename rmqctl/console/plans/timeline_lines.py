@@ -22,8 +22,8 @@ def timeline_lines(found: "Timeline", zone: tzinfo | None) -> list[Line]:
 
     each = format_duration(found.step_ms)
     most = f"{max(found.counts):,}"
-    title = f" messages stored, a cell each {each} (highest {most})"
-    legend = f"   {TARGET} target   {HERE} oldest unread   {_DELETED} deleted"
+    title = f" messages stored in each {each} (most {most})"
+    legend = f"  {TARGET} target  {HERE} oldest unread  {_DELETED} deleted"
     cells = len(found.counts)
     marks = [" "] * cells
     for mark, timestamp in ((HERE, found.here_ms), (TARGET, found.target_ms)):

@@ -90,7 +90,7 @@ def test_a_reset_from_the_key_to_the_result_and_back(stocked):
         assert "= rmqctl offset reset billing -t orders --to-earliest" in text
 
         assert "4 queues: 4 back, 30 messages" in text
-        assert "Read at" in text
+        assert "4 rows, read at" in text
         for _ in range(5):
             await console.press("enter")
         assert "is not 'billing': nothing was changed" in console.text()
@@ -271,10 +271,10 @@ def test_a_reset_to_a_time_shows_when_the_messages_were_stored(tmp_path):
         assert sum(found.counts) == 30
         assert found.cell_of(found.target_ms) == cell + 20
         shown = console.text()
-        assert "messages stored, a cell each 1m (highest 2)" in shown
+        assert "messages stored in each 1m (most 2)" in shown
         marks = next(line for line in console.lines() if TARGET in line and "target" not in line)
         assert marks.index(TARGET) == 2 + cell + 20
         assert marks.index(HERE) == 2 + found.cell_of(found.here_ms)
         assert "orders" in shown.split("QUEUE_ID")[1]
 
-    drive(store, steps, "groups", size=(80, 30))
+    drive(store, steps, "groups", size=(80, 24))
