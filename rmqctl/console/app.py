@@ -13,7 +13,7 @@ from textual.widget import Widget
 from rmqctl.output.cells import wrapped
 from rmqctl.output.view import Format, View
 
-from . import frame
+from . import frame, typed
 from .boxes import beside, boxes
 from .drawing import Line, cut_line, text_line
 from .driver import ConsoleDriver, run
@@ -26,7 +26,7 @@ from .plans.desk import CHANGING, Desk
 from .plans.sheet_lines import sheet_screen
 from .prompt import Prompt
 from .reading import Asked, Batch, Reader
-from .screens.table import TABLE, place_named, spec_of
+from .screens.table import TABLE, spec_of
 from .tables import Filter
 from .themes import Theme
 
@@ -359,7 +359,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         elif event.key == "enter":
             self.prompt = None
             if self._asks is Asks.WHERE_TO and prompt.text.strip():
-                self._command(prompt.text.strip())
+                typed.carry_out(self, prompt.text.strip())
             elif self._asks is Asks.ANSWER:
                 self._answer(prompt.text)
         elif prompt.key(event.key, event.character):
@@ -372,33 +372,6 @@ class ConsoleApp(App[int], inherit_bindings=False):
         excludes = prompt.text.startswith("!")
         fuzzy = self._asks is Asks.LETTERS
         self.pane.set_filter(Filter(prompt.text.removeprefix("!"), excludes, fuzzy))
-
-    def _command(self, text: str) -> None:
-        import shlex
-
-        from rmqctl.errors import CliError
-
-        word, _, rest = text.partition(" ")
-        try:
-            if word in ("q", "quit"):
-                self.do_quit()
-            elif word in ("write", "readonly"):
-                on = word == "write"
-                self.notice = self.desk.turn_on(rest) if on else self.desk.turn_off()
-            elif word in CHANGING and not rest:
-                self.notice = self.desk.begin(word, self.place, self.pane)
-            elif word == "where":
-                self.pane.set_where(rest.strip() or None)
-            elif word == "sort":
-                self.pane.sort_by(rest.strip().lstrip("+-"), descending=rest.strip()[:1] == "-")
-            elif word in ("from", "search"):
-                from . import message_actions
-
-                message_actions.go(self, word, shlex.split(rest))
-            else:
-                self.go(place_named(shlex.split(text)))
-        except (ValueError, CliError) as error:
-            self.notice = str(error)
 
     # What keys do
 

@@ -26,6 +26,8 @@ BODIES: Final = ("messages", "message", "life", "letter", "dlq", "retry")
 """The screens that show a body."""
 IDS: Final = ("messages", "message", "retries", "letter", "dlq", "retry")
 """The screens whose rows are messages."""
+WAITING: Final = ("agenda", "retries", "retry")
+"""The screens of messages that wait."""
 KEYS: Final = (
     Key(("j", "down"), "down", "j", "next row"),
     Key(("k", "up"), "up", "k", "previous row"),
@@ -63,7 +65,7 @@ KEYS: Final = (
         "undo",
         "u",
         "undo a change of offsets...",
-        ("groups", "group", "audit", "history", "plan"),
+        ("groups", "group", "audit", "change", "history", "plan"),
         changes=True,
     ),
     Key(("R",), "redrive", "R", "redrive dead letters...", ("dlqs", "dlq", "letter"), changes=True),
@@ -75,13 +77,13 @@ KEYS: Final = (
         ("dlqs", "dlq", "letter"),
         changes=True,
     ),
-    Key(("N",), "deliver_now", "N", "deliver retries now...", ("agenda", "retries"), changes=True),
+    Key(("N",), "deliver_now", "N", "deliver retries now...", WAITING, changes=True),
     Key(
         ("D",),
         "make_dead",
         "D",
         "make retries dead letters...",
-        ("agenda", "retries"),
+        WAITING,
         changes=True,
     ),
     Key(("M",), "repair", "M", "repair the store...", ("health",), changes=True),

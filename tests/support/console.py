@@ -35,7 +35,8 @@ def drive(store, steps, *words, size=(80, 24), theme="dark", color=True, **given
             try:
                 return await steps(Driven(app, pilot))
             finally:
-                app.reader.end(10)
+                for reader in filter(None, (app.reader, app.walker)):
+                    await asyncio.to_thread(reader.end, 10)
 
     return asyncio.run(go())
 

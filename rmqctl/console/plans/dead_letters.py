@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
 from rmqctl.console.prompt import Prompt
@@ -175,6 +175,6 @@ def _marks(
     )
 
 
-def ids_of(rows: Sequence[object]) -> tuple[str, ...]:
+def ids_of(rows: Sequence[Any]) -> tuple[str, ...]:
     """The queue offsets of rows of dead letters."""
-    return tuple(str(row.queue_offset) for row in rows if hasattr(row, "queue_offset"))
+    return tuple(str(row.queue_offset) for row in rows if hasattr(row, "handled"))

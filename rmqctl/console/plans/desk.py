@@ -121,6 +121,7 @@ class Desk:
     def begin(self, action: str, place: Place, pane: "Pane") -> str:
         """Open the screen of a change, or say the command that does it; gives a sentence."""
         here = Here(place, pane, self._cli.zone, self.store_name)
+        self.command = None
         try:
             if action in SHOWN:
                 self.command = SHOWN[action](here)

@@ -60,12 +60,23 @@ def _topics(pane: "Pane") -> list[str]:
 
 
 def marked(pane: "Pane") -> list[Any]:
-    """The rows that are marked and shown; without marks the one under the cursor."""
+    """The rows that are marked; without marks the one under the cursor.
+
+    ValueError if a marked row is not shown: nothing may be left out that is meant.
+    """
     table = pane.table
     rows = [row for row in table.shown if table.key_of(row) in table.marked]
+    if len(rows) < len(table.marked):
+        hidden = len(table.marked) - len(rows)
+        raise ValueError(f"{hidden} of {len(table.marked)} marked rows are not shown (a filter?)")
     if not rows and (row := pane.row()) is not None:
         rows = [row]
     return rows
+
+
+def _names(pane: "Pane") -> tuple[str, ...]:
+    """The first part of the keys of the rows that are marked, shown or not."""
+    return tuple(str(key[0]) for key in sorted(pane.table.marked))
 
 
 def _undo(here: Here) -> Asked:
@@ -73,6 +84,8 @@ def _undo(here: Here) -> Asked:
 
     row = here.pane.row()
     change_id = getattr(row, "change_id", None)
+    if here.place.screen == "change":
+        change_id = int(here.place.name)
     return undo(change_id, getattr(row, "group", None) if change_id else None, here.store)
 
 
@@ -108,11 +121,13 @@ def _letters(here: Here) -> "Letters":
         words = pane.look.words(pane.place)
         by = words[words.index("--by") + 1] if "--by" in words else "reason"
         return Letters(here.group(), (), by, row.value, here.zone)
-    ids = ids_of(marked(pane))
-    if not ids and here.place.screen not in ("dlqs", "groups"):
-        ids = here.place.names[1:2]
-        if not ids:
-            raise ValueError("the cursor is on no dead letter")
+    if here.place.screen == "letter":
+        group, message_id = here.place.names
+        return Letters(group, (message_id,))
+    is_letter = hasattr(row, "handled") and pane.look.key == ("queue_offset",)
+    ids = (_names(pane) if is_letter else ()) or ids_of(() if row is None else (row,))
+    if not ids and here.place.screen != "dlqs":
+        raise ValueError("the cursor is on no dead letter")
     return Letters(here.group(), ids)
 
 
@@ -128,6 +143,9 @@ def _end_waits(here: Here, *, dead: bool) -> Asked:
     """The retries that are marked, else the one under the cursor."""
     from .retries import end_waits
 
+    if here.place.screen == "retry":
+        group, message_id = here.place.names
+        return end_waits(group, (message_id,), dead=dead)
     rows = [row for row in marked(here.pane) if hasattr(row, "msg_id")]
     if not rows:
         raise ValueError("the cursor is on no retry; enter shows those of the group")

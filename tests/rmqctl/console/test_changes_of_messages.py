@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks.look import Place
 from storage.format.message import Message
 from tests.rmqctl.console.test_changes import journal, turn_on
 from tests.rmqctl.console.test_rows import stable
@@ -156,3 +157,37 @@ def test_a_store_is_repaired_by_its_plan(stocked):
     drive(stocked, steps, "groups")
     assert run("store", "fsck").code == 0
     assert [row["command"] for row in journal(stocked)] == ["store repair"]
+
+
+def test_letters_that_were_marked_of_another_reason_are_meant_too(stocked):
+    async def steps(console):
+        def letters():
+            return console.app.panes[1].table.shown
+
+        await console.read()
+        await console.press("tab", "space", "tab", "j")
+        await console.until(lambda: [row.queue_offset for row in letters()] == [1])
+        await console.press("tab", "space", "R")
+        assert console.app.desk.command == "rmqctl dlq redrive billing 0 1"
+
+    drive(stocked, steps, "dlq", "billing", size=(140, 24))
+
+
+def test_a_letter_of_its_own_screen_and_the_retry_of_its_own_are_chosen(stocked):
+    msg_id = run("retry", "browse", "billing", "-S", stocked, "-o", "json").json()[0]["msg_id"]
+
+    async def steps(console):
+        await console.read()
+        for place, keys, command in (
+            (Place("letter", ("billing", "2")), ("tab", "A"), "dlq ack billing 2"),
+            (Place("dlq", ("billing", "tag")), ("R",), "dlq redrive billing OFFSET..."),
+            (Place("dlqs"), ("R",), "dlq redrive billing --all"),
+            (Place("retry", ("billing", msg_id)), ("j", "N"), f"retry now billing {msg_id}"),
+            (Place("agenda"), ("N",), None),
+        ):
+            console.app.go(place)
+            await console.read()
+            await console.press(*keys)
+            assert console.app.desk.command == (command and f"rmqctl {command}"), place
+
+    drive(stocked, steps, "groups", size=(140, 40))

@@ -1,0 +1,37 @@
+"""What is typed after ``:``: a screen, or a word that sets or begins something."""
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rmqctl.errors import CliError
+
+from .plans.desk import CHANGING
+from .screens.table import place_named
+
+if TYPE_CHECKING:
+    from .app import ConsoleApp
+
+
+def carry_out(app: "ConsoleApp", text: str) -> None:
+    """Do what was typed; the last line says what is wrong with it."""
+    word, _, rest = text.partition(" ")
+    rest = rest.strip()
+    try:
+        if word in ("q", "quit"):
+            app.do_quit()
+        elif word in ("write", "readonly"):
+            app.notice = app.desk.turn_on(rest) if word == "write" else app.desk.turn_off()
+        elif word in CHANGING and not rest:
+            app.notice = app.desk.begin(word, app.place, app.pane)
+        elif word == "where":
+            app.pane.set_where(rest or None)
+        elif word == "sort":
+            app.pane.sort_by(rest.lstrip("+-"), descending=rest[:1] == "-")
+        elif word in ("from", "search"):
+            from . import message_actions
+
+            message_actions.go(app, word, shlex.split(rest))
+        else:
+            app.go(place_named(shlex.split(text)))
+    except (ValueError, CliError) as error:
+        app.notice = str(error)
