@@ -1,7 +1,7 @@
 """Lines of a screen: pieces of text with a role, which a theme colors."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rmqctl.output.cells import cells_of
 from rmqctl.output.fields import Fit
@@ -33,11 +33,13 @@ class Span(NamedTuple):
 
 
 Line = list[Span]
+_LONGEST: Final = 4096
+"""More letters than any screen is wide."""
 
 
 def text_line(text: str, role: Role = Role.TEXT) -> Line:
-    """A line of one piece."""
-    return [Span(safe(text), role)]
+    """A line of one piece. Of a text that no screen has room for, only the beginning."""
+    return [Span(safe(text[:_LONGEST]), role)]
 
 
 def width_of(line: Line) -> int:

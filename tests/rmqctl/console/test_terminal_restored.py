@@ -72,7 +72,7 @@ KEYS = {"q": 0, "\x03": 0, "\x03\x03": 0, ":q\r": 0}
 
 @pytest.mark.parametrize("keys", KEYS, ids=ascii)
 def test_keys_end_it(stocked, keys):
-    with terminal(stocked) as console:
+    with terminal(stocked, "groups") as console:
         ending = Ending(console)
         console.send(keys)
         assert console.ended() == KEYS[keys]
@@ -90,7 +90,7 @@ SIGNALS = {
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_ends_it(stocked, number):
-    with terminal(stocked) as console:
+    with terminal(stocked, "groups") as console:
         ending = Ending(console)
         console.child.kill(number)
         assert console.ended() == SIGNALS[number]
@@ -98,7 +98,7 @@ def test_a_signal_ends_it(stocked, number):
 
 
 def test_the_time_limit_ends_it(stocked):
-    with terminal(stocked, "--timeout", "4s") as console:
+    with terminal(stocked, "groups", "--timeout", "4s") as console:
         ending = Ending(console)
         assert console.ended() == 124
         ending.restored()
@@ -124,7 +124,7 @@ def again(console, act):
 
 
 def test_a_second_signal_ends_a_console_that_hangs(stocked):
-    with terminal(stocked, before=HANGS) as console:
+    with terminal(stocked, "groups", before=HANGS) as console:
         ending = Ending(console)
         console.send("p")
         console.until(" now")
@@ -134,7 +134,7 @@ def test_a_second_signal_ends_a_console_that_hangs(stocked):
 
 
 def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
-    with terminal(stocked, before=HANGS) as console:
+    with terminal(stocked, "groups", before=HANGS) as console:
         ending = Ending(console)
         console.send("p")
         console.until(" now")
@@ -154,7 +154,7 @@ def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
         "prompt": "import rmqctl.console.prompt as p\n"
         "def fail(prompt): return 1 // 0\np.Prompt.line = fail\n",
     }[where]
-    with terminal(stocked, *["--debug"] * debug, before=broken) as console:
+    with terminal(stocked, "groups", *["--debug"] * debug, before=broken) as console:
         ending = Ending(console)
         console.send({"key": "p", "drawing": "*", "prompt": ":"}[where])
         assert console.ended() == 1
@@ -169,7 +169,7 @@ def test_an_error_of_a_look_is_shown_and_it_goes_on(stocked):
         "import rmqctl.console.reading as r\n"
         "def fail(reader): raise ValueError('no [b]luck[/nope]')\nr.Reader._open = fail\n"
     )
-    with terminal(stocked, before=broken) as console:
+    with terminal(stocked, "groups", before=broken) as console:
         ending = Ending(console)
         console.until("! internal error: ValueError: no [b]luck[/nope]")
         console.send("q")
@@ -179,7 +179,7 @@ def test_an_error_of_a_look_is_shown_and_it_goes_on(stocked):
 
 def test_an_abort_of_the_process(stocked):
     aborts = "import os, rmqctl.console.app as a\na.ConsoleApp.do_pause = lambda app: os.abort()\n"
-    with terminal(stocked, before=aborts) as console:
+    with terminal(stocked, "groups", before=aborts) as console:
         ending = Ending(console)
         console.send("p")
         assert console.ended() == -signal.SIGABRT
@@ -187,7 +187,7 @@ def test_an_abort_of_the_process(stocked):
 
 
 def test_without_its_guard_it_still_ends_well(stocked):
-    with terminal(stocked) as console:
+    with terminal(stocked, "groups") as console:
         ending = Ending(console)
         os.kill(ending.guards[0], signal.SIGKILL)
         console.send("q")
@@ -202,7 +202,7 @@ class Shell:
         self.console = console
         console.send(f"PS1='$((1+1))READY ' && stty -g > {store}.before\r")
         self.prompt()
-        console.send(f"{Path(sys.executable).with_name('rmqctl')} console -S {store}\r")
+        console.send(f"{Path(sys.executable).with_name('rmqctl')} console groups -S {store}\r")
         console.until("READ ONLY")
         console.until("every 2 s")
         self.store = store
