@@ -9,6 +9,7 @@ from storage.configs.consumer_offsets import OffsetTable, split_topic_at_group
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
 from storage.configs.topics import TopicConfig
 from storage.format.message import LMQ_PREFIX, dlq_topic, retry_topic
+from storage.read.log_cut import LogCut
 from storage.readonly import Boundary
 from storage.tools.carve.lost_units import LostUnits, unreached
 from storage.tools.carve.ranges import QueueRange
@@ -30,13 +31,15 @@ class CarvePlan(NamedTuple):
 def plan_of(
     view: "StoreView", topics: Sequence[str], groups: Sequence[str], chosen: "MessageFilter"
 ) -> CarvePlan:
-    """The plan for topics and groups. Progress is read first, so it never exceeds the copied
-    messages.
+    """The plan for topics and groups, of one moment: an offset of the log limits all queues.
+
+    Progress is read before that, so it never exceeds the copied messages.
 
     NotFound for unknown topics and groups; Refused for internal topics: messages that wait there
     would be delivered twice.
     """
     offsets = view.consumer_offsets()
+    moment = LogCut(view)
     for topic in topics:
         check_topic_exists(view, topic)
         if topic in INNER_TOPICS:
@@ -62,8 +65,8 @@ def plan_of(
         for topic, queue_id in queues
         if topic in wanted and (chosen.queues is None or queue_id in chosen.queues)
     ]
-    cut = unreached(view, taken)
-    ranges = [_range(view, *key, chosen, cut.get(key, [])) for key in taken]
+    lost = unreached(view, taken, moment.log_end)
+    ranges = [_range(view, moment, *key, chosen, lost.get(key, [])) for key in taken]
     return CarvePlan(
         ranges,
         {topic: _topic(view, topic, queues) for topic in wanted},
@@ -96,14 +99,15 @@ def _chosen_offsets(
 
 def _range(
     view: "StoreView",
+    moment: LogCut,
     topic: str,
     queue_id: int,
     chosen: "MessageFilter",
-    cut: Sequence[LostUnits],
+    lost: Sequence[LostUnits],
 ) -> QueueRange:
-    """The copied range of a queue; unreachable messages at its end are ``cut``, and count as lost
-    if they were selected."""
-    low, high = view.queue_bounds(topic, queue_id)
+    """The copied range of a queue, up to ``moment``; ``lost`` are unreachable messages at its end,
+    which count as lost if they were selected."""
+    low, high = moment.queue_bounds(topic, queue_id)
     begin, end = low, high
     if chosen.from_timestamp is not None:
         time = chosen.from_timestamp
@@ -113,12 +117,13 @@ def _range(
         end = view.offset_in_queue_by_time(topic, queue_id, time, Boundary.LOWER)
     begin = min(max(begin, low), high)
     end = max(begin, min(end, high))
-    missed = [message.queue_offset for message in cut if _is_wanted(message, chosen)]
+    missed = [message.queue_offset for message in lost if _is_wanted(message, chosen)]
     if missed:
         begin = min(begin, missed[0]) if begin < end else missed[0]
         end = max(end, missed[-1] + 1)
-    low = min([low, *(message.queue_offset for message in cut[:1])])
-    high = max([high, *(message.queue_offset + 1 for message in cut[-1:])])
+    low = min([low, *(message.queue_offset for message in lost[:1])])
+    high = view.max_offset_in_queue(topic, queue_id)
+    high = max([high, *(message.queue_offset + 1 for message in lost[-1:])])
     return QueueRange(topic, queue_id, begin, end, low, high)
 
 

@@ -37,10 +37,14 @@ class LostUnits(NamedTuple):
     """In ms."""
 
 
-def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, list[LostUnits]]:
+def unreached(
+    view: StoreView, queues: Iterable[QueueKey], log_end: int
+) -> dict[QueueKey, list[LostUnits]]:
     """Give the log's messages past the ends of those queues that may have been cut short, in order.
 
-    Reads the log only if there is such a queue, from its last message on. Raises OSError.
+    Only those before ``log_end``, which was the log's end before this call: messages that others
+    store meanwhile are not lost. Reads the log only if there is such a queue, from its last message
+    on. Raises OSError.
     """
     ends = {key: end for key in queues if (end := _cut_end(view, *key)) is not None}
     found: dict[QueueKey, list[LostUnits]] = {key: [] for key in ends}
@@ -48,9 +52,8 @@ def unreached(view: StoreView, queues: Iterable[QueueKey]) -> dict[QueueKey, lis
         return found
     log, topics = view.files.apart().log, TopicNames()
     deleted = deleted_topics_for_reading(view.root)
-    limit = view.log_max_offset()
     start = min(_end_of_last(view, key, end) for key, end in ends.items())
-    walk = LogWalk(log, start, limit=limit, check_crc=False, search_all=True)
+    walk = LogWalk(log, start, limit=log_end, check_crc=False, search_all=True)
     while (stretch := walk.next()) is not None:
         position = stretch.start % log.file_size
         file = log.at(stretch.start - position)

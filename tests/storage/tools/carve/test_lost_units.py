@@ -29,7 +29,7 @@ def store_of(root, count):
 def left_behind(root):
     with StoreView.open(root) as view:
         end = view.max_offset_in_queue(*QUEUE)
-        found = unreached(view, [QUEUE]).get(QUEUE, [])
+        found = unreached(view, [QUEUE], view.log_max_offset()).get(QUEUE, [])
     return end, [message.queue_offset for message in found]
 
 
