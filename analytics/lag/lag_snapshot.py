@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import Change, OffsetSamples, SampleHistory
 from storage.errors import CorruptFileError
 from storage.format.message import dlq_topic, retry_topic
+from storage.read.log_cut import LogCut
 from storage.retention import RetentionRules, due_of, log_files, rules_of
 
 from .delayed import waiting_by_topic
@@ -95,6 +96,8 @@ def look_at(
     until_then: bool = False,
 ) -> LagSnapshot:
     """Read a store whose progress was read before: so no lag is negative.
+
+    The queues that groups read end at one offset of the log, that of the call, while others write.
 
     ``history`` are earlier observations; None: the samples that the store keeps. ``rules`` are the
     rules for deleting files; None: those of the store's settings. ``sizes``: read the units of
@@ -222,7 +225,8 @@ class _Queues:
         self._sizes = sizes
         self._history = history
         self._arrivals = arrivals
-        self._files = log_files(view.root, view.config, rules, view.log_max_offset(), as_of)
+        self._moment = LogCut(view)
+        self._files = log_files(view.root, view.config, rules, self._moment.log_end, as_of)
 
     def read(
         self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
@@ -238,9 +242,9 @@ class _Queues:
             for topic, of in committed.items()
         }
 
-    def _queue(self, topic: str, queue_id: int, committed: Iterable[int]) -> _Queue:
+    def _queue(self, topic: str, queue_id: int, committed: Collection[int]) -> _Queue:
         view = self._view
-        low, high = view.queue_bounds(topic, queue_id)
+        low, high = self._bounds(topic, queue_id, committed)
         ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
         unread = unread_bytes(view, topic, queue_id, first, high) if self._sizes else {}
@@ -252,6 +256,14 @@ class _Queues:
             heads[offset] = unread.get(offset), stored, due
         rate = self._arrivals.rate(topic, queue_id, ends, low, high)
         return _Queue(low, high, rate, ends, heads)
+
+    def _bounds(self, topic: str, queue_id: int, committed: Collection[int]) -> tuple[int, int]:
+        low, high = self._moment.queue_bounds(topic, queue_id)
+        if max(committed) > high:
+            # A message may be read and committed right before the log's end is moved past it.
+            written = self._view.max_offset_in_queue(topic, queue_id)
+            high = max([high, *(offset for offset in committed if offset <= written)])
+        return low, high
 
 
 class _Arrivals:

@@ -1,0 +1,48 @@
+"""The queues of a lag snapshot end at one moment, while others write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analytics.lag.lag_snapshot import Readers, look_at
+from storage.configs.topics import TopicConfig
+from storage.queue.reader import QueueBounds
+from storage.readonly import StoreView
+from storage.store import MessageStore
+from tests.support.hand_made import START_MS, TINY
+from tests.support.samples import Sample
+
+QUEUES = 4
+
+
+def put(store: MessageStore, count: int) -> None:
+    for number in range(count):
+        store.put_message(Sample(f"m{number}", "T", number % QUEUES).inner())
+
+
+class BusyView(StoreView):
+    """A view of a store into which messages come after every read of a queue's bounds."""
+
+    writer: MessageStore
+
+    def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:
+        """Read them; then the writer goes on."""
+        found = super().queue_bounds(topic, queue_id)
+        put(self.writer, QUEUES)
+        return found
+
+
+def test_the_lag_of_all_queues_is_of_one_moment(tmp_path: Path) -> None:
+    config = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=20_000)
+    MessageStore.create(tmp_path / "s", config)
+    with MessageStore.open(tmp_path / "s", clock=lambda: START_MS) as store:
+        put(store, 5 * QUEUES)
+        offsets = {queue_id: queue_id for queue_id in range(QUEUES)}
+        topics = {"T": TopicConfig("T", QUEUES, QUEUES)}
+        table = {("g", "T"): offsets, ("ahead", "T"): dict.fromkeys(range(QUEUES), 1_000_000)}
+        with BusyView.open(tmp_path / "s") as view:
+            view.writer = store
+            seen = look_at(view, topics, Readers(table, {}, table), START_MS + 1)
+    lags = [[queue.unread.lag for queue in lag.queues] for lag in seen.group_lags]
+    assert lags == [[5, 4, 3, 2], [None] * QUEUES]
+    assert [queue.unread.max_offset for queue in seen.group_lags[0].queues] == [5] * QUEUES
