@@ -1,6 +1,5 @@
 """``rmqctl context``: named sets of settings, such as one per store."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes, uses_no_store
 from rmqctl.errors import NotFound, Refused, UsageProblem
 
+from .contexts import context_rows
 from .rows import ContextRow, SetSettingRow
 
 _Project = Annotated[
@@ -29,7 +29,7 @@ def list_contexts(ctx: typer.Context) -> None:
     Their names alone:         rmqctl context list --columns context --no-headers
     """
     cli = context_of(ctx)
-    cli.rows(ContextRow, _rows(cli, _in_use(cli)))
+    cli.rows(ContextRow, context_rows(cli.settings, _in_use(cli)))
 
 
 @prints(ContextRow)
@@ -113,7 +113,7 @@ def add(
     cli = context_of(ctx)
     if not context_name.strip() or not context_name.isprintable():
         raise UsageProblem(f"{context_name!r} is not a valid context name")
-    if any(row.context == context_name for row in _rows(cli, None)):
+    if any(row.context == context_name for row in context_rows(cli.settings, None)):
         raise Refused(
             f"context {context_name} exists; change it with "
             f"'rmqctl config set --context {context_name}'"
@@ -172,25 +172,12 @@ def _in_use(cli: Cli) -> str | None:
     return cli.settings.context_name()
 
 
-def _rows(cli: Cli, used: str | None) -> Iterator[ContextRow]:
-    """All contexts by name; where several files have one, the strongest file's settings win."""
-    layers = cli.settings.layers()
-    for name in sorted({name for layer in layers for name in layer.contexts}):
-        having = [layer for layer in layers if name in layer.contexts]
-        settings = {}
-        for layer in reversed(having):
-            settings.update(layer.contexts[name])
-        yield ContextRow(
-            name, name == used, settings.get("store"), [layer.origin for layer in having], settings
-        )
-
-
 def _known(cli: Cli, name: str, used: str | None) -> ContextRow:
-    for row in _rows(cli, used):
+    for row in context_rows(cli.settings, used):
         if row.context == name:
             return row
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [row.context for row in _rows(cli, None)], 1)
+    near = get_close_matches(name, [row.context for row in context_rows(cli.settings, None)], 1)
     hint = f"; did you mean {near[0]!r}?" if near else " (see 'rmqctl context list')"
     raise NotFound(f"there is no context {name!r}{hint}")

@@ -91,19 +91,38 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self._answered = True
         self._base = self._view()
         self._first = place
-        self.reader = Reader(cli.store.path, self._from_reader, cli.zone)
+        self.reader = Reader(cli.store.path, self.from_reader, cli.zone, cli.settings)
+        self.readers = {cli.store.path: self.reader}
+        """The reader of each store that was shown."""
+        self._since = 0
+        """The last request to the store that was shown before."""
         self.walker: Reader | None = None
         """Reads what takes long, beside the other."""
         self._left: dict[Place, list[Pane]] = {}
         """The panes of places that were left, for the way back."""
-        self.desk = Desk(
-            cli,
+        self.desk = self._new_desk()
+
+    def _new_desk(self) -> Desk:
+        return Desk(
+            self.cli,
             self.reader,
             from_thread=self.call_later,
             changed=self.draw,
             copy=self._copy,
             quit_=self.do_quit,
         )
+
+    def show_store(self, cli: "Cli", reader: Reader) -> None:
+        """Show another store from now on: nothing of the one before is kept."""
+        if self.walker is not None:
+            self.walker.end(0)
+            self.walker = None
+        self.cli, self.reader, self._since = cli, reader, self._number
+        self.places, self.at, self.panes = [], -1, []
+        self._left.clear()
+        self._base = self._view()
+        self.desk.end()
+        self.desk = self._new_desk()
 
     def _view(self) -> View:
         given = self.cli.view
@@ -199,7 +218,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _walks(self) -> Reader:
         if self.walker is None:
-            self.walker = Reader(self.cli.store.path, self._from_reader, self.cli.zone)
+            self.walker = Reader(self.cli.store.path, self.from_reader, self.cli.zone)
             self.walker.start()
         self.walker.forget()
         return self.walker
@@ -224,11 +243,14 @@ class ConsoleApp(App[int], inherit_bindings=False):
             if pane.show(None if row is None else of_row(row)):
                 self._read(pane)
 
-    def _from_reader(self, batch: Batch) -> None:
+    def from_reader(self, batch: Batch) -> None:
+        """Take rows; called in the thread of a reader."""
         with contextlib.suppress(RuntimeError):  # the app has ended
             self.call_from_thread(self._take, batch)
 
     def _take(self, batch: Batch) -> None:
+        if batch.asked.number <= self._since:
+            return  # of another store
         try:
             for pane in self.panes:
                 if pane.takes(batch):
@@ -404,6 +426,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         row = self.pane.row()
         look = self.pane.look
         place = None
+        if row is not None and self.place.screen == "contexts":
+            typed.carry_out(self, f"ctx {row.context}")
         if row is not None and look.opens_at is not None:
             place = look.opens_at(row, self.pane.place)
         elif row is not None and look.opens is not None:
@@ -571,7 +595,8 @@ def run_console(
 
     def end() -> None:
         app.desk.end()
-        app.reader.end(2)
+        for reader in app.readers.values():
+            reader.end(2)
         if app.walker is not None:
             app.walker.end(2)
 

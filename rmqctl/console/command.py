@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from rmqctl.cli.context import context_of
+from rmqctl.cli.context import context_of, takes_many_stores
 from rmqctl.errors import Refused, UsageProblem
 
 
+@takes_many_stores
 def console(
     ctx: typer.Context,
     words: Annotated[

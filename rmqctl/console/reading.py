@@ -13,6 +13,7 @@ from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.settings import Settings
 
 _BATCH: Final = 500
 """Rows that are handed over together."""
@@ -64,9 +65,14 @@ class Reader:
     """
 
     def __init__(
-        self, path: Path, answer: Callable[[Batch], None], zone: tzinfo | None = None
+        self,
+        path: Path,
+        answer: Callable[[Batch], None],
+        zone: tzinfo | None = None,
+        settings: "Settings | None" = None,
     ) -> None:
         self.path = path
+        self._settings = settings
         self._answer = answer
         self._zone = zone
         self._changed = threading.Condition()
@@ -208,7 +214,10 @@ class Reader:
                 hand_over(complete=False)
 
         try:
-            source = Source(self._open(), as_of, notices.append, self._memory, advance, self._zone)
+            source = Source(
+                *(self._open(), as_of, notices.append, self._memory, advance, self._zone),
+                self._settings,
+            )
             found: Iterable[Any] = asked.look.read(source, asked.place)
             if asked.look.users_only and not asked.everything:
                 found = users = UsersRows(found, source.view)

@@ -23,6 +23,10 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             app.notice = app.desk.turn_on(rest) if word == "write" else app.desk.turn_off()
         elif word in CHANGING and not rest:
             app.notice = app.desk.begin(word, app.place, app.pane)
+        elif word == "ctx" and rest:
+            from .switching import switch
+
+            switch(app, rest.strip())
         elif word == "where":
             app.pane.set_where(rest or None)
         elif word == "sort":

@@ -35,7 +35,7 @@ def drive(store, steps, *words, size=(80, 24), theme="dark", color=True, **given
             try:
                 return await steps(Driven(app, pilot))
             finally:
-                for reader in filter(None, (app.reader, app.walker)):
+                for reader in filter(None, (*app.readers.values(), app.walker)):
                     await asyncio.to_thread(reader.end, 10)
 
     return asyncio.run(go())

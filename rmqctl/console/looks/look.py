@@ -10,6 +10,7 @@ LAG_HISTORY: Final = "lag history"
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.cli.settings import Settings
     from storage.readonly import StoreView
 
 
@@ -49,6 +50,8 @@ class Source(NamedTuple):
     """Takes how far the look is; ends the look by an exception if it is no longer wanted."""
     zone: tzinfo | None = None
     """The zone of times without one; None: the local one."""
+    settings: "Settings | None" = None
+    """The settings of the call."""
 
     @property
     def view(self) -> "StoreView":

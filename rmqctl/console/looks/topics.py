@@ -29,9 +29,8 @@ def _readers(source: Source, place: Place) -> Iterable[Any]:
 
 
 def _hours(source: Source, place: Place) -> Iterable[Any]:
-    zone = source.memory.get("zone")
     for found in topics.stats(source.view, source.broker, [place.name]):
-        yield from found.by_hour(zone)
+        yield from found.by_hour(source.zone)
 
 
 DESCRIPTION: Final = Look(

@@ -52,6 +52,7 @@ TABLE: Final[Mapping[str, ScreenRef]] = {
     "agenda": ScreenRef("agenda", "Agenda"),
     "retry": ScreenRef("retries", "Attempts of a message", ("GROUP", "ID"), "retries"),
     "retries": ScreenRef("retries", "Retries", ("GROUP",), "agenda"),
+    "contexts": ScreenRef("contexts", "Contexts"),
     "health": ScreenRef("health", "Store"),
     "check": ScreenRef("health", "Check", (), "health"),
     "audit": ScreenRef("audit", "Audit"),
@@ -63,6 +64,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "t": "topics",
     "d": "dlqs",
     "a": "agenda",
+    "ctx": "contexts",
 }
 
 
