@@ -18,7 +18,7 @@ from storage.config import SMALL_STORE
 from storage.format.message import Message
 from tests.rmqctl.console.test_rows import stable, without_now
 from tests.support.cli import run
-from tests.support.console import drive
+from tests.support.console import drive, terminal
 from tests.support.java_lock import java_lock
 
 
@@ -278,3 +278,30 @@ def test_a_reset_to_a_time_shows_when_the_messages_were_stored(tmp_path):
         assert "orders" in shown.split("QUEUE_ID")[1]
 
     drive(store, steps, "groups", size=(80, 24))
+
+
+def test_the_fields_of_a_plan_are_seen_on_the_smallest_screen(stocked):
+    async def steps(console):
+        await turn_on(console)
+        await plan_a_reset(console, "earliest")
+        lines = console.lines()
+        assert len(lines) == 15
+        assert any(line.startswith(" reason:") for line in lines)
+        assert "lines above are not shown" in console.text()
+        assert "> orders" in console.text()
+
+    drive(stocked, steps, "groups", size=(60, 15))
+
+
+def test_on_a_terminal_a_change_is_done_before_the_console_ends(stocked):
+    with terminal(stocked, "groups", "--write") as console:
+        console.until("billing")
+        console.until("CHANGES ON")
+        console.send("r\r")
+        console.until("a time (13:20")
+        console.send("earliest\r")
+        console.until("Type billing")
+        console.send("\rwhy\rbilling\rq")
+        assert console.ended() == 0
+    assert set(committed(stocked).values()) == {0}
+    assert journal(stocked)[0]["reason"] == "why"
