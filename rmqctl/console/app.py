@@ -1,6 +1,7 @@
 """The Textual application: keys in, lines out. What is shown comes from screens and panes."""
 
 import contextlib
+import threading
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,7 @@ _LEAST_HEIGHT: Final = 15
 _AROUND: Final = 6
 """Lines above and below the panes."""
 _KEPT_PLACES: Final = 8
+_PATIENCE_S: Final = 0.1
 
 
 class Asks(Enum):
@@ -244,9 +246,20 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 self._read(pane)
 
     def from_reader(self, batch: Batch) -> None:
-        """Take rows; called in the thread of a reader."""
-        with contextlib.suppress(RuntimeError):  # the app has ended
-            self.call_from_thread(self._take, batch)
+        """Hand a batch over to the loop and wait, so that no reader is ahead of the screen."""
+        taken = threading.Event()
+
+        def take() -> None:
+            self._take(batch)
+            taken.set()
+
+        with contextlib.suppress(RuntimeError, AttributeError):  # the app has ended
+            self._loop.call_soon_threadsafe(take)  # type: ignore[union-attr]
+            while not (taken.wait(_PATIENCE_S) or self._readers_end()):
+                pass
+
+    def _readers_end(self) -> bool:
+        return self.reader.ending or (self.walker is not None and self.walker.ending)
 
     def _take(self, batch: Batch) -> None:
         if batch.asked.number <= self._since:

@@ -22,9 +22,9 @@ class Key(NamedTuple):
     """Whether they open the plan of a change; off while the console is read only."""
 
 
-BODIES: Final = ("messages", "message", "life", "letter", "dlq", "retry")
+BODIES: Final = ("messages", "message", "life", "letter", "dlq", "retry", "follow", "search")
 """The screens that show a body."""
-IDS: Final = ("messages", "message", "retries", "letter", "dlq", "retry")
+IDS: Final = ("messages", "message", "retries", "letter", "dlq", "retry", "follow", "search")
 """The screens whose rows are messages."""
 WAITING: Final = ("agenda", "retries", "retry")
 """The screens of messages that wait."""
@@ -96,6 +96,16 @@ KEYS: Final = (
     Key(("L",), "life", "L", "the life of the message", IDS, "message_actions"),
     Key(("T",), "trace", "T", "the trace of the message", IDS, "message_actions"),
     Key(("b",), "by", "b", "by reason, tag, key or hour", ("dlq",), "message_actions"),
+    Key(
+        ("f",),
+        "follow",
+        "f",
+        "follow new messages, or stop",
+        ("topic", "messages", "follow"),
+        "message_actions",
+    ),
+    Key(("n",), "next_hit", "n", "next hit", ("search",), "message_actions"),
+    Key(("x",), "stop", "x", "stop reading", ("follow", "search"), "message_actions"),
     Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),

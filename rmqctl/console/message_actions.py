@@ -1,25 +1,75 @@
 """What the keys of the screens of messages do."""
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rmqctl.errors import UsageProblem
 
 from .details import DetailPane
+from .filters import parse
 from .looks.dead_letters import BY, by_of
 from .looks.look import Place
-from .looks.messages import window_of
+from .looks.messages import ALL, window_of
 
 if TYPE_CHECKING:
     from .app import ConsoleApp
 
 
 def go(app: "ConsoleApp", word: str, words: Sequence[str]) -> None:
-    """Do ``:from POSITION`` and ``:search WORDS``."""
+    """Do ``:from POSITION``, ``:follow TOPIC [QUEUE] [FILTERS]`` and ``:search WORDS``."""
     if word == "from":
         if app.place.screen != "messages":
             raise UsageProblem(":from is for the messages of a topic")
         app.go(window_of(app.place)._replace(start=" ".join(words)).place())
+    elif word == "follow":
+        if not words:
+            raise UsageProblem("'follow' takes TOPIC [QUEUE] [FILTERS]")
+        topic, *rest = words
+        queue = rest.pop(0) if rest and not rest[0].startswith("-") else ALL
+        parse(rest)
+        app.go(Place("follow", (topic, queue, shlex.join(rest))))
+    else:
+        others, given = parse(words)
+        if not words:
+            raise UsageProblem("'search' takes [PATTERN] [TOPIC] [FILTERS], as 'message search'")
+        here = [] if len(others) > 1 or "topic" in given else _topic_here(app.place)
+        app.go(Place("search", (shlex.join([*words, *here]),)))
+
+
+def _topic_here(place: Place) -> list[str]:
+    """The options that keep a search to the topic, and the queue, of a place."""
+    if place.screen not in ("topic", "messages", "follow", "message"):
+        return []
+    topic, queue = (*place.names, ALL)[:2]
+    return ["-t", topic, *(["-Q", queue] if queue != ALL else [])]
+
+
+def do_follow(app: "ConsoleApp") -> None:
+    """Follow new messages of the topic, with the condition of the list; or stop."""
+    place = app.place
+    topic, queue = (*place.names, ALL)[:2]
+    if place.screen == "follow":
+        app.go(Place("messages", (topic, queue)))
+        return
+    where = app.panes[0].table.view.where if place.screen == "messages" else None
+    app.go(Place("follow", (topic, queue, shlex.join(("--where", where) if where else ()))))
+
+
+def do_stop(app: "ConsoleApp") -> None:
+    """Stop what is read."""
+    for pane in app.panes:
+        if pane.look.walk and pane.loading and app.walker is not None:
+            app.walker.stop_look(pane.number)
+
+
+def do_next_hit(app: "ConsoleApp") -> None:
+    """Move to the next hit."""
+    pane = app.panes[0]
+    before = pane.cursor
+    pane.move(1)
+    if pane.cursor == before:
+        app.notice = "the search goes on" if pane.loading else "there is no further hit"
 
 
 def do_more(app: "ConsoleApp") -> None:

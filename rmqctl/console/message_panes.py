@@ -1,12 +1,17 @@
 """Lists of messages: a part of a topic, new ones as they come, and hits of a search."""
 
+import shlex
 from typing import Any, Final
 
-from rmqctl.output.view import View
+from rmqctl.output.shaping import predicate_of
+from rmqctl.output.view import Format, View
 
 from .bodies import body_of
 from .looks.look import Place
+from .looks.messages import ALL
+from .looks.walks import KEPT, filter_words
 from .panes import Pane
+from .reading import Batch
 from .screens.screen import PaneSpec
 from .tables import RowTable, view_of
 
@@ -71,3 +76,82 @@ class MessageListPane(Pane):
         if done < total:
             return f" of the {total:,} there (m: more)"
         return ""
+
+
+class FollowPane(MessageListPane):
+    """New messages: the newest are kept, and it says how many came and how many are left out."""
+
+    def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
+        super().__init__(spec, place, view)
+        self._found = 0
+        """Messages that the look has handed over."""
+        self._at_end = True
+
+    def take(self, batch: Batch) -> None:
+        """Add rows; the cursor stays at the end if it is there."""
+        at_end = self._at_end
+        super().take(batch)
+        self._found = (0 if batch.first else self._found) + len(batch.rows)
+        key = self.cursor_key()
+        self.table.keep_last(KEPT)
+        self._keep_cursor(key)
+        if at_end:
+            self.move_to_end(last=True)
+
+    def move(self, by: int) -> None:
+        """Move the cursor; at the end it goes on with new messages."""
+        super().move(by)
+        if by:
+            self._at_end = self.cursor >= len(self.table.shown) - 1
+
+    def move_to_end(self, *, last: bool) -> None:
+        """Move the cursor to the first or the last row."""
+        super().move_to_end(last=last)
+        self._at_end = last
+
+    def set_where(self, where: str | None) -> None:
+        """Follow anew with another condition, as all messages must be looked at."""
+        view = View(Format.TABLE, where=where, now_ms=self.table.view.now_ms)
+        predicate_of(self.table.fields, view)
+        words = [*self._words_without_where(), *(() if where is None else ("--where", where))]
+        topic, queue = (*self.place.names, ALL)[:2]
+        self.place = Place("follow", (topic, queue, shlex.join(words)))
+        self.number = 0
+
+    def _words_without_where(self) -> list[str]:
+        words = list(filter_words(self.place))
+        if "--where" in words:
+            at = words.index("--where")
+            del words[at : at + 2]
+        return words
+
+    def count_text(self) -> str:
+        """What came, what was looked at, what is kept, and what is left out."""
+        if self.progress is None or self.error is not None:
+            return super().count_text()
+        looked, came, _, left_out = self.progress
+        kept = self.table.total
+        text = f"{came:,} came"
+        if gone := self._found - kept + left_out:
+            text += f", {gone:,} left out"
+        if kept < self._found or not filter_words(self.place):
+            text += f", {kept:,} kept"
+        if filter_words(self.place):
+            if waiting := came - looked - left_out:
+                text += f", {waiting:,} wait"
+            text += f", {looked:,} looked at, {self._found:,} match"
+        if wanted := self.table.filter:
+            text += f"   {len(self.table.shown):,} have {wanted.text}"
+        return text + (", stopped" if self.stopped else "")
+
+
+class SearchPane(MessageListPane):
+    """Hits of a search."""
+
+    def usual_columns(self) -> tuple[str, ...]:
+        """The columns, with the topic."""
+        return ("topic", *COLUMNS)
+
+    def walk_text(self) -> str:
+        """How much of the log has been searched."""
+        return Pane.walk_text(self).replace(" read", " of the log searched")

@@ -135,6 +135,11 @@ class Reader:
         """Whether looks wait that have not begun."""
         return bool(self._asked)
 
+    @property
+    def ending(self) -> bool:
+        """Whether the thread ends, so that its batches are not wanted."""
+        return self._ends
+
     def end(self, seconds: float) -> None:
         """End the thread, and wait for it at most so long."""
         with self._changed:

@@ -31,7 +31,7 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             app.pane.set_where(rest or None)
         elif word == "sort":
             app.pane.sort_by(rest.lstrip("+-"), descending=rest[:1] == "-")
-        elif word in ("from", "search"):
+        elif word in ("from", "search", "follow"):
             from . import message_actions
 
             message_actions.go(app, word, shlex.split(rest))

@@ -26,7 +26,7 @@ ALL: Final = "*"
 """All queues, in a place."""
 WINDOW: Final = 1000
 """Messages of a list, until more are wanted."""
-_READER: Final = "TOOLS_CONSUMER"
+READER: Final = "TOOLS_CONSUMER"
 _MOST_BYTES: Final = 32 << 20
 """Bytes of bodies that a list keeps."""
 
@@ -120,7 +120,7 @@ def _read(
 ) -> tuple[list[Any], list[str]]:
     """The rows, and sentences about what is left out."""
     broker = source.broker
-    fetch = ObjectFetcher(broker, topic, _READER, None)
+    fetch = ObjectFetcher(broker, topic, READER, None)
     queues = QueuesInOrder(broker, [Part(topic, spans, fetch)])
     rows: list[Any] = []
     notes: list[str] = []

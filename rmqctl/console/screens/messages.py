@@ -3,9 +3,9 @@
 from typing import Final
 
 from rmqctl.console.details import DetailPane
-from rmqctl.console.looks import messages
+from rmqctl.console.looks import messages, walks
 from rmqctl.console.looks.look import Place
-from rmqctl.console.message_panes import MessageListPane
+from rmqctl.console.message_panes import FollowPane, MessageListPane, SearchPane
 
 from .screen import PaneSpec, ScreenSpec
 
@@ -25,7 +25,17 @@ SCREENS: Final = {
     "messages": ScreenSpec(
         _title,
         [PaneSpec(messages.LIST, "MESSAGES", pane=MessageListPane), _BELOW],
-        ("form", "search", "life"),
+        ("form", "follow", "life"),
+    ),
+    "follow": ScreenSpec(
+        lambda place: f"Topics > {place.name} > follow   {' '.join(walks.filter_words(place))}",
+        [PaneSpec(walks.FOLLOW, "MESSAGES", pane=FollowPane), _BELOW],
+        ("follow", "stop", "form"),
+    ),
+    "search": ScreenSpec(
+        lambda place: f"Search > {place.name}",
+        [PaneSpec(walks.SEARCH, "HITS", pane=SearchPane), _BELOW],
+        ("next_hit", "stop", "form", "life"),
     ),
     "message": ScreenSpec(
         lambda place: "Topics > {} > queue {} > {}".format(*place.names),

@@ -44,6 +44,8 @@ TABLE: Final[Mapping[str, ScreenRef]] = {
     "topic": ScreenRef("topics", "Topic", ("TOPIC",), "topics"),
     "messages": ScreenRef("messages", "Messages", ("TOPIC",), "topic", ("QUEUE", "FROM", "COUNT")),
     "message": ScreenRef("messages", "Message", ("TOPIC", "QUEUE", "OFFSET"), "messages"),
+    "follow": ScreenRef("messages", "New messages", ("TOPIC", "QUEUE"), "messages", ("FILTER",)),
+    "search": ScreenRef("messages", "Search in messages", ("WORDS",), "topics"),
     "life": ScreenRef("messages", "Life of a message", ("ID",)),
     "trace": ScreenRef("messages", "Trace of a message", ("ID",)),
     "dlqs": ScreenRef("dead_letters", "Dead letters"),

@@ -49,6 +49,7 @@ def test_any_reason_can_be_asked_for(text):
     fields = fields_of(DeadLetterRow)
     asked = dead_letters._condition("reason", text)
     test = predicate_of(fields, View(Format.TABLE, where=asked))
+    assert test is not None
     names = [field.name for field in fields]
 
     def row(reason):

@@ -1,0 +1,205 @@
+"""Looks that go on: new messages as they come, and a search of the whole log."""
+
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl.admin.left_out import Named, tell_left_out
+from rmqctl.admin.messages import Search
+from rmqctl.admin.queues import selection
+from rmqctl.admin.queues.cursor import ObjectFetcher
+from rmqctl.admin.queues.in_order import Part, QueuesInOrder
+from rmqctl.console.filters import QuietCli, filter_of, parse
+from rmqctl.output.fields import fields_of
+from rmqctl.output.message_rows import MessageRow, message_row
+from rmqctl.output.shaping import predicate_of
+from rmqctl.output.view import Format, View
+from storage.format.errors import BodyError
+
+from .look import Look, Place, Progress, Source
+from .messages import ALL, READER, place_of, queue_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEPT: Final = 1000
+"""The newest messages that are kept."""
+_AT_ONCE: Final = 2000
+"""Messages of a queue that are read together where each one must be looked at."""
+_WAIT_MS: Final = 250
+_PAUSE_S: Final = 0.1
+_SHARE: Final = 3
+"""The pause after a step, in times of its own length: other work goes on meanwhile."""
+
+Keep = Callable[[Any, Any], bool]
+"""Whether a message and its row are wanted."""
+
+
+def filter_words(place: Place) -> tuple[str, ...]:
+    """The filter options of a place; as typed if they cannot be taken apart."""
+    text = place.names[2] if len(place.names) > 2 else ""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return (text,)
+
+
+def _follow_words(place: Place) -> tuple[str, ...]:
+    topic, queue = (*place.names, ALL)[:2]
+    queues = () if queue == ALL else ("-Q", queue)
+    return ("consume", topic, *queues, "--offset", "end", *filter_words(place), "--with-meta")
+
+
+def _follow(source: Source, place: Place) -> Iterator[Any]:
+    """New messages, without end.
+
+    Without a filter, what would fall out of the kept messages at once is counted and not read. With
+    one, every message is looked at; the look then falls behind if they come faster.
+    """
+    topic, queue = (*place.names, ALL)[:2]
+    broker = source.broker
+    queue_id = queue_number(queue)
+    wanted = None if queue_id is None else [queue_id]
+    keep = _keep(source, filter_words(place))
+    told = Named(source.notice)
+    at = {q: broker.max_offset(topic, q) for q in selection.queues_of(broker, topic, wanted)}
+    came = looked = left_out = 0
+    while True:
+        known = broker.wait_for_messages(None, 0)
+        begun = time.monotonic()
+        spans = []
+        new: dict[int, int] = {}
+        for q in selection.queues_of(broker, topic, wanted):
+            new[q] = broker.max_offset(topic, q) - at.setdefault(q, 0)
+        waiting = sum(new.values())
+        for q, count in new.items():
+            take = count
+            if keep is None and waiting > KEPT:
+                take = -(-KEPT * count // waiting)
+                left_out += count - take
+                at[q] += count - take
+            take = min(take, _AT_ONCE)
+            spans.append(selection.Span(q, at[q], at[q] + take))
+            at[q] += take
+        came = looked + left_out + sum(span.end or 0 for span in spans)
+        came -= sum(span.start for span in spans)
+        came += sum(broker.max_offset(topic, q) - at[q] for q in new)
+        queues = QueuesInOrder(
+            broker, [Part(topic, spans, ObjectFetcher(broker, topic, READER, None))]
+        )
+        while (ready := queues.ready(KEPT)).items:
+            for message in ready.items:
+                looked += 1
+                row = _row(message, told)
+                if row is not None and (keep is None or _kept(keep, message, row, told)):
+                    yield row
+            ready.take(len(ready.items))
+            source.advance(Progress(looked, came, "messages", left_out))
+        if queues.unreadable:
+            left_out += queues.unreadable
+            told.add(f"{queues.unreadable} messages could not be read")
+        source.advance(Progress(looked, came, "messages", left_out))
+        yield None
+        if waiting:
+            time.sleep(max(_PAUSE_S, _SHARE * (time.monotonic() - begun)))
+        else:
+            broker.wait_for_messages(known, _WAIT_MS, topic)
+
+
+def _row(message: Any, told: Named) -> MessageRow | None:
+    try:
+        return message_row(message)
+    except BodyError as error:
+        told.add(f"left out {error}")
+        return None
+
+
+def _kept(keep: Keep, message: Any, row: Any, told: Named) -> bool:
+    try:
+        return keep(message, row)
+    except BodyError as error:
+        told.add(f"left out {error}")
+        return False
+
+
+def _keep(source: Source, words: tuple[str, ...]) -> Keep | None:
+    """The test of filter options; None if there are none."""
+    given = dict(parse(words).given)
+    where = given.pop("where", None)
+    predicate = filter_of(given, source.zone, source.notice).predicate if given else None
+    test = None
+    if where is not None:
+        view = View(Format.TABLE, where=where, zone=source.zone, now_ms=source.now_ms)
+        test = predicate_of(fields_of(MessageRow), view)
+    if predicate is None and test is None:
+        return None
+
+    def keep(message: Any, row: Any) -> bool:
+        return (predicate is None or predicate(message)) and (test is None or test(row))
+
+    return keep
+
+
+def _search_words(place: Place) -> tuple[str, ...]:
+    try:
+        return ("message", "search", *shlex.split(place.name))
+    except ValueError:
+        return ("message", "search", place.name)
+
+
+def _search(source: Source, place: Place) -> Iterator[Any]:
+    """The hits of a search, as they are found."""
+    from rmqctl.message.search.query import build_query
+
+    others, given = parse(_search_words(place)[2:])
+    options: Mapping[str, Any] = given
+    pattern = others[0] if others else None
+    topic = options.get("topic") or (others[1] if len(others) > 1 else None)
+    filters = {name: value for name, value in given.items() if name not in ("topic", "in", "where")}
+    cli = QuietCli(filters, source.zone, source.notice)
+    topics = None if topic is None else [topic]
+    query = build_query(cli, source.view, pattern, topics, options.get("in"))
+    search = Search(source.view, query, jobs=1)
+    source.advance(Progress(0, search.total_bytes, "bytes"))
+    parts = search.parts()
+    try:
+        for part in parts:
+            for offset in part.hits:
+                message = source.view.look_message_by_offset(offset)
+                try:
+                    row = None if message is None else message_row(message)
+                except BodyError:
+                    row = None
+                if row is None:
+                    search.damaged.add(offset)
+                yield row
+            source.advance(Progress(search.scanned_bytes, search.total_bytes, "bytes"))
+            yield None
+    finally:
+        parts.close()
+    for tell in cli.at_end:
+        tell()
+    if search.damaged:
+        tell_left_out(source.view, search.damaged, source.notice)
+        source.notice(f"{len(search.damaged)} damaged records may be hits, too")
+
+
+FOLLOW: Final = Look(
+    "follow",
+    MessageRow,
+    _follow,
+    _follow_words,
+    ("queue_id", "queue_offset"),
+    opens=place_of,
+    walk=True,
+)
+SEARCH: Final = Look(
+    "search",
+    MessageRow,
+    _search,
+    _search_words,
+    ("topic", "queue_id", "queue_offset"),
+    opens=place_of,
+    walk=True,
+)

@@ -1,0 +1,106 @@
+"""Following new messages beside a producer, and a search of the log that can be stopped."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rmqctl.console.looks.walks import KEPT
+from tests.rmqctl.console.test_messages import complete, same_rows, stocked
+from tests.support.console import drive
+
+__all__ = ["stocked"]
+PROGRAM = str(Path(sys.executable).with_name("rmqctl"))
+
+
+def produce(store, topic, count):
+    """Send messages from a process of its own."""
+    lines = b"".join(b'{"n":%d}\n' % n for n in range(count))
+    subprocess.run([PROGRAM, "produce", topic, "-S", str(store)], input=lines, check=True)
+
+
+async def following(console):
+    """Wait until new messages are waited for."""
+    await console.until(lambda: console.app.panes[0].progress is not None)
+
+
+def test_new_messages_are_shown_and_those_that_are_left_out_are_counted(stocked):
+    async def steps(console):
+        await following(console)
+        assert "0 came, 0 kept" in console.text()
+        produce(stocked, "orders", 3)
+        await console.until("3 came, 3 kept")
+        assert [row.body for row in console.app.pane.table.shown] == [
+            '{"n":0}',
+            '{"n":1}',
+            '{"n":2}',
+        ]
+        produce(stocked, "orders", 3 * KEPT)
+        await console.until(f"{3 * KEPT + 3:,} came")
+        pane = console.app.pane
+        await console.until(lambda: pane._found + pane.progress.left_out == 3 * KEPT + 3)
+        assert pane.table.total == KEPT
+        assert f"{2 * KEPT + 3:,} left out" in console.text()
+        assert pane.cursor == KEPT - 1
+        await console.press("f")
+        await console.until("the last 1000")
+
+    drive(stocked, steps, "follow", "orders", "*")
+
+
+def test_with_a_filter_every_message_is_looked_at(stocked):
+    async def steps(console):
+        await following(console)
+        produce(stocked, "orders", 3 * KEPT)
+        await console.until("3,000 came, 1,993 left out, 1,000 kept, 3,000 looked at, 2,993 match")
+        await console.type(":where body ~ '7}'")
+        await console.press("enter")
+        await console.until(lambda: console.app.panes[0].progress == (0, 0, "messages", 0))
+        produce(stocked, "orders", 20)
+        await console.until("20 came, 20 looked at, 2 match")
+        await console.press("x")
+        await console.until("stopped")
+
+    drive(stocked, steps, "follow", "orders", "*", "--json-path 'n >= 7'")
+
+
+@pytest.mark.parametrize("words", ["ann orders", "-t orders -Q 1 --json-path 'n > 40'", "1f8b"])
+def test_a_search_has_the_rows_of_its_command(stocked, words):
+    async def steps(console):
+        await console.type(f":search {words}")
+        await console.press("enter")
+        await complete(console)
+        pane = console.app.panes[0]
+        if words == "1f8b":
+            assert pane.table.total == 0
+            return
+        same_rows(stocked, pane)
+        await console.press("n")
+        assert pane.cursor == 1
+
+    drive(stocked, steps)
+
+
+def test_a_search_keeps_to_the_topic_and_says_what_is_wrong(stocked):
+    async def steps(console):
+        await complete(console)
+        await console.type(":search --regex '\"n\":1.'")
+        await console.press("enter")
+        await complete(console)
+        assert (
+            console.app.panes[0]
+            .command()
+            .endswith(
+                "-t orders -Q 0 --columns " + ",".join(console.app.panes[0].table.view.columns)
+            )
+        )
+        same_rows(stocked, console.app.panes[0])
+        await console.type(":search --regex '('")
+        await console.press("enter")
+        await console.until("! --regex")
+        await console.type(":search --nothing 5")
+        await console.press("enter")
+        await console.until("is not a filter option")
+
+    drive(stocked, steps, "messages", "orders", "0")
