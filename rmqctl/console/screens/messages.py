@@ -29,7 +29,7 @@ SCREENS: Final = {
     ),
     "follow": ScreenSpec(
         lambda place: f"Topics > {place.name} > follow   {' '.join(walks.filter_words(place))}",
-        [PaneSpec(walks.FOLLOW, "MESSAGES", pane=FollowPane), _BELOW],
+        [PaneSpec(walks.FOLLOW, "NEW", pane=FollowPane), _BELOW],
         ("follow", "stop", "form"),
     ),
     "search": ScreenSpec(
