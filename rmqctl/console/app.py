@@ -219,6 +219,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
             pane.number = self._number
 
     def _walks(self) -> Reader:
+        if self.walker is not None and self.walker.path != self.cli.store.path:
+            self.walker.end(0)
+            self.walker = None
         if self.walker is None:
             self.walker = Reader(self.cli.store.path, self.from_reader, self.cli.zone)
             self.walker.start()
