@@ -63,7 +63,7 @@ def checked(
 
     def listen_to_readable(messages: Messages, context: _Context) -> _Answer:
         for message in messages:
-            message.body  # noqa: B018 - it is kept, so the listener gets it decompressed
+            message.body  # noqa: B018 - raises; a usual one is kept for the listener
         return listen(messages, context)
 
     return listen_to_readable

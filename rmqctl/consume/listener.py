@@ -16,6 +16,7 @@ from storage.format.errors import BodyError
 
 from .held_up import HeldUp
 from .outstanding import Outstanding
+from .portions import portions
 
 if TYPE_CHECKING:
     from client.listener.process_queue import ProcessQueue
@@ -57,10 +58,13 @@ class PrintHandler:
     def __call__(self, messages: "Sequence[MessageExt]") -> None:
         """See Handler. Raises OutputFailedError; earlier messages are flushed.
 
-        BodyError if one body cannot be unpacked; then none of the messages is printed.
+        BodyError if a body cannot be unpacked: the client passes such a message alone.
         """
         with self._lock:
-            self._print(messages, 0)
+            printed = 0
+            for portion in portions(messages):
+                self._print(portion, printed)
+                printed += len(portion)
 
     def _print(self, messages: "Sequence[MessageExt]", printed: int) -> None:
         predicate = self._predicate

@@ -1,6 +1,7 @@
 """Printing of messages by ``consume``: bodies alone, a template, or rows."""
 
 import base64
+import binascii
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -92,7 +93,7 @@ _SHAPES: dict[str, Callable[[bytes], bytes] | None] = {
     "text": None,
     "none": None,
     "json": lambda body: json_body(body).encode("utf-8", "surrogateescape"),
-    "hex": lambda body: body.hex().encode(),
+    "hex": binascii.hexlify,
     "base64": base64.b64encode,
 }
 

@@ -8,6 +8,7 @@ from rmqctl.admin.queues.in_order import Part, QueuesInOrder
 from rmqctl.cli.signals import Terminated, TimeLimit
 from storage.format.errors import BodyError
 
+from .portions import portions
 from .reader import check_reader
 
 if TYPE_CHECKING:
@@ -97,7 +98,16 @@ class ConsumeRun:
         return passed
 
     def _print(self, items: Sequence[Any]) -> int:
-        """Print the items that match; returns how many were passed, matching or not.
+        """Print the items that match; returns how many were passed, matching or not."""
+        passed = 0
+        for portion in portions(items):
+            passed += self._print_portion(portion)
+            if self._left == 0 or self._printer.full:
+                break
+        return passed
+
+    def _print_portion(self, items: Sequence[Any]) -> int:
+        """Print some items that match; returns how many were passed, matching or not.
 
         A message whose body cannot be unpacked is named and left out.
         """

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from rmqctl.output.encoders import as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, Rank, fields_of
 from rmqctl.output.headings import Times, headings
+from rmqctl.output.long_values import LONG, write_row
 from rmqctl.output.shaping import Row, chosen_fields, predicate_of, sort_keys, sorted_rows
 from rmqctl.output.stdout import Out
 from rmqctl.output.values import (
@@ -23,6 +24,8 @@ _DEEPEST: Final = 3
 """Levels of members that have lines of their own in the table of a single thing."""
 _BATCH: Final = 1000
 """Rows per batch."""
+_BATCH_BYTES: Final = 1 << 20
+"""Bytes of bodies per batch; a single one may have more."""
 
 
 class RowStream:
@@ -42,6 +45,8 @@ class RowStream:
         self._keep = predicate_of(self._all, view)
         self._order = sort_keys(self._all, view.sort)
         self._sorted: list[Row] = []
+        sizes = [index for index, field in enumerate(self._all) if field.name == "body_size"]
+        self._size = sizes[0] if sizes else None
         self._left = view.limit
         self.count = 0
         """Number of printed rows."""
@@ -60,14 +65,17 @@ class RowStream:
         if self.full:
             return
         batch: list[Row] = []
+        room = _BATCH_BYTES
         for row in rows:
             if self._keep is None or self._keep(row):
                 batch.append(row)
                 if len(batch) == self._left:
                     break
-                if len(batch) == _BATCH:
+                if self._size is not None:
+                    room -= row[self._size] or 0
+                if len(batch) == _BATCH or room < 0:
                     self._print(batch)
-                    batch = []
+                    batch, room = [], _BATCH_BYTES
         self._print(batch)
 
     def _print(self, rows: Sequence[Row]) -> None:
@@ -76,10 +84,16 @@ class RowStream:
         if self._left is not None:
             self._left -= len(rows)
         self.count += len(rows)
+        shown: Sequence[Row] = rows
         if not self._whole:
-            rows = [[row[index] for index in self._indexes] for row in rows]
+            shown = [[row[index] for index in self._indexes] for row in rows]
         self._begin()
-        self._put(self._encoder.rows(rows))
+        if self._size is not None and any((row[self._size] or 0) > LONG for row in rows):
+            for row in shown:
+                write_row(row, lambda one: self._encoder.rows([one]), self._view, self._out)
+            self._put("")
+        else:
+            self._put(self._encoder.rows(shown))
 
     def _put(self, text: str) -> None:
         """Print text, and what the encoder remarks on it."""
@@ -132,12 +146,12 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
             out.write("null\n")
         return
     shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
+    names, values = [field.name for field, _ in shown], [member for _, member in shown]
     match view.format:
         case Format.JSON:
-            value = {field.name: plain(member) for field, member in shown}
-            out.write(as_json(value, indent=2) + "\n")
+            write_row(values, lambda row: as_json(_object(names, row), 2) + "\n", view, out)
         case Format.YAML:
-            out.write(as_yaml({field.name: plain(member) for field, member in shown}))
+            write_row(values, lambda row: as_yaml(_object(names, row)), view, out)
         case Format.TABLE | Format.WIDE | Format.PLAIN:
             present = [
                 (field, member)
@@ -147,8 +161,13 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
             out.write(_vertical(present, view))
         case _:
             encoder = encoder_for([field for field, _ in shown], view)
-            text = encoder.rows([[member for _, member in shown]])
-            out.write(encoder.head() + text + encoder.tail())
+            out.write(encoder.head())
+            write_row(values, lambda row: encoder.rows([row]), view, out)
+            out.write(encoder.tail())
+
+
+def _object(names: Sequence[str], row: Row) -> dict[str, Any]:
+    return {name: plain(value) for name, value in zip(names, row, strict=True)}
 
 
 def _vertical(shown: Sequence[tuple[Field, Any]], view: View) -> str:

@@ -9,6 +9,8 @@ from rmqctl.errors import CliError
 from rmqctl.output.last_line import LAST_LINE
 
 _BUFFER_BYTES: Final = 1 << 16
+_PIECE: Final = 1 << 20
+"""Characters that are encoded at once."""
 _NO_TEXT: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
@@ -46,6 +48,10 @@ class Stdout:
 
         Half of a surrogate pair, which an escape in JSON can make, becomes ``?`` as in Java.
         """
+        for start in range(0, len(text), _PIECE):
+            self._write_piece(text if len(text) <= _PIECE else text[start : start + _PIECE])
+
+    def _write_piece(self, text: str) -> None:
         try:
             data = text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:

@@ -1,7 +1,7 @@
 """Formatting of one value: for tables, for tab-separated lines, for JSON."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,10 +17,16 @@ _TURNS: Final = "\u2028\u2029\u202a-\u202e\u2066-\u2069"
 # Patterns are text here: most values are printable and need no compiled pattern.
 _CONTROLS: Final = f"[\x00-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]"
 _NOT_IN_JSON: Final = f"[\x7f-\x9f{_TURNS}\ud800-\udfff]"
+_NOT_IN_YAML: Final = "[\ufeff\ufffe\uffff]"
 _NOT_IN_BODIES: Final = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNS}\ud800-\udfff]"
 _MARKDOWN: Final = r"[\\|*`\[<&]"
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
+
+PIECE: Final = 1 << 16
+"""Characters of a long text that are worked on at once."""
+LONGEST_CELL: Final = 1 << 16
+"""Characters of a value in a table; formats for programs have all of it."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
@@ -43,7 +49,19 @@ def safe_json(text: str) -> str:
     """The same JSON, with the characters escaped that :func:`as_json` escapes."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return re.sub(_NOT_IN_JSON, lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _replaced(_NOT_IN_JSON, lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def json_string(text: str) -> str:
+    """A text as in a JSON string, without its quotes."""
+    import json
+
+    return safe_json(json.dumps(text, ensure_ascii=False))[1:-1]
+
+
+def yaml_string(text: str) -> str:
+    """A text as in YAML's double quotes, which take all escapes of JSON."""
+    return _replaced(_NOT_IN_YAML, lambda found: f"\\u{ord(found.group()):04x}", json_string(text))
 
 
 def plain(value: Any) -> Any:
@@ -95,7 +113,11 @@ def for_people(value: Any, kind: Kind, times: "Times", *, raw: bool) -> str:
                 return format_duration(value)
             case Kind.SIZE:
                 return format_size(value)
-    return escape_controls(exact(value))
+    text = exact(value)
+    if len(text) > LONGEST_CELL:
+        rest = len(text) - LONGEST_CELL
+        return f"{escape_controls(text[:LONGEST_CELL])}... ({rest} more; -o json has them)"
+    return escape_controls(text)
 
 
 def _rounded(value: float) -> str:
@@ -125,14 +147,14 @@ def escape_controls(text: str) -> str:
     r"""Control characters as ``\n`` or ``\x1b``, so that a message cannot control the terminal."""
     if text.isprintable():  # the common case; no character below is printable
         return text
-    return re.sub(_CONTROLS, lambda found: _escape(found.group()), text)
+    return _replaced(_CONTROLS, lambda found: _escape(found.group()), text)
 
 
 def for_terminal(text: str) -> str:
     """Text for a terminal: lines and tabs stay, other control characters are escaped."""
     if text.isprintable():
         return text
-    return re.sub(_NOT_IN_BODIES, lambda found: _escape(found.group()), text)
+    return _replaced(_NOT_IN_BODIES, lambda found: _escape(found.group()), text)
 
 
 def bytes_for_terminal(data: bytes) -> bytes:
@@ -142,7 +164,20 @@ def bytes_for_terminal(data: bytes) -> bytes:
 
 def escape_markdown(text: str) -> str:
     """Escape characters that would end a table cell, or start HTML or emphasis."""
-    return re.sub(_MARKDOWN, lambda found: "\\" + found.group(), text)
+    return _replaced(_MARKDOWN, lambda found: "\\" + found.group(), text)
+
+
+def _replaced(pattern: str, by: Callable[[re.Match[str]], str], text: str) -> str:
+    """Replace single characters, piece by piece: re.sub keeps an object for each."""
+    if len(text) <= PIECE:
+        return re.sub(pattern, by, text)
+    return "".join([re.sub(pattern, by, piece) for piece in pieces_of(text)])
+
+
+def pieces_of(text: str) -> Iterator[str]:
+    """Parts of a long text, none longer than ``PIECE``."""
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]
 
 
 def _escape(character: str) -> str:

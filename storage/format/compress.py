@@ -17,6 +17,12 @@ COMPRESS_LEVEL: Final = 5
 COMPRESS_OVER_BYTES: Final = 4096
 MAX_INFLATED_BODY_SIZE: Final = 64 << 20
 
+KEPT_BODY_SIZE: Final = 1 << 20
+"""Most bytes of an inflated body that a message keeps; a larger one is inflated at each use, as
+many messages may wait at once, and some KB are enough for one of the limit."""
+
+_LARGEST_RATIO: Final = 1032
+"""Bytes that one byte of a zlib stream can stand for; less with LZ4."""
 _PIECE: Final = 256
 _CUT: Final = "the compressed body is damaged: it ends too early"
 
@@ -27,6 +33,16 @@ def compress(body: bytes) -> bytes:
     The caller sets ``COMPRESSED_FLAG | COMPRESSION_ZLIB_TYPE`` in sysFlag.
     """
     return zlib.compress(body, COMPRESS_LEVEL)
+
+
+def most_inflated(stored_size: int, sys_flag: int) -> int:
+    """An upper bound of a body's inflated size, by its stored size alone; 0 if sysFlag says that it
+    is not compressed."""
+    if not sys_flag & MessageSysFlag.COMPRESSED_FLAG:
+        return 0
+    if sys_flag & MessageSysFlag.COMPRESSION_TYPE_MASK == MessageSysFlag.COMPRESSION_ZSTD_TYPE:
+        return MAX_INFLATED_BODY_SIZE  # four bytes can stand for 128 KiB
+    return min(stored_size * _LARGEST_RATIO, MAX_INFLATED_BODY_SIZE)
 
 
 def decompress(body: bytes, sys_flag: int, limit: int = MAX_INFLATED_BODY_SIZE) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage import native
 
-from .compress import MAX_INFLATED_BODY_SIZE, decompress
+from .compress import KEPT_BODY_SIZE, MAX_INFLATED_BODY_SIZE, decompress
 from .errors import BodyError
 from .host import unpack_host
 from .message_id import offset_msg_id
@@ -357,15 +357,20 @@ class MessageExt(Message):
 
     @property
     def body(self) -> bytes:
-        """The body as it was sent, inflated if it is stored compressed."""
+        """The body as it was sent, inflated if it is stored compressed.
+
+        An inflated body of more than 1 MiB is not kept: each use inflates it again.
+        """
         body = self._body
         if body is None:
             if not self.sys_flag & _COMPRESSED:
                 return self.stored_body
             try:
-                body = self._body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
+                body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
             except BodyError as error:
                 raise error.of(self.place) from None
+            if len(body) <= KEPT_BODY_SIZE:
+                self._body = body
         return body
 
     @body.setter

@@ -52,13 +52,24 @@ class ColumnBatch:
     def bodies(self, limit: int) -> list[bytes]:
         """All bodies as they were sent; BodyTooLargeError if one inflates beyond ``limit`` bytes,
         BodyError if one cannot be inflated."""
+        bodies = self.bodies_within(limit, len(self) * limit)
+        assert bodies is not None
+        return bodies
+
+    def bodies_within(self, limit: int, room: int) -> list[bytes] | None:
+        """The same; None if the inflated ones have more than ``room`` bytes altogether."""
         packed = MessageSysFlag.COMPRESSED_FLAG
         if not any(flag & packed for flag in set(self.sys_flags)):
             return self.stored_bodies
-        return [
-            decompress(body, flag, limit)
-            for body, flag in zip(self.stored_bodies, self.sys_flags, strict=True)
-        ]
+        bodies: list[bytes] = []
+        for stored, flag in zip(self.stored_bodies, self.sys_flags, strict=True):
+            body = decompress(stored, flag, limit)
+            bodies.append(body)
+            if flag & packed:
+                room -= len(body)
+                if room < 0:
+                    return None
+        return bodies
 
 
 class ColumnReader:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def body_error(message: "MessageExt") -> str | None:
     """The message and the reason why its body cannot be unpacked; None if it can be."""
     try:
-        message.body  # noqa: B018 - it is kept
+        message.body  # noqa: B018 - to hear why it cannot be unpacked
     except BodyError as error:
         return str(error)
     return None
@@ -34,8 +34,9 @@ def describe(
     size: int | None = None
     text = encoded = None
     if body_error(message) is None:
-        size = len(message.body)
-        text, encoded = body_texts(message.body, "text")
+        body = message.body
+        size = len(body)
+        text, encoded = body_texts(body, "text")
     return DeadLetter(
         dead_letters.group,
         message.queue_id,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 COLUMN: Final = 4096
 """Most messages per fetch by columns."""
 COLUMN_BYTES: Final = 2 << 20
+_INFLATED_BYTES: Final = 8 << 20
+"""Most bytes of inflated bodies in a column."""
 OBJECTS: Final = 512
 """Most messages per fetch as objects."""
 
@@ -59,9 +61,12 @@ class ColumnFetcher:
         if not len(batch):
             return Fetched((), (), (), max(following, offset), more and following > offset)
         try:
-            bodies = batch.bodies(self._limit)
+            bodies = batch.bodies_within(self._limit, _INFLATED_BYTES)
         except BodyError:
-            # As messages: so the messages before the bad one are printed, in all queues.
+            bodies = None
+        if bodies is None:
+            # As messages: so the messages before the bad one are printed, in all queues, and large
+            # bodies are inflated one at a time.
             return self._objects(queue_id, offset, count)
         return Fetched(
             batch.queue_offsets,

@@ -78,7 +78,9 @@ class RecordTransform:
             raise UnmaskableError(str(error)) from error
 
     def _encoded(self, message: "MessageExt") -> bytes:
-        old = message.body if self.unpacks else None
+        old = None
+        if self.unpacks:
+            old = message.body = message.body  # kept, so that a rule that changes it is seen
         if self._mask is not None:
             self._mask.apply(message)
         if old is not None and message.body is not old:

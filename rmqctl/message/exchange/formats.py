@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
+_PIECE: Final = 1 << 20
+"""Characters that are encoded at once."""
 FORMS: Final = ("jsonl", "csv", "parquet", "raw")
 
 
@@ -51,7 +53,9 @@ class _File:
         self.write_bytes = file.write
 
     def write(self, text: str, /) -> None:
-        self._file.write(text.encode("utf-8", "surrogateescape"))
+        for start in range(0, len(text), _PIECE):
+            piece = text[start : start + _PIECE]
+            self._file.write(piece.encode("utf-8", "surrogateescape"))
 
     def flush(self) -> None:
         self._file.flush()

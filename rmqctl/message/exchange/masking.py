@@ -139,7 +139,9 @@ def _hashed(secret: bytes, text: str) -> str:
 def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
     """Apply all rules to the message object. Raises BodyError as ``body`` does."""
     told = [rule for rule in rules if rule.field in TOLD]
-    trace = message.body if told and is_trace(message.body) else None
+    trace = None
+    if told and is_trace(body := message.body):
+        trace = message.body = body  # kept, so that a rule that changes it is seen
     for rule in rules:
         match rule.field:
             case "ids":

@@ -55,7 +55,11 @@ class ParquetMessages:
     def __init__(self, out: Any) -> None:
         self._arrow = _arrow()
         self._schema = _schema(self._arrow)
-        self._writer = self._arrow.parquet.ParquetWriter(out, self._schema)
+        # Bodies hardly repeat: a dictionary, or the least and the largest one, would be copies.
+        names = [field.name for field in self._schema if field.name != "body"]
+        self._writer = self._arrow.parquet.ParquetWriter(
+            out, self._schema, use_dictionary=names, write_statistics=names
+        )
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
 
@@ -66,7 +70,7 @@ class ParquetMessages:
         row["body"] = message.body
         row["properties"] = list(message.properties.items())
         self._rows.append(row)
-        self._bytes += message.store_size
+        self._bytes += message.store_size + len(row["body"])
         if len(self._rows) == _ROWS or self._bytes > _BYTES:
             self._flush()
 
@@ -76,9 +80,10 @@ class ParquetMessages:
         self._writer.close()
 
     def _flush(self) -> None:
-        table = self._arrow.Table.from_pylist(self._rows, self._schema)
+        rows, self._rows, self._bytes = self._rows, [], 0
+        table = self._arrow.Table.from_pylist(rows, self._schema)
+        del rows
         self._writer.write_table(table)
-        self._rows, self._bytes = [], 0
 
 
 def read_parquet(path: str) -> Iterator[dict[str, Any]]:
