@@ -11,7 +11,6 @@ The process that carries out a run holds ``redrives/lock``: one a store at a tim
 
 from __future__ import annotations
 
-import os
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import Any, Final
 
 from storage.coordination.locks import LockFile
 from storage.errors import StoreNotWritableError
-from storage.files.bounded import read_bounded
+from storage.files.bounded import read_bounded, read_last
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import (
@@ -131,9 +130,10 @@ class RedriveRuns:
 
     def is_settled(self, run: str) -> bool:
         """Tell whether the last attempt at a run ended by itself; reads only its end."""
-        with self._file(run).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_SETTLED_LINE)))
-            return file.read() == _SETTLED_LINE
+        try:
+            return read_last(self._file(run), len(_SETTLED_LINE)) == _SETTLED_LINE
+        except FileNotFoundError:
+            return False  # reading the run gives the reason
 
     def begin(self, run: str, task: dict[str, Any]) -> None:
         """Note the task of a run; on the device when this returns. StoreNotWritableError."""

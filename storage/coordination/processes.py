@@ -19,7 +19,6 @@ Names are unique to each process entry, so an entry that was found dead stays de
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import threading
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptFileError, StoreNotWritableError
-from storage.files.bounded import read_bounded
+from storage.files.bounded import NO_FILE, read_bounded
 from storage.files.creating import adopt, make_folders, put_whole, remove_left
 from storage.format.names import MEMBERS_FOLDER, OURS
 from storage.format.shapes import (
@@ -130,7 +129,7 @@ class ProcessEntries:
         except FileNotFoundError:
             return False
         except OSError as error:
-            if error.errno == errno.ELOOP:  # a circular link is no process entry
+            if error.errno in NO_FILE:  # circular links and a socket are no process entry
                 return False
             raise
         try:

@@ -18,7 +18,6 @@ docs/internals/concurrency.md.
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from storage.errors import CorruptFileError, StoreVersionError, go_on_without
+from storage.files.bounded import NO_FILE
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 
@@ -401,7 +401,7 @@ class SharedState:
         except FileNotFoundError:
             raise CorruptFileError(self._names_path, 0, f"it is missing ({_REMEDY})") from None
         except OSError as error:
-            if error.errno != errno.ELOOP:
+            if error.errno not in NO_FILE:
                 raise
             raise CorruptFileError(self._names_path, 0, f"it is no file ({_REMEDY})") from None
         try:

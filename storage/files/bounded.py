@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +19,8 @@ from storage.errors import CorruptFileError
 MAX_OWN_SIZE: Final = 128 << 20
 """Bytes; a larger file of rmqctl's own, or of settings, is taken for damage."""
 _PIECE: Final = 1 << 20
-_NO_FILE: Final = (errno.ELOOP, errno.ENXIO)
-"""Of circular links, and of a socket."""
+NO_FILE: Final = (errno.ELOOP, errno.ENXIO)
+"""Errors of opening circular links, and a socket."""
 
 
 def read_bounded(path: Path, max_size: int = MAX_OWN_SIZE) -> bytes:
@@ -40,7 +41,7 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno in _NO_FILE:
+        if error.errno in NO_FILE:
             raise CorruptFileError(path, 0, "it is no file") from error
         raise
     try:
@@ -65,15 +66,25 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
 def read_first(path: Path, size: int) -> bytes:
     """Read the first bytes of a file whose other bytes do not count. Raises OSError;
     FileNotFoundError also for a path that is not a file."""
+    return _read_part(path, lambda _: 0, size)
+
+
+def read_last(path: Path, size: int) -> bytes:
+    """Read the last bytes of a file. Raises as :func:`read_first`."""
+    return _read_part(path, lambda length: max(0, length - size), size)
+
+
+def _read_part(path: Path, start: Callable[[int], int], size: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno in _NO_FILE:
+        if error.errno in NO_FILE:
             raise FileNotFoundError(errno.ENOENT, "it is no file", str(path)) from error
         raise
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise FileNotFoundError(errno.ENOENT, "it is no file", str(path))
-        return os.pread(fd, size, 0)
+        return os.pread(fd, size, start(status.st_size))
     finally:
         os.close(fd)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +56,7 @@ def root(tmp_path_factory):
 def peak_mib(root, line, tmp_path):
     """Most resident memory of a process that runs the command, and its exit code."""
     words = line.format(new=tmp_path / "new").split()
-    with open(os.devnull, "r+b") as nothing:
+    with Path(os.devnull).open("r+b", buffering=0) as nothing:
         process = subprocess.Popen(
             [sys.executable, "-m", "rmqctl", *words, "-S", str(root), "--no-input", "-q"],
             stdin=nothing,

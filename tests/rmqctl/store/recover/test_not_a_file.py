@@ -14,6 +14,8 @@ from tests.support.cli import run
 from tests.support.copies import copy_store
 from tests.support.rich_store import SIZES
 
+pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.DamagedFileWarning")
+
 OFFSETS = "rmqctl/offsets.json"
 JAVA = "config/consumerOffset.json"
 BAK = "config/consumerOffset.json.bak"
@@ -144,3 +146,33 @@ def test_a_dump_of_a_checkpoint_that_is_no_file_says_so(root, kind):
     result = run("store", "dump", "checkpoint", "-S", root)
     assert result.code in (3, 4), result
     assert "checkpoint" in result.err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_of_queues_that_are_no_file_are_made_again(root, kind):
+    replaced(root, "rmqctl/queues", kind)
+    assert run("consume", "t", "-e", "-q", "-S", root).code == 0
+    assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
+    assert run("produce", "t", "-S", root, stdin=b"x\n").code == 0
+    assert (root / "rmqctl/queues").is_file()
+    assert run("store", "fsck", "--fail-on", "warning", "-S", root).code == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_entry_that_is_no_file_is_no_process(root, kind):
+    (root / "rmqctl/members").mkdir(exist_ok=True)
+    replaced(root, "rmqctl/members/1-0123456789ab.life", kind)
+    for line in ("consume t -e -g g -q", "group list", "offset reset -g g -t t --to-latest --yes"):
+        result = run(*line.split(), "-S", root, "--no-input")
+        assert result.code == 0, (line, result)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_of_redrives_that_is_no_file_is_named_or_passed(root, kind):
+    (root / "rmqctl/redrives").mkdir(exist_ok=True)
+    assert run("produce", "%DLQ%g", "-Q", 0, "-S", root, stdin=b"x\n").code == 0
+    name = "rmqctl/redrives/R20261126T141750-0e02d3ea.jsonl"
+    replaced(root, name, kind)
+    result = run("dlq", "redrive", "g", "--all", "--yes", "-S", root)
+    assert result.code in (4, 8), result  # 8: the message names no topic to be sent to
+    assert result.code == 8 or name in result.err
