@@ -1,7 +1,7 @@
 """Small records whose bodies inflate to many megabytes: every command takes little memory.
 
 A message of 4 MiB, the most that a client sends by default, may be stored in 4 KiB, and a flipped
-flag may make 60 MiB of a body that nobody compressed.
+flag may make 60 MiB of a body that no client compressed.
 """
 
 import os
