@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.format.cq_unit import MAX_EXT_ADDR
 from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
+from storage.format.digits import parse_digits
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
 
 if TYPE_CHECKING:
@@ -97,13 +98,13 @@ def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
 
 def _waiting(message: MessageExt, level: Level, tags_code: int) -> DelayedMessages | None:
     topic = message.get_property(PROPERTY_REAL_TOPIC)
-    queue_id = message.get_property(PROPERTY_REAL_QUEUE_ID) or ""
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
+    queue_id = parse_digits(message.get_property(PROPERTY_REAL_QUEUE_ID) or "")
+    if not topic or queue_id is None:
         return None
     due = tags_code
     if due <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
         due = message.store_timestamp + (level.delay_ms or 0)
-    return DelayedMessages(message, level.level, due, topic, int(queue_id))
+    return DelayedMessages(message, level.level, due, topic, queue_id)
 
 
 def _lies_there(view: StoreView, found: DelayedMessages) -> bool:

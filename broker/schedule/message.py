@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.send.message_builder import stored_again
+from storage.format.digits import parse_digits
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, TRANS_HALF_TOPIC
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ def message_timeup(message: MessageExt) -> MessageInner | None:
     """
     properties = message.properties  # read several times from here on
     topic = properties.get(PROPERTY_REAL_TOPIC)
-    queue_id = properties.get(PROPERTY_REAL_QUEUE_ID, "")
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
+    queue_id = parse_digits(properties.get(PROPERTY_REAL_QUEUE_ID, ""))
+    if not topic or queue_id is None:
         logger.error("delayed message at %d names no real topic", message.commitlog_offset)
         return None
     if topic == TRANS_HALF_TOPIC:
         logger.error("delayed message at %d is a half message", message.commitlog_offset)
         return None
-    return stored_again(message, topic, int(queue_id))
+    return stored_again(message, topic, queue_id)

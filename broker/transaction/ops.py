@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from broker.api.offsets import OffsetCommit
+from storage.format.digits import parse_digits
 from storage.format.message import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 
 from .transaction import REMOVE_TAG
@@ -122,4 +123,4 @@ def _half_offsets(op: MessageExt) -> list[int]:
     if op.tags != REMOVE_TAG:
         return []
     parts = op.body.decode("ascii", "replace").split(",")
-    return [int(part) for part in parts if part.isascii() and part.isdigit()]
+    return [offset for part in parts if (offset := parse_digits(part)) is not None]

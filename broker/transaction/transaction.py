@@ -18,6 +18,7 @@ from broker.api.transactions import LocalTransactionState
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.send.send import prepared, put_outcome
 from broker.tables.shared_table import READ_ONLY
+from storage.format.digits import parse_digits
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
 from storage.format.message import (
@@ -171,9 +172,9 @@ class TransactionalMessageService:
 def real_queue(half: MessageExt) -> tuple[str, int]:
     """Give topic and queue that a half message is for. Raises BrokerSystemError."""
     topic = half.get_property(PROPERTY_REAL_TOPIC)
-    queue_id = half.get_property(PROPERTY_REAL_QUEUE_ID) or ""
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
+    queue_id = parse_digits(half.get_property(PROPERTY_REAL_QUEUE_ID) or "")
+    if not topic or queue_id is None:
         raise BrokerSystemError(
             f"the half message at {half.commitlog_offset} of the commit log names no real topic"
         )
-    return topic, int(queue_id)
+    return topic, queue_id

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.transaction.copies import HalfCopies
 from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
+from storage.format.digits import parse_digits
 from storage.format.message import PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET, TRANS_HALF_TOPIC
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def open_halves(broker: EmbeddedBroker) -> Iterator[MessageExt]:
             if ended.take(offset) or copies.is_followed(offset):
                 continue
             first = half.get_property(PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET) or ""
-            known = first.isascii() and first.isdigit() and ended.take_earlier(int(first))
+            earlier = parse_digits(first)
+            known = earlier is not None and ended.take_earlier(earlier)
             if not (known or ended.names(copies.others(offset))):
                 yield half
         at = max(at + 1, found.next_begin_offset)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.times import format_time
 from storage.configs.consumer_offsets import split_topic_at_group
+from storage.format.digits import parse_digits
 from storage.format.message import (
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_TRANSACTION_CHECK_TIMES,
@@ -200,8 +201,8 @@ def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
 
     groups: Counter[str] = Counter()
     for half in open_halves(broker):
-        times = half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "0"
-        if times.isascii() and times.isdigit() and checks <= int(times) < old:
+        times = parse_digits(half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "0")
+        if times is not None and checks <= times < old:
             groups[half.get_property(PROPERTY_PRODUCER_GROUP) or "no group"] += 1
     count = groups.total()
     if not count:

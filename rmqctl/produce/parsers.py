@@ -11,7 +11,8 @@ from rmqctl.parse.input_templates import InputTemplate
 from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 
 if TYPE_CHECKING:
-    from storage.format.message import MessageExt
+    from storage.format.digits import parse_digits
+from storage.format.message import MessageExt
 
 
 class Outgoing(NamedTuple):
@@ -119,7 +120,7 @@ def from_fields(fields: dict[str, Any]) -> Outgoing:
 def _moment(value: object) -> int | None:
     """A time in ms; None for any other value, as times are not needed to send a message."""
     if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() else None
+        return parse_digits(value)
     return value if type(value) is int else None
 
 

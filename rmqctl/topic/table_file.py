@@ -17,6 +17,7 @@ from rmqctl.cli.given_file import read_given
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.parse.json_texts import parse_given
 from rmqctl.parse.near_names import did_you_mean
+from storage.format.digits import parse_digits
 
 _TABLE: Final = "topicConfigTable"
 _NAMES: Final = {
@@ -173,9 +174,10 @@ def _topic(where: str, members: Any) -> WantedTopic:
 
 def _number(where: str, key: str, value: Any) -> int:
     text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
+    number = None if isinstance(value, bool) else parse_digits(text)
+    if number is None:
         raise UsageProblem(f"{where}: {key} {text!r} is not a number")
-    return int(text)
+    return number
 
 
 def _flag(where: str, value: Any) -> bool | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .cq_unit import CQ_STORE_UNIT
+from .digits import parse_digits
 from .java_hash import key_hash, tags_code
 from .message import (
     LMQ_PREFIX,
@@ -132,13 +133,14 @@ def _lmq_queues(properties: dict[str, str], queue_id: int) -> Iterator[tuple[str
     names = properties.get(PROPERTY_INNER_MULTI_DISPATCH)
     offsets = properties.get(PROPERTY_INNER_MULTI_QUEUE_OFFSET)
     if names and offsets:
-        for name, offset in zip(names.split(","), offsets.split(","), strict=False):
-            if offset.isascii() and offset.isdigit() and is_possible_topic(name):
-                yield name, 0 if name.startswith(LMQ_PREFIX) else queue_id, int(offset)
+        for name, text in zip(names.split(","), offsets.split(","), strict=False):
+            offset = parse_digits(text)
+            if offset is not None and is_possible_topic(name):
+                yield name, 0 if name.startswith(LMQ_PREFIX) else queue_id, offset
 
 
 def _level(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return parse_digits(text or "") or 0
 
 
 def _delay(level: int, delay_levels_ms: tuple[int, ...]) -> int:

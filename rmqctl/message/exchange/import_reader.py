@@ -15,6 +15,7 @@ from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from rmqctl.produce.sender import InvalidRecordError
 from rmqctl.produce.sources import Portion, opened
 from storage.format.crc import crc32
+from storage.format.digits import parse_digits
 from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPERTIES, split_keys
 from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
 
@@ -47,7 +48,7 @@ def whole(fields: Mapping[str, Any], message: Outgoing) -> Outgoing:
     if topic is not None and not isinstance(topic, str):
         raise ValueError(f"its topic is {topic!r}, not a text")
     if isinstance(queue_id, str):
-        queue_id = int(queue_id) if queue_id.isascii() and queue_id.isdigit() else None
+        queue_id = parse_digits(queue_id)
     elif type(queue_id) is not int or queue_id < 0:
         queue_id = None
     stored = (fields.get("properties") or {}).get(PROPERTY_KEYS)

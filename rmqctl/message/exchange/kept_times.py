@@ -7,6 +7,7 @@ from rmqctl.parse.times import parse_epoch
 from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from storage.format.compress import MAX_INFLATED_BODY_SIZE
+from storage.format.digits import parse_digits
 from storage.format.errors import BodyError
 from storage.format.host import pack_host
 from storage.format.message import (
@@ -114,7 +115,7 @@ def _storable(message: MessageExt) -> MessageExt:
 
 def _number(fields: Mapping[str, Any], name: str, bits: int) -> int:
     value = fields.get(name)
-    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit():
+    if isinstance(value, str) and parse_digits(value.lstrip("-")) is not None:
         value = int(value)
     if value is None and name == "flag":
         value = 0  # cells of CSV may be empty

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from rmqctl.errors import NotFound
 from rmqctl.parse.times import parse_time
+from storage.format.digits import parse_digits
 from storage.format.layout import BLANK_SIZE
 from storage.format.record import RecordError, decode_record
 from storage.log.record_finder import RecordFinder
@@ -128,10 +129,11 @@ def tail_from(cli: "Cli", view: "StoreView", text: str | None, *, whole: bool) -
     if text is None:
         text = "start" if whole else "end"
     if text in ("start", "end"):
-        place = view.log_min_offset() if text == "start" else view.log_max_offset()
-        return LogTail(view, place, cli.left_out)
-    if text.isascii() and text.isdigit():
-        return LogTail(view, _record_holding(view, int(text)), cli.left_out)
+        end = view.log_min_offset() if text == "start" else view.log_max_offset()
+        return LogTail(view, end, cli.left_out)
+    place = parse_digits(text)
+    if place is not None:
+        return LogTail(view, _record_holding(view, place), cli.left_out)
     from rmqctl.admin.store.checking import file_at_time
 
     timestamp = cli.parsed("--from", lambda value: _time(value, cli.now_ms, cli.zone), text)

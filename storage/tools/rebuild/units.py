@@ -10,6 +10,7 @@ import numpy as np
 from storage.files.read_files import ReadMap
 from storage.format.cq_unit import MAX_QUEUE_OFFSET
 from storage.format.delay import UNKNOWN_LEVEL_DELAY_MS, capped_level, delay_ms
+from storage.format.digits import parse_digits
 from storage.format.dispatch import read_request
 from storage.format.message import PROPERTY_DELAY_TIME_LEVEL, SCHEDULE_TOPIC
 from storage.format.properties import find_property
@@ -46,7 +47,7 @@ class DelayTimes:
     def of(self, text: str) -> int | None:
         """The delay of a DELAY property; None if it means no level."""
         if text not in self._known:
-            level = int(text) if text.isascii() and text.isdigit() else 0
+            level = parse_digits(text) or 0
             self._known[text] = self._delay(level) if level > 0 else None
         return self._known[text]
 
