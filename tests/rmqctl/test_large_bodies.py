@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 
 import pytest
 
@@ -53,20 +52,34 @@ def root(tmp_path_factory):
     return root
 
 
+_MEASURED = """
+import sys
+from pathlib import Path
+from rmqctl import app
+
+code = app.main(sys.argv[2:])
+Path(sys.argv[1]).write_text(Path("/proc/self/status").read_text())
+sys.exit(code)
+"""
+
+
 def peak_mib(root, line, tmp_path):
-    """Most resident memory of a process that runs the command, and its exit code."""
+    """Most resident memory of a process that runs the command, and its exit code.
+
+    Not by ru_maxrss, which counts the memory of the process that has started it.
+    """
     words = line.format(new=tmp_path / "new").split()
-    with Path(os.devnull).open("r+b", buffering=0) as nothing:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rmqctl", *words, "-S", str(root), "--no-input", "-q"],
-            stdin=nothing,
-            stdout=nothing,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return used.ru_maxrss >> 10, process.returncode
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(tmp_path / "status"), *words]
+        + ["-S", str(root), "--no-input", "-q"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    status = (tmp_path / "status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) >> 10, done.returncode
 
 
 @pytest.mark.slow
