@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from .config import StoreConfig
     from .configs.consumer_offsets import OffsetTable
+    from .configs.progress import ProgressFile
     from .configs.topics import TopicConfig
     from .format.prepared import PreparedRecords
     from .results import GetMessageResult, QueryMessageResult
@@ -430,23 +432,26 @@ class StoreView:
 
         return topics_file(self.root).read(0).items
 
+    @cached_property
+    def progress(self) -> ProgressFile:
+        """The file with the progress of groups; it is read again only after a change."""
+        from .configs.progress import ProgressFile
+
+        return ProgressFile(self.root)
+
     def consumer_offsets(self) -> OffsetTable:
         """Committed offsets: ``topic@group`` -> queue id -> next offset to consume.
 
         Raises CorruptFileError and StoreVersionError.
         """
-        from .configs.progress import ProgressFile
-
-        return ProgressFile(self.root).read().known_offsets()
+        return self.progress.read().known_offsets()
 
     def progress_doubt(self) -> str | None:
         """Why committed offsets may not be the last ones of groups; None without a reason.
 
         Raises CorruptFileError and StoreVersionError.
         """
-        from .configs.progress import ProgressFile
-
-        return ProgressFile(self.root).read().doubt
+        return self.progress.read().doubt
 
     @property
     def version_hint(self) -> str:

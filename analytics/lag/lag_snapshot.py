@@ -64,7 +64,7 @@ class LagSnapshot(NamedTuple):
     """Why progress may not be the groups' last; None without a reason."""
 
 
-class _Queue(NamedTuple):
+class QueueNow(NamedTuple):
     """Data that is the same for all groups that read a queue."""
 
     min_offset: int
@@ -72,12 +72,14 @@ class _Queue(NamedTuple):
     rate_in: float | None
     ends: Sequence[Change]
     """Its ends in earlier observations."""
-    heads: Mapping[int, tuple[int | None, int | None, int | None]]
-    """By the offset of a message that is a group's first unread one: bytes from there to the end,
-    its store time, and from when on it may be deleted."""
+    heads: Mapping[int, Head]
+    """By the offset of a message that is a group's first unread one."""
 
 
-_NO_HEAD: Final = (None, None, None)
+Head = tuple[int | None, int | None, int | None]
+"""A message: bytes from there to the end of its queue, its store time, and from when on it may be
+deleted."""
+NO_HEAD: Final[Head] = (None, None, None)
 _NEVER: Final = -1
 """Represents missing progress where offsets are collected."""
 _Then = Callable[[Sequence[Change], int | None], int | None]
@@ -108,7 +110,7 @@ def look_at(
         history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
     progress_then = _progress_then(history, as_of) if until_then else None
     read_by = {
-        (group, topic): _read_queue_ids(topics.get(topic), offsets)
+        (group, topic): read_queue_ids(topics.get(topic), offsets)
         for (group, topic), offsets in chosen.offsets.items()
     }
     trend = Trend(history.watched, as_of)
@@ -117,13 +119,13 @@ def look_at(
         view, as_of, rules or rules_of(view.root, view.config), history, since, sizes=sizes
     )
     queues = reader.read(chosen, read_by)
-    depths = _Depths(view, chosen.all_offsets)
+    depths = Depths(view, chosen.all_offsets)
     group_lags = []
     for (group, topic), offsets in chosen.offsets.items():
         members = chosen.members.get(group, 0)
         changes = history.queues_of(topic_at_group(topic, group))
         of_topic = queues[topic]
-        stand = _Stand(trend, as_of, progress_then, has_members=members > 0)
+        stand = GroupInQueue(trend, as_of, progress_then, has_members=members > 0)
         rows = [
             stand.in_queue(
                 queue_id,
@@ -133,12 +135,11 @@ def look_at(
             )
             for queue_id in read_by[group, topic]
         ]
-        depth = depths.retry(group), depths.dead(group)
-        group_lags.append(GroupLag(group, topic, rows, *depth, members))
+        group_lags.append(GroupLag(group, topic, rows, *depths.of(group), members))
     return LagSnapshot(as_of, group_lags, view.progress_doubt())
 
 
-def _read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:
+def read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:
     """The topic's queues that consumers read, and those with progress."""
     return sorted({*offsets, *range(config.read_queue_nums if config else 0)})
 
@@ -157,7 +158,7 @@ def _progress_then(history: SampleHistory, as_of: int) -> _Then | None:
     return lambda changes, now: now if changes and changes[-1][1] == now else None
 
 
-class _Stand:
+class GroupInQueue:
     """A group's state in queues. Few steps: there may be tens of thousands of them."""
 
     __slots__ = ("_as_of", "_has_members", "_rate_out", "_then")
@@ -178,7 +179,7 @@ class _Stand:
     def in_queue(
         self,
         queue_id: int,
-        queue: _Queue,
+        queue: QueueNow,
         committed: int | None,
         changes: Sequence[Change],
     ) -> QueueLag:
@@ -191,7 +192,7 @@ class _Stand:
             return QueueLag(queue_id, what, 0, None, rate_in, rate_out, Health.OK, None)
         lag_bytes = stored = risk = None
         if committed is not None and committed < high:
-            lag_bytes, stored, risk = heads.get(committed if committed > low else low, _NO_HEAD)
+            lag_bytes, stored, risk = heads.get(committed if committed > low else low, NO_HEAD)
             if low == high:
                 lag_bytes = 0
         as_of = self._as_of
@@ -230,7 +231,7 @@ class _Queues:
 
     def read(
         self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
-    ) -> dict[str, dict[int, _Queue]]:
+    ) -> dict[str, dict[int, QueueNow]]:
         """Read all queues with a reading group, by topic and queue id."""
         committed: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         for key, offsets in chosen.offsets.items():
@@ -242,20 +243,20 @@ class _Queues:
             for topic, of in committed.items()
         }
 
-    def _queue(self, topic: str, queue_id: int, committed: Collection[int]) -> _Queue:
+    def _queue(self, topic: str, queue_id: int, committed: Collection[int]) -> QueueNow:
         view = self._view
         low, high = self._bounds(topic, queue_id, committed)
         ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
         unread = unread_bytes(view, topic, queue_id, first, high) if self._sizes else {}
         places = view.places(topic, queue_id, first)
-        heads: dict[int, tuple[int | None, int | None, int | None]] = {}
+        heads: dict[int, Head] = {}
         for offset in first:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(self._files, place)
             heads[offset] = unread.get(offset), stored, due
         rate = self._arrivals.rate(topic, queue_id, ends, low, high)
-        return _Queue(low, high, rate, ends, heads)
+        return QueueNow(low, high, rate, ends, heads)
 
     def _bounds(self, topic: str, queue_id: int, committed: Collection[int]) -> tuple[int, int]:
         low, high = self._moment.queue_bounds(topic, queue_id)
@@ -295,7 +296,7 @@ class _Arrivals:
         return rate
 
 
-class _Depths:
+class Depths:
     """Retries and dead letters of groups."""
 
     def __init__(
@@ -311,6 +312,14 @@ class _Depths:
             self._waiting = waiting_by_topic(view)
         except CorruptFileError:
             self._waiting = None
+        self._known: dict[str, tuple[int | None, int]] = {}
+
+    def of(self, group: str) -> tuple[int | None, int]:
+        """Both, each group's once."""
+        found = self._known.get(group)
+        if found is None:
+            found = self._known[group] = self.retry(group), self.dead(group)
+        return found
 
     def retry(self, group: str) -> int | None:
         """Unread messages in the group's retry topic, which is read from its start, and those that

@@ -116,20 +116,23 @@ class Trend:
     """
 
     def __init__(self, watched: Iterable[Span], now_ms: int) -> None:
-        self._start = now_ms - RATE_WINDOW_MS
-        self._known_from = next(
-            (max(begin, self._start) for begin, end in watched if end >= self._start), None
+        self.start = now_ms - RATE_WINDOW_MS
+        """The begin of the five minutes."""
+        self.watched_since = next((begin for begin, end in watched if end >= self.start), None)
+        """Since when it is known, also before the five minutes; None if it is not known."""
+        self.known_from = (
+            None if self.watched_since is None else max(self.watched_since, self.start)
         )
-        if self._known_from is not None and now_ms - self._known_from < LEAST_SPAN_MS:
-            self._known_from = None
-        self._span_s = (now_ms - (self._known_from or 0)) / 1000
+        if self.known_from is not None and now_ms - self.known_from < LEAST_SPAN_MS:
+            self.known_from = self.watched_since = None
+        self._span_s = (now_ms - (self.known_from or 0)) / 1000
 
     def rate_in(self, ends: Changes, max_offset: int) -> float | None:
         """How fast a queue grew whose end is ``max_offset`` now; None if it was not observed.
 
         The log has the rate in that case (:class:`.rates.StoredSince`).
         """
-        known_from = self._known_from
+        known_from = self.known_from
         if known_from is None:
             return None
         held = next((end for at, end in reversed(ends) if at <= known_from), None)
@@ -143,9 +146,9 @@ class Trend:
         """
         if offset is None or not committed:
             return None
-        if committed[-1][1] == offset and committed[-1][0] <= self._start:
+        if committed[-1][1] == offset and committed[-1][0] <= self.start:
             return 0.0
-        known_from = self._known_from
+        known_from = self.known_from
         if known_from is None:
             return None
         read, later = 0, offset

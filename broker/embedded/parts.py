@@ -79,7 +79,7 @@ class BrokerParts(ForkAware):
         )
         self._groups = GroupManager(root, config, write_lock=write_lock, now=now, changes=changes)
         self._progress = ConsumerOffsetManager(
-            ProgressFile(root),
+            self.view.progress if store is None else ProgressFile(root),
             journal=Journal(root),
             now=now,
             writable=store is not None,

@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
 from broker.errors import BrokerSystemError, NoPermissionError
@@ -76,6 +76,7 @@ class ConsumerOffsetManager:
         self._noted: dict[ProgressKey, QueueProgress] = {}
         self._notes: PendingCommits | None = None
         self._keys: dict[tuple[str, str], str] = {}  # of topics and groups that were checked
+        self._given: dict[str, _Given] = {}  # what `table` gave last, by key
 
     def query(self, group: str, topic: str, queue_id: int) -> QueueProgress:
         """Read the progress of a group in a queue, with what processes keep in memory."""
@@ -204,24 +205,38 @@ class ConsumerOffsetManager:
     def table(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """Give the committed offsets: (group, topic) to queue id to offset.
 
-        What Java's file has below 0 is no progress.
+        What Java's file has below 0 is no progress. Do not change the rows: one that is as in the
+        call before is the same object.
         """
         with self._lock:
             noted = dict(self._noted)
         known = self._file.read()
-        offsets = known.offsets()
-        for (key, queue_id), progress in noted.items():
-            offset = _later(known.get(key, queue_id), progress).offset
-            if offset is not None:
-                offsets.setdefault(key, {})[queue_id] = offset
+        before, now = self._given, dict[str, _Given]()
         found = {}
-        for key, queues in offsets.items():
-            parts = split_topic_at_group(key)
-            if parts is not None and group in (None, parts[1]) and queues:
-                found[parts[1], parts[0]] = {
-                    queue_id: offset for queue_id, offset in sorted(queues.items()) if offset >= 0
-                }
+        for key, queues in known.queues.items():
+            given = before.get(key)
+            if given is None or given.queues is not queues:
+                given = _given(key, queues)
+            now[key] = given
+            if given.names is not None and given.offsets and group in (None, given.names[0]):
+                found[given.names] = given.progress
+        self._given = now
+        for key in {key for key, _ in noted}:
+            names, progress = self._with_noted(known, key, noted)
+            if names is not None and progress and group in (None, names[0]):
+                found[names] = progress
         return found
+
+    def _with_noted(
+        self, known: ProgressTable, key: str, noted: Mapping[ProgressKey, QueueProgress]
+    ) -> tuple[tuple[str, str] | None, dict[int, int]]:
+        """A row with what this process keeps in memory."""
+        queues = dict(known.queues.get(key, {}))
+        for (noted_key, queue_id), progress in noted.items():
+            if noted_key == key:
+                queues[queue_id] = _later(known.get(key, queue_id), progress)
+        given = _given(key, queues)
+        return given.names, given.progress
 
     def persist(self) -> None:
         """Write what is kept in memory, and Java's consumerOffset.json. Cheap if nothing changed.
@@ -260,6 +275,25 @@ class ConsumerOffsetManager:
                 "can not be committed: both are 0 or more"
             )
         return (key, commit.queue_id), QueueProgress(commit.generation, commit.offset)
+
+
+class _Given(NamedTuple):
+    """A row that was given to a reader, and what it was made of."""
+
+    queues: Mapping[int, QueueProgress]
+    names: tuple[str, str] | None
+    """Group and topic; None for a key that is none of both."""
+    offsets: bool
+    """Whether there are any, also below 0."""
+    progress: dict[int, int]
+
+
+def _given(key: str, queues: Mapping[int, QueueProgress]) -> _Given:
+    parts = split_topic_at_group(key)
+    names = None if parts is None else (parts[1], parts[0])
+    known = [(queue_id, offset) for queue_id, (_, offset) in queues.items() if offset is not None]
+    progress = {queue_id: offset for queue_id, offset in sorted(known) if offset >= 0}
+    return _Given(queues, names, bool(known), progress)
 
 
 def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:

@@ -60,10 +60,9 @@ def unseal(line: bytes, shape: Shape | None = None) -> dict[str, Any] | None:
 
 def examine(line: bytes, shape: Shape | None = None) -> dict[str, Any]:
     """Read one line; SealError says what is wrong with it and where."""
-    line = line.strip()
-    body = line[_ENTRY_START:-1]
-    if not body or line != b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body):
-        raise SealError("the check sum is wrong", torn=_is_torn(line))
+    body = body_of(line)
+    if body is None:
+        raise SealError("the check sum is wrong", torn=_is_torn(line.strip()))
     try:
         entry = loads_strict(body)
     except JsonError as error:
@@ -76,6 +75,15 @@ def examine(line: bytes, shape: Shape | None = None) -> dict[str, Any]:
         except FormatError as error:
             raise SealError(str(error), _ENTRY_START) from None
     return entry
+
+
+def body_of(line: bytes) -> bytes | None:
+    """The bytes of a line's entry, which may still be no JSON; None if the checksum is wrong."""
+    line = line.strip()
+    body = line[_ENTRY_START:-1]
+    if not body or line != b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body):
+        return None
+    return body
 
 
 def read_sealed(

@@ -43,6 +43,7 @@ from .consumer_offsets import (
     decode_offsets,
     encode_offsets,
 )
+from .progress_rows import KnownRows
 from .progress_table import VERSION, ProgressTable, QueueProgress
 
 OFFSETS_FILE: Final = "offsets.json"
@@ -75,23 +76,39 @@ class ProgressFile:
         self._root = root
         self._fs = fs or FileSystem()
         self._changing = ProcessLock(root / OURS / OFFSETS_LOCK)
-        self._lock = threading.Lock()  # guards the three fields below
+        self._lock = threading.Lock()  # guards the four fields below
         self._table: ProgressTable | None = None
+        self._rows = KnownRows()
         self._read_at: _Idents | None = None
         self._exported_at: _Idents | None = None
 
     def read(self) -> ProgressTable:
         """Give the progress in the files now; the same object while they are unchanged.
 
-        Do not change it. Costs four stats when nothing changed. Raises CorruptFileError and
-        StoreVersionError.
+        Do not change it. Costs four stats when nothing changed; else the rows of groups that are
+        as before are the same objects as before. Raises CorruptFileError and StoreVersionError.
         """
         with self._lock:
             idents = self._idents()
-            if self._table is None or idents != self._read_at:
+            if self._table is None:
                 self._table = self._load()
                 self._read_at = idents
+            elif idents != self._read_at:
+                before = self._table
+                self._table = self._load_known() or self._load()
+                self._table.keep_rows_of(before)
+                self._read_at = idents
             return self._table
+
+    def _load_known(self) -> ProgressTable | None:
+        """Read our file as far as it has changed; None where it must be read as a whole."""
+        try:
+            table = self._rows.read(read_bounded(self.path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if table is None or table.lock_mtime_ns != self._lock_mtime_ns():
+            return None  # Java has run since: its changes are taken over
+        return table
 
     def commit(
         self, offered: Mapping[ProgressKey, QueueProgress]

@@ -109,6 +109,13 @@ class ProgressTable:
             self.exported = offsets
             self.changed = True
 
+    def keep_rows_of(self, before: ProgressTable) -> None:
+        """Take rows that are equal in a table of before, so that a reader sees which changed."""
+        for key, row in self.queues.items():
+            known = before.queues.get(key)
+            if known is not row and known == row:
+                self.queues[key] = known
+
     def offsets(self) -> OffsetTable:
         """Give the committed offsets, for Java's file."""
         table: OffsetTable = {}

@@ -1,7 +1,7 @@
 """One snapshot of the lag of groups in their topics, by progress and by live subscriptions."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
@@ -52,6 +52,14 @@ def readers(
 
     RocketMQ's own groups only if they are named. NotFound names the first unknown group or topic.
     """
+    found, alive = _readers(view, broker, members=members)
+    return _chosen(view, broker, choice, found, alive)
+
+
+def _readers(
+    view: "StoreView", broker: "Broker", *, members: bool
+) -> tuple[dict[tuple[str, str], Offsets], Counter[str]]:
+    """All progress and subscriptions, and the live members of each group."""
     found: dict[tuple[str, str], Offsets] = dict(broker.consumer_offsets())
     alive: Counter[str] = Counter()
     for group, clients in (members_by_group(view.root) if members else {}).items():
@@ -59,6 +67,16 @@ def readers(
         for client in clients:
             for item in client.consumer.subscriptions:
                 found.setdefault((group, item.topic), _NO_OFFSETS)
+    return found, alive
+
+
+def _chosen(
+    view: "StoreView",
+    broker: "Broker",
+    choice: Choice,
+    found: dict[tuple[str, str], Offsets],
+    alive: Counter[str],
+) -> Readers:
     _check(view, broker, choice, found)
     choice.add_retry_topics(found, view, broker.topics())
     chosen = {
@@ -67,6 +85,26 @@ def readers(
         if choice.takes(group, topic)
     }
     return Readers(chosen, alive, found)
+
+
+class ReadersAgain:
+    """The readers of a choice, asked for again and again: what is as before is not chosen anew."""
+
+    def __init__(self, view: "StoreView", broker: "Broker", choice: Choice) -> None:
+        self._view = view
+        self._broker = broker
+        self._choice = choice
+        self._known: frozenset[tuple[str, str]] | None = None
+        self._chosen: Sequence[tuple[str, str]] = ()
+
+    def now(self) -> Readers:
+        """See :func:`readers`."""
+        found, alive = _readers(self._view, self._broker, members=True)
+        if self._choice.include_retry or self._choice.topics or self._known != found.keys():
+            chosen = _chosen(self._view, self._broker, self._choice, found, alive)
+            self._known, self._chosen = frozenset(found), list(chosen.offsets)
+            return chosen
+        return Readers({key: found[key] for key in self._chosen}, alive, found)
 
 
 def _check(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from analytics.lag.unknown import unknown_ages, unknown_parts
 
 if TYPE_CHECKING:
-    from analytics.lag.lag_snapshot import LagSnapshot
+    from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 
 
 class Unknown(NamedTuple):
@@ -30,10 +30,18 @@ def unknown_of(seen: "LagSnapshot") -> UnknownParts:
     }
 
 
+def unknown_sentence(group_lag: "GroupLag") -> str | None:
+    """The sentence of a group in a topic; None if nothing is unknown."""
+    parts = unknown_parts(group_lag.queues)
+    if not parts:
+        return None
+    return (
+        f"group {group_lag.group} in {group_lag.topic}: {', '.join(parts)}; not included in the "
+        "sums"
+    )
+
+
 def unknown_sentences(seen: "LagSnapshot") -> list[str]:
     """A sentence for each group and topic that is partly unknown."""
-    return [
-        f"group {group} in {topic}: {', '.join(parts.lag)}; not included in the sums"
-        for (group, topic), parts in unknown_of(seen).items()
-        if parts.lag
-    ]
+    found = map(unknown_sentence, seen.group_lags)
+    return [sentence for sentence in found if sentence is not None]

@@ -3,28 +3,29 @@
 from collections.abc import Callable
 from enum import Enum
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+from analytics.lag.kept import Kept
 from analytics.lag.lag_snapshot import LagSnapshot
 from analytics.lag.queue_position import QueuePosition
+from analytics.lag.repeated_look import RepeatedLook
 from analytics.lag.selection import Choice
 from analytics.lag.totals import add_up
 from analytics.lag.trend import TREND_WINDOW_MS
 from rmqctl.errors import CliError
 from rmqctl.exit_codes import NOT_FOUND
-from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import OffsetSamples
 
-from .snapshot import look
-from .unknown import unknown_sentences
+from .snapshot import ReadersAgain
+from .tables import at_time, group_row
+from .unknown import unknown_sentence, unknown_sentences
 from .watch_rows import WatchedRateRow, WatchedRow
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from storage.readonly import StoreView
 
-_FORGET_EVERY: Final = 100
-"""Readings after which old ones are discarded."""
+    from .rows import LagRow
 
 
 class Watcher:
@@ -38,29 +39,36 @@ class Watcher:
         now_ms: int,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._view = view
         self._broker = broker
-        self._choice = choice
-        self._history = OffsetSamples(view.root).read(now_ms - TREND_WINDOW_MS)
+        self._readers = ReadersAgain(view, broker, choice)
+        history = OffsetSamples(view.root).read(now_ms - TREND_WINDOW_MS)
+        self._repeated = RepeatedLook(view, history)
+        self._totals = Kept(lambda group_lag: add_up(group_lag.queues))
+        self._group_rows = Kept(group_row)
+        self._unknown = Kept(unknown_sentence)
         self._before: dict[tuple[str, str], int | None] = {}
-        self._looks = 0
         self._tell = tell
         self._told: set[str] = set()
+        self.unknown: list[str] = []
+        """The sentences about unknown values of the last reading."""
 
     def look(self, now_ms: int) -> LagSnapshot:
         """Read now, and keep the reading for the next ones."""
-        seen = look(self._view, self._broker, now_ms, self._choice, self._history)
-        self._history.add(_as_sample(seen), is_first=not self._looks)
-        self._looks += 1
+        chosen = self._readers.now()
+        seen = self._repeated.look(self._broker.topics(), chosen, now_ms)
         self._tell_unknown(seen)
-        if not self._looks % _FORGET_EVERY:
-            self._history.forget_before(now_ms - TREND_WINDOW_MS)
         return seen
+
+    def group_rows(self, seen: LagSnapshot) -> "list[LagRow]":
+        """The rows of the last reading, as :func:`rmqctl.admin.lag.group_rows` gives them."""
+        return [at_time(row, seen.as_of) for row in self._group_rows.of(seen.group_lags)]
 
     def _tell_unknown(self, seen: LagSnapshot) -> None:
         """Warn once of unknown values, and again when they change."""
         doubts = [] if seen.doubt is None else [seen.doubt]
-        sentences = {*doubts, *unknown_sentences(seen)}
+        found = self._unknown.of(seen.group_lags)
+        self.unknown = [sentence for sentence in found if sentence is not None]
+        sentences = {*doubts, *self.unknown}
         for sentence in sorted(sentences - self._told):
             self._tell(sentence)
         self._told = sentences
@@ -69,9 +77,9 @@ class Watcher:
         """A row for each group and topic; call it once per reading."""
         before, self._before = self._before, {}
         found: list[WatchedRow | WatchedRateRow] = []
-        for group_lag in seen.group_lags:
+        totals = self._totals.of(seen.group_lags)
+        for group_lag, total in zip(seen.group_lags, totals, strict=True):
             key = group_lag.group, group_lag.topic
-            total = add_up(group_lag.queues)
             self._before[key] = total.lag
             earlier = before.get(key)
             change = None if total.lag is None or earlier is None else total.lag - earlier
@@ -134,16 +142,3 @@ def needed(members: int, rate_in: float | None, rate_out: float | None) -> int |
     if not members or not rate_out or rate_in is None:
         return None
     return ceil(rate_in / (rate_out / members))
-
-
-def _as_sample(seen: LagSnapshot) -> dict[str, Any]:
-    committed: dict[str, dict[str, int]] = {}
-    ends: dict[str, dict[str, int]] = {}
-    for group_lag in seen.group_lags:
-        offsets = committed.setdefault(topic_at_group(group_lag.topic, group_lag.group), {})
-        highs = ends.setdefault(group_lag.topic, {})
-        for queue in group_lag.queues:
-            highs[str(queue.queue_id)] = queue.unread.max_offset
-            if queue.unread.committed_offset is not None:
-                offsets[str(queue.queue_id)] = queue.unread.committed_offset
-    return {"at": seen.as_of, "committed": committed, "ends": ends}
