@@ -226,6 +226,8 @@ class Reader:
             found: Iterable[Any] = asked.look.read(source, asked.place)
             if asked.look.users_only and not asked.everything:
                 found = users = UsersRows(found, source.view)
+            if isinstance(found, list):  # all of it is there: it is not worth while to cut it
+                rows, found = found, []
             with _closed(found):
                 for row in found:
                     if row is not None:

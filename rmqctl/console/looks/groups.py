@@ -8,16 +8,16 @@ from rmqctl.admin import groups, lag
 from rmqctl.admin.groups.rows import GroupClientRow
 from rmqctl.admin.lag.rows import LagQueueRow, LagRow
 
-from .lag import seen_lag
+from .lag import lag_rows, seen_lag
 from .look import Look, Place, Source
 
 
 def _lags(source: Source, place: Place) -> Iterable[Any]:
-    return lag.group_rows(seen_lag(source, Choice()))
+    return lag_rows(source, Choice())
 
 
 def _lags_of(source: Source, place: Place) -> Iterable[Any]:
-    return lag.group_rows(seen_lag(source, Choice([place.name])))
+    return lag_rows(source, Choice([place.name]))
 
 
 def _queues(source: Source, place: Place) -> Iterable[Any]:

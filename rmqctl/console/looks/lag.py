@@ -1,12 +1,14 @@
 """The lag of groups as looks share it: one reading for the looks of one moment, and its history."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
+from analytics.lag.kept import Kept
 from analytics.lag.selection import Choice
 from analytics.lag.totals import add_up
 from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
+from rmqctl.admin.lag.rows import LagRow
 from rmqctl.console.history import SLOTS, STEP_MS, LagHistory
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
@@ -34,33 +36,70 @@ class TrendRow(NamedTuple):
     ]
 
 
-class _Reading(NamedTuple):
-    choice: Choice
-    seen: "LagSnapshot"
+_ALL: Final = Choice()
+_WATCHED: Final = "lag"
+
+
+class _Watched:
+    """What is looked at again and again: all groups, or those of one screen."""
+
+    def __init__(self, source: Source, choice: Choice) -> None:
+        self.choice = choice
+        self.watcher = lag.Watcher(source.view, source.broker, choice, source.now_ms)
+        self.seen: LagSnapshot | None = None
+        self.lags = Kept(lambda one: ((one.group, one.topic), add_up(one.queues).lag))
+
+    def look(self, source: Source) -> "LagSnapshot":
+        """The lag now, or that of a moment ago."""
+        seen = self.seen
+        if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
+            seen = self.seen = self.watcher.look(source.now_ms)
+            _keep(source, seen, self.lags.of(seen.group_lags))
+        return seen
 
 
 def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
     """The lag now. Unknown parts are noticed each time."""
-    known = source.memory.get("lag")
-    if (
-        known is None
-        or known.choice != choice
-        or not 0 <= source.now_ms - known.seen.as_of < _SHARED_MS
-    ):
-        seen = lag.look(source.view, source.broker, source.now_ms, choice)
-        known = source.memory["lag"] = _Reading(choice, seen)
-        _keep(source, seen)
-    if known.seen.doubt is not None:
-        source.notice(known.seen.doubt)
-    for sentence in lag.unknown_sentences(known.seen):
+    watched = _watched(source, choice)
+    seen = watched.look(source)
+    if choice == watched.choice:
+        unknown = watched.watcher.unknown
+    else:
+        chosen = [one for one in seen.group_lags if choice.takes(one.group, one.topic)]
+        seen = seen._replace(group_lags=chosen)
+        unknown = lag.unknown_sentences(seen)
+    for sentence in unknown if seen.doubt is None else [seen.doubt, *unknown]:
         source.notice(sentence)
-    return known.seen
+    return seen
 
 
-def _keep(source: Source, seen: "LagSnapshot") -> None:
+def lag_rows(source: Source, choice: Choice) -> Iterable[LagRow]:
+    """The rows of ``lag show``; those that did not change since the last look are kept."""
+    seen, watched = seen_lag(source, choice), _watched(source, choice)
+    if choice == watched.choice:
+        return watched.watcher.group_rows(seen)
+    return lag.group_rows(seen)
+
+
+def _watched(source: Source, choice: Choice) -> _Watched:
+    """All groups if they were looked at before and hold what is chosen: their history is longer."""
+    known: dict[bool, _Watched] = source.memory.setdefault(_WATCHED, {})
+    everything = known.get(True)
+    if everything is not None and choice != _ALL:
+        seen = everything.look(source)
+        if any(choice.takes(one.group, one.topic) for one in seen.group_lags):
+            return everything
+    found = known.get(choice == _ALL)
+    if found is None or found.choice != choice:
+        found = known[choice == _ALL] = _Watched(source, choice)
+    return found
+
+
+def _keep(
+    source: Source, seen: "LagSnapshot", lags: Sequence[tuple[tuple[str, str], int | None]]
+) -> None:
     """Keep the lag of a look; of a new group, what the samples of the store have first."""
     history: LagHistory = source.memory.setdefault(LAG_HISTORY, LagHistory())
-    lags = [((one.group, one.topic), add_up(one.queues).lag) for one in seen.group_lags]
     new = [key for key, _ in lags if key not in history]
     if new:
         since = source.now_ms - SLOTS * STEP_MS

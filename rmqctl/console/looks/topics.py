@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from analytics.lag.selection import Choice
-from rmqctl.admin import lag, topics
+from rmqctl.admin import topics
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.admin.topics.rows import TopicDescription, TopicQueueRow, TopicRow, TopicStatsRow
 
-from .lag import seen_lag
+from .lag import lag_rows
 from .look import Look, Place, Source
 
 
@@ -25,7 +25,7 @@ def _description(source: Source, place: Place) -> Iterable[Any]:
 
 
 def _readers(source: Source, place: Place) -> Iterable[Any]:
-    return lag.group_rows(seen_lag(source, Choice(None, [place.name])))
+    return lag_rows(source, Choice(None, [place.name]))
 
 
 def _hours(source: Source, place: Place) -> Iterable[Any]:

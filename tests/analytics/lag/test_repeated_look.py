@@ -32,7 +32,8 @@ STEPS = (0, 1, 999, 2_000, 2_000, 5_000, 15_000, 20_000, 45_000, 60_000, 61_000,
 
 def sample_of(seen):
     """A reading as an observation, all of it."""
-    committed, ends = {}, {}
+    committed: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
     for lag in seen.group_lags:
         offsets = committed.setdefault(topic_at_group(lag.topic, lag.group), {})
         highs = ends.setdefault(lag.topic, {})
@@ -82,7 +83,7 @@ class World:
             self.members[group] = rng.randrange(3)
         if rng.random() < 0.05 and self.offsets:
             del self.offsets[rng.choice(list(self.offsets))]
-        if rng.random() < 0.1:
+        if rng.random() < 0.1 and self.writer.store is not None:
             self.writer.store.clean(manual=True, reserved_ms=rng.choice([60_000, 300_000]))
 
     def _commit(self, group, topic, queue_id):
