@@ -178,8 +178,9 @@ class RepeatedLook:
                     offsets[str(queue_id)] = offset
         as_of, history = moment.as_of, moment.history
         sample = {"at": as_of, "committed": committed, "ends": ends}
+        again = bool(history.watched) and history.watched[-1].end >= as_of
         history.add(sample, is_first=not self._looks)
-        validity = Validity(moment.trend, as_of)
+        validity = Validity(moment.trend, as_of, again=again)
         for pair, which in stale:
             pair.keep_until(which, validity, history)
         self._looks += 1

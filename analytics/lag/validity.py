@@ -25,7 +25,9 @@ AT_ONCE: Final = 0
 class Validity:
     """The validity of what was computed at one time (ms), with the trend of that time."""
 
-    def __init__(self, trend: Trend, as_of: int) -> None:
+    def __init__(self, trend: Trend, as_of: int, *, again: bool) -> None:
+        """``again``: there was an observation at this time before."""
+        self._again = again
         self._trend = trend
         self._as_of = as_of
         self._grows = trend.known_from is not None and trend.known_from > trend.start
@@ -65,7 +67,7 @@ class Validity:
         stands = max(changes[-1][0], oldest) + PATIENCE_MS
         if as_of >= stands:
             return FOREVER
-        if _twice(changes, as_of) or _twice(ends, as_of):
+        if self._again:
             return AT_ONCE  # of two observations at one time the later one counts from now on
         until = stands
         seen = observations(changes, ends, as_of)
@@ -76,7 +78,3 @@ class Validity:
             if leaves is not None:
                 until = min(until, leaves + TREND_WINDOW_MS)
         return until
-
-
-def _twice(changes: Sequence[Change], as_of: int) -> bool:
-    return len(changes) > 1 and changes[-2][0] == as_of

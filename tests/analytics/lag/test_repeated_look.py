@@ -102,7 +102,10 @@ class World:
         return Readers(dict(self.offsets), dict(self.members), dict(self.offsets))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(10), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 400))],
+)
 def test_each_look_equals_a_whole_look_with_the_same_history(tmp_path, seed):
     world = World(tmp_path / "s", seed)
     rng = world.rng
