@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.consumer_offsets import topic_at_group
 from storage.coordination.shared_state import SharedStateBounds
+from storage.read.log_cut import LogCut
 from storage.retention import LogFile, due_of, log_files, rules_of
 
 from .lag_snapshot import (
@@ -59,6 +60,19 @@ class _Moment(NamedTuple):
     files_changed: bool
     arrivals: StoredSince
     history: SampleHistory
+    cut: LogCut
+    chosen: Readers
+
+    def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """The bounds of a queue, as :func:`.lag_snapshot.look_at` takes them."""
+        low, high = self.cut.queue_bounds(topic, queue_id)
+        written = self.view.max_offset_in_queue(topic, queue_id)
+        if written > high:  # what is committed was read, though it lies past the cut
+            for key, offsets in self.chosen.offsets.items():
+                committed = offsets.get(queue_id, -1) if key[1] == topic else -1
+                if high < committed <= written:
+                    high = committed
+        return low, high
 
 
 class RepeatedLook:
@@ -87,7 +101,7 @@ class RepeatedLook:
         self._queues, self._pairs, self._files = {}, {}, []
 
     def _look(self, topics: Mapping[str, TopicConfig], chosen: Readers, as_of: int) -> LagSnapshot:
-        moment = self._moment(as_of)
+        moment = self._moment(chosen, as_of)
         before, self._pairs = self._pairs, {}
         changed: dict[str, Collection[int]] = {}
         stale: list[tuple[_Pair, Sequence[int]]] = []
@@ -124,7 +138,7 @@ class RepeatedLook:
         ]
         return LagSnapshot(as_of, group_lags, self._view.progress_doubt())
 
-    def _moment(self, as_of: int) -> _Moment:
+    def _moment(self, chosen: Readers, as_of: int) -> _Moment:
         view = self._view
         bounds = view.bounds
         made = bounds.made() if isinstance(bounds, SharedStateBounds) else 0
@@ -136,10 +150,13 @@ class RepeatedLook:
             self._pairs = {}  # rates are of another time
         self._watched_since = trend.watched_since
         rules = rules_of(view.root, view.config)
-        files = log_files(view.root, view.config, rules, view.log_max_offset(), as_of)
+        cut = LogCut(view)
+        files = log_files(view.root, view.config, rules, cut.log_end, as_of)
         files_changed, self._files = files != self._files, files
         arrivals = StoredSince(view, as_of - RATE_WINDOW_MS)
-        return _Moment(view, as_of, trend, files, files_changed, arrivals, self._history)
+        return _Moment(
+            view, as_of, trend, files, files_changed, arrivals, self._history, cut, chosen
+        )
 
     def _refresh(self, topic: str, moment: _Moment) -> Collection[int]:
         """Read the bounds of a topic's queues; gives the ids of those that changed."""
@@ -220,7 +237,7 @@ class _Queue:
     def refresh(self, moment: _Moment) -> bool:
         """Read the bounds; whether something has changed for its readers."""
         ends = moment.history.ends(self.topic, self.id)
-        low, high = moment.view.queue_bounds(self.topic, self.id)
+        low, high = moment.bounds(self.topic, self.id)
         same = low == self.low and high == self.high
         rate = moment.trend.rate_in(ends, high)
         if rate is None and same and self._nothing_new:
