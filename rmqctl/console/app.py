@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable
-from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from textual.app import App, ComposeResult
@@ -25,10 +25,11 @@ from .painting import Painter
 from .panes import Pane
 from .plans.desk import CHANGING, Desk
 from .plans.sheet_lines import sheet_screen
-from .prompt import Prompt
+from .prompt import Asks, Prompt
 from .reading import Asked, Batch, Reader
-from .screens.table import TABLE, spec_of
+from .screens.table import spec_of
 from .tables import Filter
+from .target import with_target
 from .themes import Theme
 
 if TYPE_CHECKING:
@@ -40,16 +41,6 @@ _AROUND: Final = 6
 """Lines above and below the panes."""
 _KEPT_PLACES: Final = 8
 _PATIENCE_S: Final = 0.1
-
-
-class Asks(Enum):
-    """What the prompt asks for."""
-
-    NOTHING = 0
-    WHERE_TO = 1
-    TEXT = 2
-    LETTERS = 3
-    ANSWER = 4
 
 
 class Canvas(Widget):
@@ -110,8 +101,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.reader,
             from_thread=self.call_later,
             changed=self.draw,
-            copy=self._copy,
-            quit_=self.do_quit,
+            copy=self._copy_command,
+            quit_=self.quit,
         )
 
     def show_store(self, cli: "Cli", reader: Reader) -> None:
@@ -139,7 +130,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.canvas.focus()
         self.reader.start()
         self.go(self._first)
-        self.set_interval(self.every, self._look, name="looks")
+        self.set_interval(self.every, self.look, name="looks")
 
     @property
     def terminal(self) -> ConsoleDriver | None:
@@ -170,7 +161,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             for place in list(self._left)[:-_KEPT_PLACES]:
                 del self._left[place]
 
-    def _back_to(self, at: int) -> None:
+    def back_to(self, at: int) -> None:
         """Show a place of the history, with the cursor and the marks that it had."""
         self._leave()
         self.at = at
@@ -188,7 +179,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self.walker is not None:
             self.walker.forget()
         self._follow()
-        self._look()
+        self.look()
         self.draw()
 
     @property
@@ -203,7 +194,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     # Looks
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Read what the panes show anew, unless that has been asked for and has not begun."""
         if self.paused or self.reader.busy:
             return  # a slow look skips the next
         for n in sorted(self.seen()):
@@ -348,12 +340,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.draw()
 
     def _do(self, key: Key) -> None:
-        if not key.module:
-            getattr(self, f"do_{key.action}")()
-            return
-        from importlib import import_module
-
-        module = import_module(f"rmqctl.console.{key.module}")
+        module = import_module(f"rmqctl.console.{key.module or 'actions'}")
         getattr(module, f"do_{key.action}")(self)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
@@ -386,9 +373,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def ask(self, label: str, answer: Callable[[str], None], text: str = "") -> None:
         """Ask for a line; ``answer`` is called with it when Enter is pressed."""
         self._answer = answer
-        self._ask(Asks.ANSWER, label, text)
+        self.ask_for(Asks.ANSWER, label, text)
 
-    def _ask(self, asks: Asks, label: str, text: str = "") -> None:
+    def ask_for(self, asks: Asks, label: str, text: str = "") -> None:
+        """Ask for a line that is used as ``asks`` says."""
         self._asks, self.prompt = asks, Prompt(label, text)
 
     def _prompt_key(self, prompt: Prompt, event: KeyEvent) -> None:
@@ -411,187 +399,22 @@ class ConsoleApp(App[int], inherit_bindings=False):
         fuzzy = self._asks is Asks.LETTERS
         self.pane.set_filter(Filter(prompt.text.removeprefix("!"), excludes, fuzzy))
 
-    # What keys do
-
-    def do_down(self) -> None:
-        """Move the cursor."""
-        self.pane.move(1)
-
-    def do_up(self) -> None:
-        """Move the cursor."""
-        self.pane.move(-1)
-
-    def do_first(self) -> None:
-        """Move the cursor."""
-        self.pane.move_to_end(last=False)
-
-    def do_last(self) -> None:
-        """Move the cursor."""
-        self.pane.move_to_end(last=True)
-
-    def do_page_down(self) -> None:
-        """Move the cursor."""
-        self.pane.move(max(1, self.pane.height // 2))
-
-    def do_page_up(self) -> None:
-        """Move the cursor."""
-        self.pane.move(-max(1, self.pane.height // 2))
-
-    def do_open(self) -> None:
-        """Go where the row leads."""
-        row = self.pane.row()
-        look = self.pane.look
-        place = None
-        if row is not None and self.place.screen == "contexts":
-            typed.carry_out(self, f"ctx {row.context}")
-        if row is not None and look.opens_at is not None:
-            place = look.opens_at(row, self.pane.place)
-        elif row is not None and look.opens is not None:
-            place = look.opens(row)
-        if place is not None:
-            self.go(place)
-
-    def do_back(self) -> None:
-        """Close the help, drop the filter, or go up."""
-        if self.helping:
-            self.helping = False
-        elif self.pane.table.filter:
-            self.pane.set_filter(Filter())
-        elif (parent := TABLE[self.place.screen].parent) is not None:
-            if self.at > 0 and self.places[self.at - 1].screen == parent:
-                self._back_to(self.at - 1)
-            else:
-                self.go(Place(parent, self.place.names[: len(TABLE[parent].names)]))
-        elif TABLE[self.place.screen].names:
-            self.do_history_back()
-
-    def do_last_place(self) -> None:
-        """Go to the place before."""
-        if self.at > 0:
-            self.go(self.places[self.at - 1])
-
-    def do_history_back(self) -> None:
-        """Go back."""
-        if self.at > 0:
-            self._back_to(self.at - 1)
-
-    def do_history_forward(self) -> None:
-        """Go forward."""
-        if self.at + 1 < len(self.places):
-            self._back_to(self.at + 1)
-
-    def do_next_pane(self) -> None:
-        """Move the cursor to the next pane."""
-        seen = sorted(n for n in self.seen() if not self.panes[n].spec.still) or [self.active]
-        self.active = next((n for n in seen if n > self.active), seen[0])
-
-    def do_queue_before(self) -> None:
-        """Move to the queue before in the heat map."""
-        self.panes[self.spec.start].step(-1)
-
-    def do_queue_after(self) -> None:
-        """Move to the next queue of the heat map."""
-        self.panes[self.spec.start].step(1)
-
-    def do_history(self) -> None:
-        """Show the changes of a group."""
-        self.go(Place("history", self.place.names))
-
-    def do_agenda_by(self) -> None:
-        """Order the agenda by the next of level, topic and group."""
-        self.panes[self.spec.start].next_order()
-
-    def do_stop(self) -> None:
-        """Stop the walks of the screen."""
-        for pane in self.panes:
-            if pane.look.walk and pane.loading and self.walker is not None:
-                self.walker.stop_look(pane.number)
-
-    def do_check(self) -> None:
-        """Check the store."""
-        self.go(Place("check"))
-
-    def do_go_to(self) -> None:
-        """Ask where to go."""
-        self._ask(Asks.WHERE_TO, ":")
-
-    def do_find(self) -> None:
-        """Ask for a text."""
-        self._ask(Asks.TEXT, "/", self.pane.table.filter.text)
-
-    def do_find_fuzzy(self) -> None:
-        """Ask for letters."""
-        self._ask(Asks.LETTERS, "~", self.pane.table.filter.text)
-
-    def do_sort(self) -> None:
-        """Sort by the next column."""
-        self.pane.next_sort()
-
-    def do_reverse(self) -> None:
-        """Sort the other way."""
-        self.pane.reverse()
-
-    def do_wide(self) -> None:
-        """Show all columns, or the usual ones."""
-        self.pane.set_wide(not self.pane.wide)
-
-    def do_mark(self) -> None:
-        """Mark the row."""
-        self.pane.mark()
-        self.pane.move(1)
-
-    def do_mark_all(self) -> None:
-        """Mark all rows."""
-        self.pane.mark_all()
-
-    def do_pause(self) -> None:
-        """Pause, or go on."""
-        self.paused = not self.paused
-        if self.walker is not None:
-            self.walker.hold(held=self.paused)
-
-    def do_look_now(self) -> None:
-        """Look now."""
-        if self.terminal is not None:
-            self.terminal.redraw()
-        paused, self.paused = self.paused, False
-        for pane in self.panes:
-            if pane.look.walk and not pane.loading:
-                pane.number = 0
-        self._look()
-        self.paused = paused
-
-    def do_copy_cell(self) -> None:
-        """Copy the row's name."""
-        key = self.pane.cursor_key()
-        if key:
-            self._copy(str(key[0]))
-
-    def do_copy_command(self) -> None:
-        """Copy the command."""
-        self._copy(self.desk.command or self.pane.command())
-
-    def _copy(self, text: str) -> None:
+    def copy(self, text: str) -> None:
+        """Hand a text to the terminal's clipboard."""
         if self.terminal is not None:
             self.terminal.copy(text)
         self.notice = f"copied: {text}"
 
-    def do_help(self) -> None:
-        """Show the keys, or hide them."""
-        self.helping = not self.helping
-
-    def do_quit(self) -> None:
+    def quit(self) -> None:
         """End, once a change that is being carried out has been done."""
         if self.desk.applying:
             self.notice = "a change is being carried out; the console ends once it is done"
-            self.desk.then = self.do_quit
+            self.desk.then = self.quit
         else:
             self.exit(0)
 
-    def do_suspend(self) -> None:
-        """Suspend the process, as a shell does."""
-        if self.terminal is not None:
-            self.terminal.suspend()
+    def _copy_command(self, command: str) -> None:
+        self.copy(with_target(command, self.cli))
 
 
 def run_console(

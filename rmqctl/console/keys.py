@@ -10,14 +10,14 @@ class Key(NamedTuple):
     keys: tuple[str, ...]
     """Their names, as Textual has them."""
     action: str
-    """The method of the app, without its ``do_``."""
+    """The function, without its ``do_``."""
     label: str
     """How the help writes them."""
     help: str
     screens: tuple[str, ...] = ()
     """The screens on which they work; none: on all."""
     module: str = ""
-    """The module of this package with the function; none: it is a method of the app."""
+    """The module of this package with the function ``do_ACTION``; none: ``actions``."""
     changes: bool = False
     """Whether they open the plan of a change; off while the console is read only."""
 

@@ -1,7 +1,19 @@
 """The line that is typed into: text, cursor, and the usual keys of an editor."""
 
+from enum import Enum
+
 from .cells import safe
 from .drawing import Line, Role, Span
+
+
+class Asks(Enum):
+    """What the prompt asks for."""
+
+    NOTHING = 0
+    WHERE_TO = 1
+    TEXT = 2
+    LETTERS = 3
+    ANSWER = 4
 
 
 class Prompt:

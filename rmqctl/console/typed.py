@@ -18,7 +18,7 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
     rest = rest.strip()
     try:
         if word in ("q", "quit"):
-            app.do_quit()
+            app.quit()
         elif word in ("write", "readonly"):
             app.notice = app.desk.turn_on(rest) if word == "write" else app.desk.turn_off()
         elif word in CHANGING and not rest:

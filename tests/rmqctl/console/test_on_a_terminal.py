@@ -1,5 +1,9 @@
 """The installed console on a pseudo-terminal."""
 
+import base64
+import re
+import shlex
+
 import pytest
 
 from tests.support.cli import run
@@ -64,3 +68,20 @@ def test_without_a_full_terminal_it_names_what_works(stocked, dumb):
         assert result.code == 2
         said = result.err
     assert "lag watch" in " ".join(said.split())
+
+
+def test_a_copied_command_names_the_store_that_is_shown(stocked):
+    with terminal(stocked, "groups") as console:
+        console.until("billing")
+        console.send("Y")
+        console.until("copied: ")
+        [copied] = re.findall(rb"\x1b\]52;c;(.*?)\x07", console.raw)
+        command = base64.b64decode(copied).decode()
+        assert command == f"rmqctl -S {stocked} lag show --sort=-lag"
+        assert "billing" in run(*shlex.split(command)[1:]).out
+        console.send("r")
+        console.until("read only (:write")
+        console.send("Y")
+        console.until(lambda: console.raw.count(b"\x1b]52;") == 2)
+        copied = re.findall(rb"\x1b\]52;c;(.*?)\x07", console.raw)[1]
+        assert base64.b64decode(copied).decode().startswith(f"rmqctl -S {stocked} offset reset ")
