@@ -81,7 +81,10 @@ class Driven:
         panes = self.app.panes
         await self.until(
             lambda: all(
-                panes[n].error or panes[n].empty or (panes[n].as_of and not panes[n].loading)
+                panes[n].error
+                or panes[n].empty
+                or (panes[n].as_of and not panes[n].loading)
+                or (panes[n].look.name == "follow" and panes[n].took_ms)
                 for n in self.app.seen()
             )
         )

@@ -106,12 +106,12 @@ def test_the_time_limit_ends_it(stocked):
 
 
 HANGS = """
-import rmqctl.console.app, time
+import rmqctl.console.actions, time
 def hang(app):
     app.notice = "now"
     app.draw()
     time.sleep(60)
-rmqctl.console.app.ConsoleApp.do_pause = hang
+rmqctl.console.actions.do_pause = hang
 """
 
 
@@ -146,8 +146,8 @@ def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
 @pytest.mark.parametrize(("where", "debug"), [("key", False), ("drawing", True), ("prompt", True)])
 def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
     broken = {
-        "key": "def fail(app): return 1 // 0\nimport rmqctl.console.app as a\n"
-        "a.ConsoleApp.do_pause = fail\n",
+        "key": "def fail(app): return 1 // 0\nimport rmqctl.console.actions as b\n"
+        "b.do_pause = fail\n",
         "drawing": "import rmqctl.console.panes as p\nshow = p.Pane.mark\n"
         "def fail(pane, *w, **k): return 1 // 0\n"
         "def mark(pane): p.Pane.lines = fail\np.Pane.mark_all = mark\n",
@@ -178,7 +178,7 @@ def test_an_error_of_a_look_is_shown_and_it_goes_on(stocked):
 
 
 def test_an_abort_of_the_process(stocked):
-    aborts = "import os, rmqctl.console.app as a\na.ConsoleApp.do_pause = lambda app: os.abort()\n"
+    aborts = "import os, rmqctl.console.actions as a\na.do_pause = lambda app: os.abort()\n"
     with terminal(stocked, "groups", before=aborts) as console:
         ending = Ending(console)
         console.send("p")
