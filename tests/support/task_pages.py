@@ -20,15 +20,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.console_screen import HOME
+from tests.support.fixed_clock import fixed_clock, today_at
+
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "docs" / "tasks"
 COLUMNS = 110
-HOME = "/home/ann"
-"""What a page shows for the scratch folder."""
-_SECONDS = 120
+_SECONDS = 240
 """A page that takes longer hangs: it waits for input, or follows a topic."""
 
-_BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"(?P<before>^```console\n|^<!-- screen: (?P<keys>[^\n]*) -->\n+```text\n)"
+    r"(?P<text>.*?)(?=^```$)",
+    re.DOTALL | re.MULTILINE,
+)
+_CLOCK = re.compile(r"<!-- clock: (\d\d:\d\d:\d\d) -->")
 _SETUP = re.compile(r"\(setup/([\w-]+\.sh)\)")
 _PROMPT = re.compile(r"(?:\[y/N\]|to go on:) ")
 _END = re.compile(r"\x1e(\d+)\x1e")
@@ -41,6 +47,8 @@ _VOLATILE = (
     (re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?(?![\w-])"), "DURATION"),
     (re.compile(r"(?<![\w.-])\d[\d.,]*[KMG]?(?: \w+)?/s(?!\w)"), "RATE"),
     (re.compile(r"\b(pid|process|processes) \d+"), r"\1 PID"),
+    (re.compile(r"look took \d+ ms"), "LOOK"),
+    (re.compile(r"DISK +\d+ % of \d+ %"), "DISK"),
     (re.compile(r"[ \t]+"), " "),
 )
 
@@ -62,8 +70,11 @@ class Outcome(NamedTuple):
 def steps_of(page: str) -> list[Step]:
     """All commands of a page's console blocks, in order."""
     found = []
-    for block in _BLOCK.findall(page):
-        for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    for block in _BLOCK.finditer(page):
+        if block["keys"] is not None:
+            found.append(Step(f"screen {block['keys']}", block["text"]))
+            continue
+        for text in re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]:
             lines = text.splitlines(keepends=True)
             used = 1
             while used < len(lines) and lines[used].startswith("> "):
@@ -71,6 +82,12 @@ def steps_of(page: str) -> list[Step]:
             command = "".join([lines[0], *(line[2:] for line in lines[1:used])])
             found.append(Step(command.rstrip("\n"), "".join(lines[used:])))
     return found
+
+
+def clock_of(page: str) -> str | None:
+    """The time of today at which the clock stands while the page is run; None: it goes."""
+    found = _CLOCK.search(page)
+    return found[1] if found else None
 
 
 def setup_of(page: str) -> str | None:
@@ -103,6 +120,10 @@ def run_page(page: str, scratch: Path) -> list[Outcome]:
     program = programs / "rmqctl"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -P -m rmqctl "$@"\n')
     program.chmod(0o755)
+    screen = programs / "screen"
+    tool = "tests.support.console_screen"
+    screen.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -P -m {tool} "$@"\n')
+    screen.chmod(0o755)
     environment = {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "HOME": str(folder),
@@ -114,6 +135,9 @@ def run_page(page: str, scratch: Path) -> list[Outcome]:
         "COLUMNS": str(COLUMNS),
         "RMQCTL_PROGRESS": "none",
     }
+    clock = clock_of(page)
+    if clock is not None:
+        environment |= fixed_clock(scratch, today_at(clock))
     _prepare(setup_of(page), folder, environment)
     steps = steps_of(page)
     script = scratch / "script"
@@ -213,8 +237,11 @@ def written(page: str, outcomes: Sequence[Outcome]) -> str:
     left = iter(zip(steps_of(page), outcomes, strict=True))
 
     def block(found: re.Match[str]) -> str:
-        text = ""
-        for _ in steps_of("```console\n" + found[0] + "```\n"):
+        text = found["before"]
+        if found["keys"] is not None:
+            step, outcome = next(left)
+            return text + (step.shown if is_shown(step.shown, outcome.printed) else outcome.printed)
+        for _ in steps_of(found[0] + "```\n"):
             step, outcome = next(left)
             same = is_shown(step.shown, outcome.printed)
             printed = re.sub(r"[ \t]+$", "", outcome.printed, flags=re.MULTILINE)
