@@ -30,13 +30,12 @@ from .reading import Asked, Batch, Reader
 from .screens.table import spec_of
 from .tables import Filter
 from .target import with_target
+from .terminal import LEAST_HEIGHT, LEAST_WIDTH
 from .themes import Theme
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
 
-_LEAST_WIDTH: Final = 60
-_LEAST_HEIGHT: Final = 15
 _AROUND: Final = 6
 """Lines above and below the panes."""
 _KEPT_PLACES: Final = 8
@@ -273,8 +272,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Draw the screen as it is now."""
         self._follow()
         size = self.size
-        if size.width < _LEAST_WIDTH or size.height < _LEAST_HEIGHT:
-            text = f"rmqctl console needs {_LEAST_WIDTH}x{_LEAST_HEIGHT} cells"
+        if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
+            text = f"rmqctl console needs {LEAST_WIDTH}x{LEAST_HEIGHT} cells"
             lines = [text_line(line) for line in wrapped(text, max(1, size.width))]
             lines += [text_line("")] * (size.height - len(lines))
             self._show([cut_line(line, size.width) for line in lines[: size.height]])

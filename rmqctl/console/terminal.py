@@ -6,6 +6,9 @@ from typing import Final
 
 from rmqctl.errors import UsageProblem
 
+LEAST_WIDTH: Final = 60
+LEAST_HEIGHT: Final = 15
+"""Cells that a screen needs."""
 MODES: Final = (
     ("\x1b[?1049h", "\x1b[?1049l"),  # the other screen; the first to set and the last to reset
     ("\x1b[?25l", "\x1b[?25h"),  # no cursor

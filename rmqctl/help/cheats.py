@@ -199,6 +199,27 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "all changes": "rmqctl audit list",
         },
     ),
+    "console": Sheet(
+        "the store on a full screen: where to begin, keys, changes",
+        {
+            "what needs attention, live": "rmqctl console",
+            "one group: trend, queues, members": "rmqctl console group billing",
+            "why its messages failed": "rmqctl console dlq billing",
+            "the last messages of a topic": "rmqctl console messages orders",
+            "delayed messages and retries": "rmqctl console agenda",
+            "the disk of a dead broker": "rmqctl -S /mnt/disk/store console",
+            "groups with a lag only, largest first": (
+                "rmqctl console groups --where 'lag > 0' --sort -lag"
+            ),
+            "look every ten seconds": "rmqctl console --every 10s",
+            "changes on, each a plan first": "rmqctl console --write",
+            "changes off for good, in a context": (
+                "rmqctl context add prod --store /data/store console_write=never"
+            ),
+            "light background; letters instead of shapes": "rmqctl console --theme light --ascii",
+            "without a full screen": "rmqctl lag watch",
+        },
+    ),
     "pipes": Sheet(
         "copying and exporting",
         {

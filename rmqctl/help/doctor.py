@@ -50,6 +50,7 @@ def checks(cli: Cli) -> Iterator[CheckRow]:
     yield from store_checks(cli)
     yield terminal(cli)
     yield encoding()
+    yield console(cli)
     yield from settings(cli)
 
 
@@ -186,6 +187,33 @@ def encoding() -> CheckRow:
         return CheckRow("encoding", OK, told, "")
     advice = "output is UTF-8 anyway; export LANG=C.UTF-8 to display it correctly"
     return CheckRow("encoding", NOTE, told or "no locale is set", advice)
+
+
+def console(cli: Cli) -> CheckRow:
+    """What the terminal can show of ``rmqctl console``."""
+    from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH, check_terminal
+    from rmqctl.console.themes import Depth, depth_of, theme_for
+    from rmqctl.errors import UsageProblem
+
+    if not sys.stdout.isatty():
+        return CheckRow("console", OK, "needs a terminal on standard output", "")
+    try:
+        check_terminal()
+    except UsageProblem as error:
+        return CheckRow("console", NOTE, "not on this terminal", str(error))
+    depth = depth_of(cli.environ) if cli.colored(sys.stdout) else Depth.NONE
+    colors = f"{depth.value} colors, palette {theme_for(cli.environ)}" if depth else "no color"
+    columns, lines = shutil.get_terminal_size()
+    utf8 = encoding().status == OK
+    found = f"{columns}x{lines}, {colors}, {'UTF-8' if utf8 else 'not UTF-8'}"
+    if columns < LEAST_WIDTH or lines < LEAST_HEIGHT:
+        advice = (
+            f"the console needs {LEAST_WIDTH}x{LEAST_HEIGHT} cells; 'rmqctl lag watch' does not"
+        )
+        return CheckRow("console", NOTE, found, advice)
+    if not utf8:
+        return CheckRow("console", NOTE, found, "'rmqctl console --ascii' draws in ASCII")
+    return CheckRow("console", OK, found, "")
 
 
 def settings(cli: Cli) -> Iterator[CheckRow]:

@@ -157,6 +157,33 @@ WORDS: Final[Mapping[str, Word]] = {
         ("backlog", "diff", "accumulation"),
         ("lag show", "lag histogram", "lag watch"),
     ),
+    "console": Word(
+        "The full screen of a store, live: what needs attention, groups, topics, messages, dead "
+        "letters, the disk. Its rows are those of commands, and the line above the keys names the "
+        "command.",
+        ("ui", "tui", "dashboard", "full screen"),
+        ("console", "lag watch"),
+    ),
+    "READ ONLY": Word(
+        "The console opens read only: no key changes the store. CHANGES ON says that changes "
+        "were turned on, by --write or by ':write NAME' with the name of the store; each is a "
+        "plan first, and is done once the name of the group or the store has been typed.",
+        ("CHANGES ON", "console_write"),
+        ("console",),
+    ),
+    "trend": Word(
+        "In the console: the lag of the last hour, a bar for each span of time, from the samples "
+        "of the store and the looks of the console. A blank is a time at which nothing was "
+        "looked at.",
+        ("lag trend", "30 MIN", "1 h"),
+        ("console", "lag watch", "lag show"),
+    ),
+    "heat map": Word(
+        "In the console: a cell for each queue that a group reads, darker for a larger lag. "
+        "x: the group has no progress there; ?: the lag is unknown.",
+        ("map of queues", "heatmap"),
+        ("console", "lag show"),
+    ),
     "TBW102": Word(
         "The topic whose settings apply to a topic that is created by sending to it: 4 queues.",
         ("auto create",),

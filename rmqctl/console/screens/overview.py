@@ -37,7 +37,8 @@ class SummaryPane(DrawnPane):
         ]
         if width >= 120 and (trends := self.rows_of(lag.TRENDS)):
             whole = added(row.lags for row in trends)
-            lines[0] = spread(lines[0], [*overview.lag_line(whole, lags, 40), Span(" ")], width)
+            lag_part = overview.lag_line(whole, lags, min(40, width - 88))
+            lines[0] = spread(lines[0], [*lag_part, Span(" ")], width)
         return lines
 
 

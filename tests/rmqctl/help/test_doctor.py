@@ -11,6 +11,7 @@ from rmqctl.help.doctor import ERROR, NOTE, OK, WARNING
 from tests.support.cli import ROOT, call, run
 from tests.support.java_lock import java_lock
 from tests.support.privileges import without_privileges
+from tests.support.terminal import on_a_terminal
 
 
 def rows(*args):
@@ -185,3 +186,38 @@ def _few_files():
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     os.umask(0o022)
+
+
+@pytest.mark.parametrize(
+    ("size", "env", "status", "found"),
+    [
+        ((80, 24), {"LANG": "C.UTF-8"}, OK, "80x24, 256 colors, palette dark, UTF-8"),
+        (
+            (80, 24),
+            {"LANG": "C.UTF-8", "TERM": "linux", "COLORFGBG": "0;15"},
+            OK,
+            "80x24, 16 colors, palette light, UTF-8",
+        ),
+        ((80, 24), {"LANG": "C.UTF-8", "NO_COLOR": "1"}, OK, "80x24, no color, UTF-8"),
+        (
+            (80, 24),
+            {"LANG": "C", "PYTHONCOERCECLOCALE": "0"},
+            NOTE,
+            "80x24, 256 colors, palette dark, not UTF-8",
+        ),
+        ((50, 24), {"LANG": "C.UTF-8"}, NOTE, "50x24, 256 colors, palette dark, UTF-8"),
+        ((80, 24), {"TERM": "dumb"}, NOTE, "not on this terminal"),
+    ],
+)
+def test_what_a_terminal_can_show_of_the_console(store, size, env, status, found):
+    quiet = dict.fromkeys(("LC_ALL", "LC_CTYPE", "COLORTERM", "COLORFGBG"), "")
+    quiet["TERM"] = "xterm-256color"
+    shown = on_a_terminal(
+        ("-m", "rmqctl", "doctor", "-S", store, "-o", "json", "--where", "check = console"),
+        columns=size[0],
+        lines=size[1],
+        env={**quiet, **env},
+    )
+    (row,) = json.loads(shown)
+    assert (row["status"], row["found"]) == (status, found)
+    assert bool(row["advice"]) == (status == NOTE)
