@@ -1,7 +1,8 @@
-"""Export the README's picture from real output: `make pictures`.
+"""Export the README's pictures from real output: `make pictures`.
 
 Each command really runs, on a pseudo-terminal of fixed width, so that the picture shows what a
-user sees. What differs from run to run (times, ids) differs in the picture too.
+user sees. What differs from run to run (times, ids) differs in the picture too. The store of the
+console's pictures is that of docs/tasks/at-night.md.
 """
 
 import io
@@ -11,13 +12,36 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.style import Style
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-PICTURE = Path(__file__).with_name("pictures") / "tour.svg"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.support.console_screen import at_home, walk  # noqa: E402 - the clone's own
+from tests.support.fixed_clock import fixed_clock, today_at  # noqa: E402
+
+PICTURES = Path(__file__).with_name("pictures")
 WIDTH = 110
+SCREEN = (34, 120)
+"""Lines and columns of the console."""
+_BACK = "121212"
+"""The background of the console's dark palette; the picture has it everywhere."""
+_PLAN = (":write store", "ENTER", "=CHANGES ON", "r", "ENTER", "=earliest", "13:20", "ENTER")
+_ANSI = [(0, 0, 0)] * 8
+"""The console writes none of these eight."""
+SCREENS = {
+    "console-overview": ("rmqctl console", "=STOP", "=newest", "=1 group", "=LAST CHANGES"),
+    "console-group": ("rmqctl console group billing", "=billing", "=drains", "=140", "=▄"),
+    "console-plan": ("rmqctl console groups", "=billing", *_PLAN, "=Type", "=target"),
+}
 STEPS = (
     "rmqctl store init ./store > broker.conf",
     "rmqctl produce orders LICENSE --tag text",
@@ -58,22 +82,81 @@ def output_of(command: str, folder: Path) -> str:
     return b"".join(chunks).decode().replace("\r\n", "\n")
 
 
-def main() -> None:
-    """Run the steps and write the picture."""
+def tour() -> Console:
+    """Run the steps."""
     console = Console(record=True, width=WIDTH, file=io.StringIO())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        licence = Path(__file__).resolve().parents[1] / "LICENSE"
+        licence = ROOT / "LICENSE"
         (folder / "LICENSE").write_bytes(licence.read_bytes())
         for step in STEPS:
             console.print(Text.assemble(("$ ", "bold green"), (step, "bold")))
             shown = output_of(step, folder).replace(str(folder), "/home/you")
             console.print(Text.from_ansi(shown), end="")
-    svg = console.export_svg(title="rmqctl")
+    return console
+
+
+def screens() -> Iterator[tuple[str, Console]]:
+    """The screens of the console, at 14:02 of today."""
+    with tempfile.TemporaryDirectory(prefix="t") as name:
+        folder = Path(name)
+        os.environ |= {
+            **fixed_clock(folder, today_at("14:02:11")),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": name,
+            "LOGNAME": "ann",
+            "TZ": "UTC",
+            "LANG": "C.UTF-8",
+            "COLORTERM": "truecolor",
+        }
+        os.chdir(folder)
+        setup = ROOT / "docs" / "tasks" / "setup" / "at-night.sh"
+        subprocess.run(["bash", setup], check=True)
+        for picture, steps in SCREENS.items():
+            shown = walk(*steps[:1], steps[1:], SCREEN)
+            console = Console(record=True, width=SCREEN[1], file=io.StringIO())
+            for line in range(SCREEN[0]):
+                console.print(_line(shown.cells(line)), end="\n")
+            shown.child.close(force=True)
+            yield picture, console
+
+
+def _line(cells: list[Any]) -> Text:
+    """A line of a screen, with the folder of the run replaced: its length is the same."""
+    line = at_home("".join(cell.data for cell in cells))
+    text = Text(end="")
+    for style, run in groupby(zip(line, cells, strict=True), lambda pair: _style(pair[1])):
+        text.append("".join(letter for letter, _ in run), style)
+    return text
+
+
+def _style(cell: Any) -> Style:
+    """The style of a cell of pyte's."""
+    fore, back = (None if name in ("default", _BACK) else f"#{name}" for name in (cell.fg, cell.bg))
+    return Style(
+        color=fore, bgcolor=back, bold=cell.bold, underline=cell.underscore, reverse=cell.reverse
+    )
+
+
+def write(name: str, console: Console) -> None:
+    """Write a picture."""
+    theme = TerminalTheme((18, 18, 18), (228, 228, 228), _ANSI) if name in SCREENS else None
+    svg = console.export_svg(title="rmqctl", unique_id="r", theme=theme)
+    svg = re.sub(r"\s*<!--.*?-->", "", svg, flags=re.DOTALL)
     # The picture must not fetch anything: without the web font the reader's own will do.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(svg, "utf-8")
+    PICTURES.mkdir(exist_ok=True)
+    (PICTURES / f"{name}.svg").write_text(svg, "utf-8")
+
+
+def main() -> None:
+    """Write all pictures, or those that are named."""
+    named = sys.argv[1:]
+    if not named or "tour" in named:
+        write("tour", tour())
+    if not named or set(named) & set(SCREENS):
+        for name, console in screens():
+            write(name, console)
 
 
 if __name__ == "__main__":

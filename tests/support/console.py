@@ -134,6 +134,11 @@ class Terminal:
         """The whole screen."""
         return "\n".join(line.rstrip() for line in self._screen.display)
 
+    def cells(self, line):
+        """The cells of a line, with their colors."""
+        row = self._screen.buffer[line]
+        return [row[column] for column in range(self._screen.columns)]
+
     def until(self, what):
         """Wait until a text stands on the screen, or a condition is true."""
         end = time.monotonic() + _PATIENCE_S
