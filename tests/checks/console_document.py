@@ -19,7 +19,7 @@ _MARKED = r"(<!-- {0}: .*? -->\n).*?(<!-- end of {0} -->\n)"
 
 
 def screens() -> str:
-    """A row for each screen, with the commands of its panes."""
+    """A row for each screen, and one for each further command of its panes."""
     short = {screen: word for word, screen in ALIASES.items()}
     lines = ["| `:` | shows | rows of |", "|---|---|---|"]
     for name, ref in TABLE.items():
@@ -29,8 +29,9 @@ def screens() -> str:
         commands = dict.fromkeys(
             look.command(place) for pane in spec_of(name).panes for look in (pane.look, *pane.also)
         )
-        shown = ", ".join(f"`{command.replace('rmqctl ', '', 1)}`" for command in commands)
-        lines.append(f"| {typed} | {ref.help} | {shown} |")
+        for number, command in enumerate(commands):
+            head = f"| {typed} | {ref.help} |" if not number else "| | |"
+            lines.append(f"{head} `{command.removeprefix('rmqctl ')}` |")
     return "\n".join(lines) + "\n"
 
 
