@@ -23,6 +23,7 @@ COMPLETE = True
 """Whether a row that nothing is said of is an error."""
 
 PEERS = ("mqadmin", "Dashboard", "K-groups", "kcat", "rpk", "nats", "Burrow")
+"""The tools of all sections but those that name others."""
 LATER = 3
 
 HEAD = """\
@@ -38,6 +39,11 @@ has a test that fails without it; it is named. What we do not have, or not whole
 The other tools were read, source or manual, not run, and most of them do not mean to do all of
 this: a "no" is no reproach. All of them talk to a running broker over the network, which rmqctl
 does not do: it works on the files of a store.
+
+The console is compared with other consoles: k9s (Kubernetes); kaskade, yozefu and ktea (Kafka, in a
+terminal); Redpanda Console, kafbat's kafka-ui and akhq (Kafka, in a browser); the classic
+rocketmq-dashboard; RocketMQ Studio (from its issues only). "-": not its subject. These columns are
+not counted above. Source, manual or issues were looked at, none of them was run.
 
 `make compared` makes this file of the tests' markers (`@pytest.mark.feature(31, 35)`) and of
 `tests/checks/compared_rows.toml`; `make check` fails when it is stale.
@@ -61,6 +67,7 @@ class Row(NamedTuple):
     peers: tuple[str, ...]
     wanted: int
     note: str
+    tools: tuple[str, ...] = PEERS
 
 
 class Told(NamedTuple):
@@ -76,8 +83,9 @@ def read_rows(path: Path = ROWS) -> tuple[dict[str, list[Row]], Told]:
     found = {}
     for section in facts["rows"].values():
         title = section.pop("title")
+        tools = tuple(section.pop("tools", PEERS))
         found[title] = [
-            Row(row_id, name, tuple(peers.split()), wanted, note)
+            Row(row_id, name, tuple(peers.split()), wanted, note, tools)
             for row_id, (name, peers, wanted, note) in section.items()
         ]
     return found, Told(facts["absent"], facts["partly"])
@@ -111,7 +119,7 @@ def rendered(rows: Mapping[str, list[Row]], told: Told, tests: Tests) -> str:
     every = [row for section in rows.values() for row in section]
     parts = [HEAD.format(total=len(every), sums="\n".join(_sums(every, told, tests)))]
     for title, section in rows.items():
-        head = ["#", "what", *PEERS, "rmqctl", "shown by"]
+        head = ["#", "what", *section[0].tools, "rmqctl", "shown by"]
         lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         for row in section:
             answer, said = _answer(row, told, tests), _said(row, told)
@@ -124,8 +132,9 @@ def rendered(rows: Mapping[str, list[Row]], told: Told, tests: Tests) -> str:
 
 
 def _sums(every: list[Row], told: Told, tests: Tests) -> Iterator[str]:
+    alike = [row for row in every if row.tools == PEERS]
     for place, name in enumerate(PEERS):
-        yield _sum(name, LOOKED_AT[name], Counter(row.peers[place] for row in every))
+        yield _sum(name, LOOKED_AT[name], Counter(row.peers[place] for row in alike))
     ours = Counter(_answer(row, told, tests) for row in every)
     yield _sum("**rmqctl**", "this repository", ours)
 

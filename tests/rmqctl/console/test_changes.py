@@ -58,6 +58,7 @@ async def plan_a_reset(console, to):
     await console.until("Type billing")
 
 
+@pytest.mark.feature(161)
 def test_it_opens_read_only_and_a_key_says_the_command(stocked):
     before = committed(stocked)
 
@@ -80,6 +81,7 @@ def test_it_opens_read_only_and_a_key_says_the_command(stocked):
     assert committed(stocked) == before
 
 
+@pytest.mark.feature(156, 158)
 def test_a_reset_from_the_key_to_the_result_and_back(stocked):
     before = committed(stocked)
 
@@ -248,6 +250,7 @@ def test_pasted_text_must_be_exactly_the_name(stocked):
     assert committed(stocked) == before
 
 
+@pytest.mark.feature(157)
 def test_a_reset_to_a_time_shows_when_the_messages_were_stored(tmp_path):
     store = tmp_path / "s"
     begun = now_ms() // 60_000 * 60_000 - 45 * 60_000

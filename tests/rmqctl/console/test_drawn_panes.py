@@ -98,6 +98,7 @@ QUEUES = [
 ]
 
 
+@pytest.mark.feature(155)
 @pytest.mark.parametrize("width", [80, 140])
 def test_a_map_has_a_cell_for_each_queue(width):
     assert texts(map_lines(QUEUES, width, 4)) == [
@@ -181,6 +182,7 @@ def test_a_history_keeps_the_last_hour_by_half_minutes():
     assert set(history.lags(key, NOW + 9 * SLOTS * STEP_MS)) == {NO_LOOK}
 
 
+@pytest.mark.feature(154)
 def test_a_history_begins_with_the_samples_of_the_store():
     samples = SampleHistory()
     begin = NOW - 10 * STEP_MS
@@ -202,6 +204,7 @@ def test_sums_of_histories_leave_out_what_is_unknown():
 # What needs attention
 
 
+@pytest.mark.feature(151)
 def test_what_needs_attention_is_worst_first():
     lags = [
         lag_row("a", status="WARN", lag=5),
@@ -289,6 +292,7 @@ def test_counts_of_the_overview():
 # The agenda and a topic
 
 
+@pytest.mark.feature(160)
 @pytest.mark.parametrize(("width", "height"), [(80, 3), (140, 6)])
 def test_the_next_hour(width, height):
     dues = [NOW - 5, *[NOW + 1_800_000] * 3, NOW + 7_200_000]

@@ -137,6 +137,7 @@ def compare(store, place):
             assert without_now(found) == without_now(printed), command
 
 
+@pytest.mark.feature(162)
 @pytest.mark.parametrize("place", places(NAMES), ids=place_name)
 def test_a_pane_has_the_rows_of_its_command(stocked, place):
     compare(stocked, place)
@@ -158,6 +159,7 @@ def test_it_has_them_of_each_golden_store(name):
         compare(store, place)
 
 
+@pytest.mark.feature(152)
 def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
     async def steps(console):
         await console.read()

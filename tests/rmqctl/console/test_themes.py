@@ -82,6 +82,7 @@ def seen(color, eyes):
     ]
 
 
+@pytest.mark.feature(163)
 @pytest.mark.parametrize("eyes", _SEEN)
 @pytest.mark.parametrize("name", NAMES)
 def test_words_have_a_contrast_of_seven(name, eyes):
@@ -124,6 +125,7 @@ def test_every_role_has_a_look_in_every_palette():
             assert set(Theme(name, color=True, depth=depth).looks) == set(Role)
 
 
+@pytest.mark.feature(164)
 def test_states_are_different_words():
     # What is shown in these roles is the word itself: OK, WARN, STOP. Colors may look alike.
     from rmqctl.output.tables import STATES as FIELDS, state_color

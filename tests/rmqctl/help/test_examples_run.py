@@ -42,7 +42,8 @@ def goes_on(call):
     line = " ".join(call)
     reads_on = call[0] == "consume" or line.startswith("store tail")
     return (
-        line.startswith(("bench", "broker start", "console", "lag watch"))
+        "console" in call
+        or line.startswith(("bench", "broker start", "lag watch"))
         or (reads_on and "-e" not in call)
         or not {"--rate", "--interval", "--speed", "parquet", "--from-partials"}.isdisjoint(call)
     )
