@@ -69,6 +69,10 @@ class Driven:
         """The whole screen."""
         return "\n".join(self.lines())
 
+    def words(self):
+        """The whole screen without the ends of its lines: sentences are wrapped."""
+        return " ".join(self.text().split())
+
     async def until(self, what):
         """Wait until a text stands on the screen, or a condition is true."""
         end = time.monotonic() + _PATIENCE_S

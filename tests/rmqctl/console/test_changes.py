@@ -165,7 +165,7 @@ def test_a_plan_that_a_second_process_made_stale_is_made_anew(stocked):
         assert moved.code == 0, moved.err
         await console.press("enter")
         await console.until("The plan was made anew")
-        assert "nothing was changed: " in console.text()
+        assert "nothing was changed: " in console.words()
         assert committed(stocked)[0] == 5
         await console.press("enter")
         assert console.app.desk.sheet.name.text == ""
@@ -186,7 +186,7 @@ def test_beside_a_java_broker_the_refusal_stands_in_the_plan(stocked):
         await console.type("earliest")
         await console.press("enter")
         await console.until("REFUSED: ")
-        assert "Java broker" in console.text()
+        assert "Java broker" in console.words()
         await console.press("enter", "enter")
         assert console.app.desk.sheet.stage is Stage.PLAN
 
@@ -206,7 +206,7 @@ def test_a_java_broker_that_starts_after_the_plan_stops_it(stocked):
         with java_lock(stocked):
             await console.press("enter")
             await console.until("REFUSED: ")
-        assert "nothing was changed: " in console.text()
+        assert "nothing was changed: " in console.words()
 
     drive(stocked, steps, "groups")
     assert committed(stocked) == before
