@@ -73,6 +73,7 @@ class StoreView:
         self._generation = -1
         self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
         self._wrong_page = 0  # ``made`` of a shared state that contradicts the files
+        self._wrong_queue = ("", -1)  # of a queue that it contradicts
         self._lock = threading.Lock()  # guards the change of bounds and of the generation
 
     def _set_bounds(self, bounds: Bounds | None, *, doubtful: bool = False) -> None:
@@ -120,8 +121,8 @@ class StoreView:
         return self._bounds
 
     def joins_writers(self) -> bool:
-        """Whether the store has got a shared state since the last call; its bounds come from it
-        then."""
+        """Whether the store has got a shared state since the last call, or the files agree with one
+        again; its bounds come from it then."""
         with self._lock:
             self._look_for_page_at = time.monotonic() + _LOOK_FOR_PAGE_SECONDS
             if self._shared is not None or not self._own_bounds:
@@ -129,12 +130,21 @@ class StoreView:
             shared = SharedStateBounds.open(
                 self.root, log_file_size=self.config.mapped_file_size_commit_log
             )
-            if shared is not None and shared.made() == self._wrong_page:
+            if shared is not None and self._is_still_wrong(shared):
                 shared.close()
                 return False
             if shared is not None:
                 self._set_bounds(shared)
             return shared is not None
+
+    def _is_still_wrong(self, shared: SharedStateBounds) -> bool:
+        """Whether it is the one that was left, and the files of any queue contradict it."""
+        if shared.made() != self._wrong_page:
+            return False
+        found = shared.first_contradiction(self._wrong_queue, self.files)
+        if found is not None:
+            self._wrong_queue = found  # the first one next time: all others cost more
+        return found is not None
 
     def _leave_wrong_page(self, wrong: SharedStateBounds, topic: str, queue_id: int) -> None:
         """Read without the shared state from now on, because it contradicts the files of a queue.
@@ -152,7 +162,7 @@ class StoreView:
         with self._lock:
             if self._shared is not wrong:
                 return
-            self._wrong_page = wrong.made()
+            self._wrong_page, self._wrong_queue = wrong.made(), (topic, queue_id)
             self._set_bounds(None, doubtful=True)
             wrong.close()
         scan = self._scan

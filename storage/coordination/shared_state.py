@@ -35,7 +35,7 @@ from .queue_names import QueueNamesError, name_line, read_name_lines
 if TYPE_CHECKING:
     from mmap import mmap
 
-    from storage.files.read_files import ReadOnlyFiles
+    from storage.files.read_files import ReadOnlyFiles, StoreFiles
 
 SHARED_STATE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
@@ -107,6 +107,7 @@ _REMEDY: Final = (
 # Names of this module are found faster than attributes of a class.
 _MAGIC: Final = Word.MAGIC
 _LOCK_MTIME: Final = Word.LOCK_MTIME
+_MADE: Final = Word.MADE
 _LOG_END: Final = Word.LOG_END
 _KEYS_FROM: Final = Word.KEYS_FROM
 _FILES_GENERATION: Final = Word.FILES_GENERATION
@@ -219,16 +220,21 @@ class SharedState:
             return "a copy"
         if words[Word.LOCK_MTIME] != lock_mtime(str(self._root / LOCK)):
             return "a Java broker ran"
-        end = words[Word.LOG_END]
-        if end % log_file_size:
-            name = f"{end - end % log_file_size:020d}"
-            try:
-                size = (self._root / "commitlog" / name).stat().st_size
-            except OSError:
-                return "the last log file is missing"
-            if size != log_file_size:
-                return "the last log file has another length"
-        return None
+        while True:
+            end = words[Word.LOG_END]
+            found = self._stale_log(end, log_file_size)
+            if found is None or words[Word.LOG_END] == end:
+                return found  # else the file may have been deleted as an old one
+
+    def _stale_log(self, end: int, log_file_size: int) -> str | None:
+        if not end % log_file_size:
+            return None
+        name = f"{end - end % log_file_size:020d}"
+        try:
+            size = (self._root / "commitlog" / name).stat().st_size
+        except OSError:
+            return "the last log file is missing"
+        return None if size == log_file_size else "the last log file has another length"
 
     def invalidate(self) -> None:
         """Forget everything; until :meth:`validate` readers find their own bounds."""
@@ -381,13 +387,20 @@ class SharedState:
 
     def _read_names(self) -> None:
         with self._lock:
-            end = self.words[Word.NAMES_BYTES]
-            if end < self._names_read[0]:  # a first writer began anew
-                self._names, self._slots, self._names_read = [], {}, (0, 0)
-            read, count = self._names_read
-            if end == read:
-                return
-            names = self._names_between(read, end, count)
+            while True:
+                end = self.words[Word.NAMES_BYTES]
+                if end < self._names_read[0]:  # a first writer began anew
+                    self._names, self._slots, self._names_read = [], {}, (0, 0)
+                read, count = self._names_read
+                if end == read:
+                    return
+                try:
+                    names = self._names_between(read, end, count)
+                except CorruptFileError:
+                    if self.words[Word.NAMES_BYTES] == end:
+                        raise
+                else:
+                    break
             del self._names[count:]  # of a read that a signal interrupted: they are read again
             for name in names:
                 self._slots[name] = len(self._names)
@@ -429,6 +442,7 @@ class SharedStateBounds:
 
     def __init__(self, shared: SharedState) -> None:
         self.shared = shared
+        self._made = self.made()  # before its names are read
         self._lock_time = JavaStart(str(shared.path.parent.parent / LOCK))
 
     @classmethod
@@ -443,16 +457,17 @@ class SharedStateBounds:
             return None
         from .shared_state_check import contradiction
 
+        bounds = cls(shared)
         if shared.stale(log_file_size=log_file_size) or contradiction(shared, root, log_file_size):
-            shared.close()
+            bounds.close()
             return None
         try:
             shared.queues()
         except CorruptFileError as error:
-            shared.close()
+            bounds.close()
             go_on_without(error, "the queues are read from their own files")
             return None
-        return cls(shared)
+        return bounds
 
     def log_end(self) -> int:
         """End of the last whole record, exclusive."""
@@ -490,6 +505,21 @@ class SharedStateBounds:
             time.sleep(0.0005)  # a writer may be between two stores
         return False
 
+    def first_contradiction(
+        self, first: tuple[str, int], files: StoreFiles
+    ) -> tuple[str, int] | None:
+        """A queue that cannot end where the shared state says, None if there is none.
+
+        ``first`` is looked at before the others. Each is looked at once.
+        """
+        from .shared_state_check import queue_agrees
+
+        for topic, queue_id in (first, *self.shared.queues()):
+            row = files.queue(topic, queue_id)
+            if row is not None and not queue_agrees(self.shared, topic, queue_id, row):
+                return topic, queue_id
+        return None
+
     def made(self) -> int:
         """When the shared state was made; it differs after it was made anew."""
         return int(self.shared.words[Word.MADE])
@@ -505,10 +535,13 @@ class SharedStateBounds:
         return generation
 
     def valid(self) -> bool:
-        """Whether the shared state still describes the store: no Java broker has run meanwhile."""
+        """Whether the shared state still describes the store: no Java broker has run meanwhile,
+        and no first writer has made it anew, with other slots."""
         words = self.shared.words
         return bool(
-            words[_MAGIC] == SHARED_STATE_MAGIC and words[_LOCK_MTIME] == self._lock_time.ns()
+            words[_MAGIC] == SHARED_STATE_MAGIC
+            and words[_MADE] == self._made
+            and words[_LOCK_MTIME] == self._lock_time.ns()
         )
 
     def close(self) -> None:

@@ -220,14 +220,14 @@ def queue_agrees(shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFi
     """Whether a queue can end where the shared state says, by its files.
 
     The unit before its end is there, and the one at it is not, or is of a record after the log's
-    end. Nothing is locked: the files are read in an order in which additions of a writer are no
-    contradiction.
+    end. Nothing is locked: log end, queue end and files are read in this order, so additions of a
+    writer are no contradiction. A deletion between two of these reads can be one: look again.
     """
     if shared.words[Word.STAGE] == STAGE_DELETE and shared.slot(topic, queue_id) is None:
         return True  # its files are being removed
-    files = row.relist()
     log_end = int(shared.words[Word.LOG_END])
     end = shared.queue_end(topic, queue_id)
+    files = row.relist()
     if not files:
         return 0 <= end < _FARTHEST
     first = files[0] // CQ_STORE_UNIT_SIZE

@@ -236,8 +236,10 @@ class QueueReader:
         deletion of a topic takes the folder."""
         if self._warned or not Path(self._row.path(0)).parent.is_dir():
             return
-        self._warned = True
         key = self.key
+        if self._bounds.next_offset(key.topic, key.queue_id) < first:
+            return  # its topic is being deleted
+        self._warned = True
         text = (
             f"queue {key.queue_id} of {key.topic} has no file: its messages before offset {first} "
             "are not shown; 'rmqctl store rebuild queue' makes its files again"

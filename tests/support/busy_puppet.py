@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from storage.detect import detect_config
 from tests.support.puppet import Puppet, obey
 from tests.support.samples import SMALL, Sample, open_store, prepared
 
@@ -19,7 +20,8 @@ def busy_puppet() -> Puppet:
 
 class _Commands:
     def open(self, root: str, gate_timeout_ms: int = 5_000) -> None:
-        self._store = open_store(Path(root), ROOMY, gate_timeout_ms=gate_timeout_ms)
+        config = detect_config(Path(root), ROOMY)  # files of the lengths that the store records
+        self._store = open_store(Path(root), config, gate_timeout_ms=gate_timeout_ms)
         self._stop = threading.Event()
         self._acknowledged = 0
         self._thread = threading.Thread(target=self._put_on)
