@@ -387,25 +387,30 @@ class SharedState:
 
     def _read_names(self) -> None:
         with self._lock:
-            while True:
-                end = self.words[Word.NAMES_BYTES]
-                if end < self._names_read[0]:  # a first writer began anew
-                    self._names, self._slots, self._names_read = [], {}, (0, 0)
-                read, count = self._names_read
-                if end == read:
-                    return
-                try:
-                    names = self._names_between(read, end, count)
-                except CorruptFileError:
-                    if self.words[Word.NAMES_BYTES] == end:
-                        raise
-                else:
-                    break
+            found = self._unread_names()
+            if found is None:
+                return
+            names, end, count = found
             del self._names[count:]  # of a read that a signal interrupted: they are read again
             for name in names:
                 self._slots[name] = len(self._names)
                 self._names.append(name)
             self._names_read = end, len(self._names)
+
+    def _unread_names(self) -> tuple[list[tuple[str, int]], int, int] | None:
+        """The names that were added since the last read, where they end, and how many are known."""
+        while True:
+            end = self.words[Word.NAMES_BYTES]
+            if end < self._names_read[0]:  # a first writer began anew
+                self._names, self._slots, self._names_read = [], {}, (0, 0)
+            read, count = self._names_read
+            if end == read:
+                return None
+            try:
+                return self._names_between(read, end, count), end, count
+            except CorruptFileError:
+                if self.words[Word.NAMES_BYTES] == end:
+                    raise  # else a first writer has cut the file meanwhile
 
     def _names_between(self, read: int, end: int, count: int) -> list[tuple[str, int]]:
         """Read the names in a part of their file; the first one is that of slot ``count``."""
