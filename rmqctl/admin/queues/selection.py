@@ -159,12 +159,18 @@ def last_spans(
     *,
     stop_at_end: bool,
 ) -> dict[str, list[Span]]:
-    """The start offsets for the last ``count`` messages of all queues together, by topic."""
+    """The start offsets for the last ``count`` messages of all queues together, by topic.
+
+    All queues end at one moment, while others write.
+    """
+    from storage.read.log_cut import LogCut
+
+    cut = LogCut(broker.view)
     newest: list[tuple[int, str, int, int]] = []
     ends: dict[tuple[str, int], int] = {}
     for topic, numbers in queues.items():
         for queue_id in numbers:
-            least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
+            least, most = cut.queue_bounds(topic, queue_id)
             ends[topic, queue_id] = most
             for offset in range(max(least, most - count), most):
                 unit = broker.view.unit(topic, queue_id, offset)

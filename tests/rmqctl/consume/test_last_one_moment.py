@@ -1,0 +1,52 @@
+"""The last messages of several queues are those of one moment, while another process writes."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from rmqctl.admin.queues.selection import last_spans
+from storage.config import SMALL_STORE
+from storage.configs.topics import TopicConfig
+from storage.format.message import Message
+from storage.queue.reader import QueueBounds
+from storage.readonly import StoreView
+
+QUEUES = {"orders": range(3), "bills": range(1)}
+
+
+def send(broker: EmbeddedBroker, rounds: int) -> None:
+    """A message in each queue, in turns."""
+    for _ in range(rounds):
+        for topic, numbers in QUEUES.items():
+            for queue_id in numbers:
+                broker.send(Message(topic, b"x"), queue_id)
+
+
+def test_no_message_is_selected_that_is_newer_than_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_store(tmp_path / "s", SMALL_STORE)
+    with (
+        EmbeddedBroker.open(tmp_path / "s") as writer,
+        EmbeddedBroker.open(tmp_path / "s") as broker,
+        StoreView.open(tmp_path / "s") as view,
+    ):
+        for topic, numbers in QUEUES.items():
+            writer.update_topic(TopicConfig(topic, len(numbers), len(numbers)))
+        send(writer, 5)
+        read = broker.view.queue_bounds
+
+        def busy(topic: str, queue_id: int) -> QueueBounds:
+            found = read(topic, queue_id)
+            send(writer, 2)
+            return found
+
+        monkeypatch.setattr(broker.view, "queue_bounds", busy)
+        found = last_spans(broker, QUEUES, 6, stop_at_end=True)
+        assert view.queue_bounds("orders", 0).max_offset > 5
+        ends = {topic: [span.end for span in spans] for topic, spans in found.items()}
+        starts = {topic: [span.start for span in spans] for topic, spans in found.items()}
+        assert ends == {"orders": [5, 5, 5], "bills": [5]}
+        assert starts == {"orders": [4, 4, 3], "bills": [3]}
