@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from .helping import next_page
 from . import typed
 from .looks.look import Place
 from .prompt import Asks
@@ -61,7 +62,7 @@ def do_open(app: "ConsoleApp") -> None:
 def do_back(app: "ConsoleApp") -> None:
     """Close the help, drop the filter, or go up."""
     if app.helping:
-        app.helping = False
+        app.helping = 0
     elif app.pane.table.filter:
         app.pane.set_filter(Filter())
     elif (parent := TABLE[app.place.screen].parent) is not None:
@@ -203,7 +204,7 @@ def do_copy_command(app: "ConsoleApp") -> None:
 
 def do_help(app: "ConsoleApp") -> None:
     """Show the keys, or hide them."""
-    app.helping = not app.helping
+    app.helping = next_page(app)
 
 
 def do_suspend(app: "ConsoleApp") -> None:

@@ -19,8 +19,10 @@ from .boxes import beside, boxes
 from .drawing import Line, cut_line, text_line
 from .driver import ConsoleDriver, run
 from .guard import Guard
+from .helping import help_lines
 from .keys import Key, key_of
 from .looks.look import Place
+from .opened import keep_warnings
 from .painting import Painter
 from .panes import Pane
 from .plans.desk import CHANGING, Desk
@@ -77,7 +79,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.everything = False
         """Whether rows of the system are shown, too."""
         self.notice = ""
-        self.helping = False
+        self.helping = 0
+        """The page of the help that is shown; 0: none."""
         self._asks = Asks.NOTHING
         self._number = 0
         self._answered = True
@@ -198,11 +201,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self.paused or self.reader.busy:
             return  # a slow look skips the next
         for n in sorted(self.seen()):
-            if not (self.panes[n].look.walk and self.panes[n].number):
-                self._read(self.panes[n])
+            pane = self.panes[n]
+            if pane.lost or not (pane.look.walk and pane.number):
+                self._read(pane)
 
     def _read(self, pane: Pane) -> None:
         if not pane.empty:
+            pane.lost = False
             reader = self._walks() if pane.look.walk else self.reader
             for look in pane.looks:
                 self._number += 1
@@ -292,7 +297,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         head = frame.head(self, width)
         foot = frame.foot(self, width)
         room = height - len(head) - len(foot)
-        body = frame.help_lines(self, width, room) if self.helping else self._body(width, room)
+        body = help_lines(self, width, room) if self.helping else self._body(width, room)
         return [*head, *body, *foot]
 
     def _body(self, width: int, room: int) -> list[Line]:
@@ -438,5 +443,6 @@ def run_console(
         if app.walker is not None:
             app.walker.end(2)
 
+    keep_warnings()
     code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
     return code if isinstance(code, int) else 0

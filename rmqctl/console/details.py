@@ -86,9 +86,7 @@ class DetailPane(Pane):
     def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
         """The pane's lines, exactly so many."""
         found: list[Line] = []
-        if self.error is not None:
-            found.append(text_line(f"! {self.error}", Role.BAD))
-        found += [text_line(f"  note: {note}", Role.WARN) for note in self._notes()]
+        found += self.said(width)
         row = self.row()
         self.height = max(1, height - len(found) - (1 if titled else 0))
         if row is not None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line
 from .keys import keys_of
+from .notes import rule
 from .shapes import RULE
 
 if TYPE_CHECKING:
@@ -23,13 +24,12 @@ def head(app: "ConsoleApp", width: int) -> list[Line]:
     state = "paused" if app.paused else f"every {app.every:g} s"
     crumbs = [*text_line(f" {title}", Role.TITLE), *text_line(f"   {app.pane.count_text()}")]
     age = [Span(f"{state}   look took {app.pane.took_ms} ms ", Role.DIM)]
-    rule = [Span(RULE * width, Role.DIM)]
-    return [spread(left, right, width), spread(crumbs, age, width), rule]
+    return [spread(left, right, width), spread(crumbs, age, width), rule(app, width)]
 
 
 def foot(app: "ConsoleApp", width: int) -> list[Line]:
     """The lines below the panes: the command, and keys."""
-    rule = cut_line([Span(RULE * width, Role.DIM)], width)
+    line = cut_line([Span(RULE * width, Role.DIM)], width)
     command = text_line(f" = {app.desk.command or app.pane.command()}", Role.TEXT)
     keys: Line = [Span(" ")]
     if app.prompt is not None:
@@ -45,12 +45,4 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
             keys += [Span(key.label, Role.KEY), Span(f" {key.action.replace('_', ' ')}  ")]
             if name == "open":
                 keys += app.desk.key_spans(app.place.screen)
-    return [rule, cut_line(command, width), cut_line(keys, width)]
-
-
-def help_lines(app: "ConsoleApp", width: int, room: int) -> list[Line]:
-    """The keys of the screen."""
-    lines: list[Line] = [text_line(" Keys of this screen (esc closes)", Role.HEAD)]
-    lines += [app.desk.help_line(key) for key in keys_of(app.place.screen)]
-    lines += [text_line("")] * (room - len(lines))
-    return [cut_line(line, width) for line in lines[:room]]
+    return [line, cut_line(command, width), cut_line(keys, width)]

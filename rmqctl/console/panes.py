@@ -3,11 +3,11 @@
 from typing import Any
 
 from rmqctl.output.view import View
-from rmqctl.parse.durations import format_duration, format_size
-from storage.clock import now_ms
+from rmqctl.parse.durations import format_size
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
 from .looks.look import Look, Place, Progress
+from .notes import note_lines, problem_lines
 from .reading import Batch
 from .screens.screen import PaneSpec
 from .shapes import RULE
@@ -15,7 +15,6 @@ from .tables import Filter, RowTable, shape_options, view_of
 
 _MARGIN = 2
 """Cells at the left, for the cursor and marks."""
-_MOST_NOTES = 3
 
 
 def progress_text(progress: Progress) -> str:
@@ -30,6 +29,8 @@ class Pane:
     """Rows of one look."""
 
     table_type = RowTable
+    shows_notes = True
+    """Whether its notices stand above its rows; else the line below the screen's title has them."""
 
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         self.spec = spec
@@ -56,6 +57,8 @@ class Pane:
         self.hidden = 0
         """System rows that are left out."""
         self.error: str | None = None
+        self.lost = False
+        """Whether the last look failed as the store could not be opened."""
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -78,6 +81,7 @@ class Pane:
     def take(self, batch: Batch) -> None:
         """Show the rows of a look; a failed one leaves the rows of the look before."""
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
+        self.lost = batch.lost
         self.loading = not batch.complete
         self.progress, self.stopped = batch.progress, batch.stopped
         if batch.error is not None:
@@ -224,14 +228,7 @@ class Pane:
 
     def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
         """The pane's lines, exactly so many."""
-        found: list[Line] = []
-        if titled:
-            title = text_line(f"{RULE * 2} {self.spec.title}  {self.count_text()} ", Role.HEAD)
-            rule = RULE * max(0, width - width_of(title))
-            found.append(cut_line([*title, Span(rule, Role.DIM)], width))
-        if self.error is not None:
-            found.append(text_line(f"! {self.error}{self.age_text()}", Role.BAD))
-        found += [text_line(f"  note: {note}", Role.WARN) for note in self._notes()]
+        found = self.above(width, titled=titled)
         room = max(1, height - len(found) - 1)
         self.height = room
         self.top = max(0, min(self.top, self.cursor, max(0, len(self.table.shown) - room)))
@@ -251,19 +248,19 @@ class Pane:
         found += [text_line("")] * (height - len(found))
         return [spread(line, [], width) for line in found[:height]]
 
-    def _notes(self) -> list[str]:
-        """Sentences about the look, as many as there is room for."""
-        if len(self.notices) <= _MOST_NOTES:
-            return list(self.notices)
-        more = len(self.notices) - _MOST_NOTES + 1
-        return [*self.notices[: _MOST_NOTES - 1], f"and {more} more like these"]
+    def above(self, width: int, *, titled: bool) -> list[Line]:
+        """The lines above the headings: title, why the look failed, and notices."""
+        found: list[Line] = []
+        if titled:
+            title = text_line(f"{RULE * 2} {self.spec.title}  {self.count_text()} ", Role.HEAD)
+            rule = RULE * max(0, width - width_of(title))
+            found.append(cut_line([*title, Span(rule, Role.DIM)], width))
+        return [*found, *self.said(width)]
 
-    def age_text(self) -> str:
-        """How old the rows are that a failed look has left."""
-        if self.as_of is None:
-            return ""
-        age = format_duration(max(0, now_ms() - self.as_of) // 1000 * 1000)
-        return f" (these rows are {age} old)"
+    def said(self, width: int) -> list[Line]:
+        """Why the look failed, and notices."""
+        failed = [] if self.error is None else problem_lines(self.error, self.as_of, width)
+        return [*failed, *note_lines(self.notices, width)]
 
     def _nothing(self) -> str:
         if self.error is not None and self.as_of is None:

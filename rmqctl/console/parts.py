@@ -1,21 +1,18 @@
 """Panes that are drawn from several looks, or not as a list."""
 
-from typing import Any, Final
+from typing import Any
 
 from rmqctl.output.layout import GAP
 from rmqctl.output.view import View
-from rmqctl.parse.durations import format_duration
-from storage.clock import now_ms
 
 from .boxes import WIDE
 from .drawing import Line, Role, Span, cut_line, text_line, width_of
 from .looks.look import Look, Place
+from .notes import problem_lines
 from .panes import Pane
 from .reading import Batch
 from .screens.screen import PaneSpec
 from .shapes import RULE
-
-_OLD_MS: Final = 1000
 
 
 class Part:
@@ -28,11 +25,14 @@ class Part:
         self.error: str | None = None
         self.took_ms = 0
         self.hidden = 0
+        self.lost = False
+        self.notices: tuple[str, ...] = ()
         self._coming: list[Any] = []
 
     def take(self, batch: Batch) -> None:
         """Take rows; a failed look leaves the rows of the look before."""
         self.error, self.took_ms = batch.error, batch.took_ms
+        self.lost, self.notices = batch.lost, batch.notices
         if batch.error is not None or batch.stopped:
             return
         if batch.first:
@@ -41,13 +41,6 @@ class Part:
         if batch.complete:
             self.rows, self.as_of, self.hidden = self._coming, batch.as_of, batch.hidden
             self._coming = []
-
-    def age_text(self) -> str:
-        """How old the rows are, in brackets."""
-        if self.as_of is None:
-            return ""
-        age = max(0, now_ms() - self.as_of)
-        return f" (these rows are {format_duration(age // _OLD_MS * _OLD_MS)} old)"
 
 
 class PartsPane(Pane):
@@ -62,6 +55,8 @@ class PartsPane(Pane):
         self.parts[batch.asked.look].take(batch)
         parts = self.parts.values()
         self.took_ms = sum(part.took_ms for part in parts)
+        self.lost = any(part.lost for part in parts)
+        self.notices = tuple(dict.fromkeys(note for part in parts for note in part.notices))
         self.error = next((part.error for part in parts if part.error is not None), None)
         self.loading = any(part.rows is None and part.error is None for part in parts)
         known = [part.as_of for part in parts if part.as_of is not None]
@@ -86,17 +81,24 @@ class PartsPane(Pane):
     def changed(self) -> None:
         """Called when rows have come."""
 
-    def problems(self) -> list[Line]:
-        """A line for each look that failed."""
+    def problems(self, width: int, most: int) -> list[Line]:
+        """Why looks failed, each reason once, with the age of the oldest rows that are left."""
+        failed: dict[str, int | None] = {}
+        for part in self.parts.values():
+            if part.error is not None:
+                ages = (part.as_of, failed.get(part.error))
+                failed[part.error] = min((age for age in ages if age is not None), default=None)
         return [
-            text_line(f"! {part.error}{part.age_text()}", Role.BAD)
-            for part in self.parts.values()
-            if part.error is not None
+            line
+            for error, as_of in failed.items()
+            for line in problem_lines(error, as_of, width, most)
         ]
 
 
 class DrawnPane(PartsPane):
     """A pane that is drawn: no rows, no cursor."""
+
+    shows_notes = False
 
     def count_text(self) -> str:
         """Whether all is read."""
@@ -120,7 +122,7 @@ class DrawnPane(PartsPane):
         if self.spec.title:
             title = self.title(width)
             found.append([*title, Span(RULE * max(0, width - width_of(title)), Role.DIM)])
-        found += self.problems()
+        found += self.problems(width, max(1, height // 4))
         self.height = max(1, height - len(found))
         if self.empty:
             found.append(text_line("  no row is under the cursor", Role.DIM))
@@ -157,7 +159,7 @@ class TailedPane(PartsPane):
         if width < WIDE or not cells:
             return super().lines(width, height, active=active, titled=titled)
         found = super().lines(width - cells - GAP, height, active=active, titled=titled)
-        first = int(titled) + int(self.error is not None)
+        first = len(self.above(width - cells - GAP, titled=titled))
         shown = self.table.shown
         for n, line in enumerate(found):
             place = self.top + n - first - 1

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
+from .opened import OpenedStore
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -52,6 +53,8 @@ class Batch(NamedTuple):
     progress: Progress | None = None
     stopped: bool = False
     """Whether the look was ended before its last row."""
+    lost: bool = False
+    """Whether it failed as the store could not be opened."""
 
 
 class _Stopped(Exception):
@@ -82,7 +85,7 @@ class Reader:
         self._ends = False
         self._held = False
         self._running: int | None = None
-        self._broker: EmbeddedBroker | None = None
+        self._store = OpenedStore(path, self._forget_rows)
         self._memory: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._run, name="console-reader", daemon=True)
 
@@ -152,6 +155,7 @@ class Reader:
             self._thread.join(seconds)
 
     def _run(self) -> None:
+        self._store.take_warnings()
         while True:
             with self._changed:
                 while not self._asked and not self._calls and not self._ends:
@@ -168,26 +172,18 @@ class Reader:
                 with self._changed:
                     self._running = None
                     self._stopped.discard(asked.number)
-        if self._broker is not None:
-            self._broker.close()
+        self._store.close()
 
     def _called(self, function: Callable[[Source], Any], answer: Callable[[Any], object]) -> None:
         from storage.clock import now_ms
 
         try:
-            source = Source(self._open(), now_ms(), lambda sentence: None, self._memory)
+            source = Source(self._store.broker(), now_ms(), lambda sentence: None, self._memory)
             value = function(source)
         except Exception as error:  # noqa: BLE001 - the caller shows it
             self._forget_store(error)
             value = error
         answer(value)
-
-    def _open(self) -> "EmbeddedBroker":
-        if self._broker is None:
-            from broker.embedded.broker import EmbeddedBroker
-
-            self._broker = EmbeddedBroker.open(self.path, read_only=True)
-        return self._broker
 
     def _look(self, asked: Asked) -> None:
         from rmqctl.admin.kinds import UsersRows
@@ -200,14 +196,15 @@ class Reader:
         first = True
         progress: Progress | None = None
         last = begun
+        lost = False
 
         def hand_over(*, complete: bool, error: str | None = None, stopped: bool = False) -> None:
             nonlocal rows, first, last
             hidden = 0 if users is None else users.hidden
             took = round((time.monotonic() - begun) * 1000)
-            told = tuple(notices)
+            told = tuple(dict.fromkeys((*self._store.warned, *notices)))
             batch = Batch(asked, rows, first, complete, as_of, took, told, hidden, error)
-            self._answer(batch._replace(progress=progress, stopped=stopped))
+            self._answer(batch._replace(progress=progress, stopped=stopped, lost=lost))
             rows, first, last = [], False, time.monotonic()
 
         def advance(now: Progress) -> None:
@@ -219,8 +216,11 @@ class Reader:
                 hand_over(complete=False)
 
         try:
+            lost = asked.look.of_store
+            broker = self._store.broker() if lost else cast("EmbeddedBroker", None)
+            lost = False
             source = Source(
-                *(self._open(), as_of, notices.append, self._memory, advance, self._zone),
+                *(broker, as_of, notices.append, self._memory, advance, self._zone),
                 self._settings,
             )
             found: Iterable[Any] = asked.look.read(source, asked.place)
@@ -236,12 +236,15 @@ class Reader:
                         raise _Stopped
                     if len(rows) >= _BATCH or time.monotonic() - last > _BATCH_S:
                         hand_over(complete=False)
+            self._store.check()
         except _Stopped:
             hand_over(complete=True, stopped=True)
             return
         except Exception as error:  # noqa: BLE001 - a look that fails leaves the old rows
-            self._forget_store(error)
-            hand_over(complete=True, error=_sentence(error))
+            gone = None if lost else self._gone()
+            lost = lost or gone is not None
+            self._forget_store(gone or error)
+            hand_over(complete=True, error=_sentence(gone or error))
             return
         hand_over(complete=True)
 
@@ -252,17 +255,24 @@ class Reader:
                 self._changed.wait()
             return self._ends or asked.number in self._stopped
 
+    def _gone(self) -> Exception | None:
+        """What a store says that was removed or replaced while it was read: the cause of an error
+        that its look has raised."""
+        try:
+            self._store.check()
+        except Exception as error:  # noqa: BLE001 - the pane shows it
+            return error
+        return None
+
     def _forget_store(self, error: Exception) -> None:
         """Open the store anew with the next look, where it may have been replaced."""
         if isinstance(error, OSError):
-            self._close()
+            self._store.close()
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
         for name in self._memory.keys() - {LAG_HISTORY}:
             del self._memory[name]
-
-    def _close(self) -> None:
-        broker, self._broker = self._broker, None
-        if broker is not None:
-            broker.close()
 
 
 @contextmanager

@@ -16,5 +16,10 @@ def _contexts(source: Source, place: Place) -> Iterable[Any]:
 
 
 CONTEXTS: Final = Look(
-    "contexts", ContextRow, _contexts, lambda place: ("context", "list"), ("context",)
+    "contexts",
+    ContextRow,
+    _contexts,
+    lambda place: ("context", "list"),
+    ("context",),
+    of_store=False,
 )

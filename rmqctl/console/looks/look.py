@@ -83,6 +83,8 @@ class Look(NamedTuple):
 
     ``read`` of a walk may yield None while it has no row, so that what came is shown.
     """
+    of_store: bool = True
+    """Whether it needs the store."""
 
     def command(self, place: Place, *options: str) -> str:
         """The command as it is typed, with options such as ``--where``."""

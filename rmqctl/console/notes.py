@@ -1,0 +1,59 @@
+"""Sentences about the rows of a pane: why a look failed, and what is unknown or doubtful."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rmqctl.output.cells import ELLIPSIS, wrapped
+from rmqctl.output.values import escape_controls
+from rmqctl.parse.durations import format_duration
+from storage.clock import now_ms
+
+from .drawing import Line, Role, Span, cut_line, text_line, width_of
+from .shapes import RULE
+
+if TYPE_CHECKING:
+    from .app import ConsoleApp
+
+_MOST_NOTES: Final = 3
+_MOST_LINES: Final = 4
+"""Lines of one sentence."""
+
+
+def problem_lines(error: str, as_of: int | None, width: int, most: int = _MOST_LINES) -> list[Line]:
+    """Why a look failed, and how old the rows are that the look before has left."""
+    age = ""
+    if as_of is not None:
+        seconds = max(0, now_ms() - as_of) // 1000 * 1000
+        age = f"these rows are {format_duration(seconds)} old: "
+    found = wrapped(escape_controls(f"! {age}{error}"), width)
+    if len(found) > most:
+        found = [*found[: most - 1], f"{found[most - 1]} {ELLIPSIS}"]
+    return [cut_line(text_line(line, Role.BAD), width) for line in found]
+
+
+def note_lines(notices: Sequence[str], width: int) -> list[Line]:
+    """Sentences about a look, as many as there is room for."""
+    shown = list(notices)
+    if len(notices) > _MOST_NOTES:
+        more = len(notices) - _MOST_NOTES + 1
+        shown = [*notices[: _MOST_NOTES - 1], f"and {more} more (? shows all)"]
+    return [cut_line(text_line(f"  note: {note}", Role.WARN), width) for note in shown]
+
+
+def all_notices(app: "ConsoleApp", *, said: bool = True) -> list[str]:
+    """The notices of the panes on the screen; without ``said`` those that no pane shows."""
+    seen = [app.panes[n] for n in sorted(app.seen())]
+    panes = [pane for pane in seen if said or not pane.shows_notes]
+    shown = {note for pane in seen if pane.shows_notes and not said for note in pane.notices}
+    found = dict.fromkeys(note for pane in panes for note in pane.notices)
+    return [note for note in found if note not in shown]
+
+
+def rule(app: "ConsoleApp", width: int) -> Line:
+    """The line below the title, with the notices that no pane shows."""
+    notices = all_notices(app, said=False)
+    if not notices:
+        return [Span(RULE * width, Role.DIM)]
+    many = f"{len(notices):,} notes (? shows all)" if len(notices) > 1 else "note (? shows it)"
+    line: Line = [Span(RULE * 2, Role.DIM), *text_line(f" {many}: {notices[0]} ", Role.WARN)]
+    return cut_line([*line, Span(RULE * max(0, width - width_of(line)), Role.DIM)], width)

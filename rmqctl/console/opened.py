@@ -1,0 +1,95 @@
+"""The store of a reader: opened when it is needed, and anew where another one is in its place."""
+
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rmqctl import exit_codes
+from rmqctl.errors import CliError
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+_MOST_WARNED: Final = 100
+_of_thread = threading.local()
+
+
+class OpenedStore:
+    """A store, opened for reading by one thread."""
+
+    def __init__(self, path: Path, closed: Callable[[], object]) -> None:
+        """``closed`` is called when it is closed."""
+        self.path = path
+        self._closed = closed
+        self.warned: dict[str, None] = {}
+        """Warnings of the libraries since it was opened."""
+        self._broker: EmbeddedBroker | None = None
+        self._seen: tuple[tuple[int, int] | None, ...] = ()
+
+    def take_warnings(self) -> None:
+        """Keep the warnings of this thread."""
+        _of_thread.store = self
+
+    def broker(self) -> "EmbeddedBroker":
+        """The store; raises what opening raises.
+
+        A store of which the folder was removed or replaced is closed: files that are still mapped,
+        and names that are not found any more, would make it look like a store without messages.
+        """
+        if self._broker is not None and self._folders() != self._seen:
+            self.close()
+        if self._broker is None:
+            from broker.embedded.broker import EmbeddedBroker
+
+            self._seen = self._folders()
+            self._broker = EmbeddedBroker.open(self.path, read_only=True)
+        return self._broker
+
+    def check(self) -> None:
+        """Raise what opening raises, or CliError, if what was read is not of one store."""
+        before = self._broker
+        if before is not None and self.broker() is not before:
+            sentence = f"{self.path} was replaced by another store while it was read"
+            raise CliError(sentence, exit_codes.CHANGED)
+
+    def close(self) -> None:
+        """Close it; it is opened again when it is needed."""
+        broker, self._broker = self._broker, None
+        self.warned.clear()
+        if broker is not None:
+            self._closed()
+            broker.close()
+
+    def _folders(self) -> tuple[tuple[int, int] | None, ...]:
+        from storage.format.names import COMMITLOG
+
+        return tuple(_identity(folder) for folder in (self.path, self.path / COMMITLOG))
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What distinguishes a folder from any other; None if it is not there or not reachable."""
+    try:
+        info = folder.stat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def keep_warnings() -> None:
+    """From now on, keep warnings of the libraries with the store of their thread."""
+    from storage.errors import DamagedFileWarning, IncompleteStoreWarning
+
+    for kind in (DamagedFileWarning, IncompleteStoreWarning):
+        warnings.simplefilter("always", kind)  # each store that is opened has them again
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *more: Any, **named: Any) -> None:
+        store: OpenedStore | None = getattr(_of_thread, "store", None)
+        if store is None:
+            before(message, *more, **named)
+        elif len(store.warned) < _MOST_WARNED:
+            store.warned[str(message)] = None
+
+    warnings.showwarning = show
