@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from .helping import next_page
 from . import typed
+from .helping import next_page
 from .looks.look import Place
 from .prompt import Asks
 from .screens.table import TABLE
