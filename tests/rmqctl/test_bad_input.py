@@ -386,3 +386,15 @@ def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path):
         for args in (["topic", "queues"], ["store", "info"], ["store", "fsck", "-o", "json"]):
             code, out, err = call(prefix, *args, "-S", root)
             assert (code, bool(out)) == (0, True), err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["message", "trace"], ["message", "life"], ["message", "get"], ["consume"]],
+    ids=" ".join,
+)
+def test_a_name_of_no_letters_is_refused_in_a_sentence(made, command):
+    result = run(*command.split(), "")
+    assert result.code == 2, result.err
+    assert result.err.startswith("rmqctl: ")
+    assert "internal error" not in result.err

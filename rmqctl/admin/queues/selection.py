@@ -7,6 +7,7 @@ from broker.api.offsets import ConsumeFromWhere
 from broker.errors import NoPermissionError
 from broker.offset.start_position import compute_pull_from_where
 from broker.tables.topics import check_readable
+from broker.validation import check_topic
 from rmqctl.errors import NotFound, Refused, UsageProblem
 from rmqctl.parse.positions import END, Bound, Point, Position
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX
@@ -42,6 +43,7 @@ def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None
     broker) for a topic without read permission."""
     config = broker.topic(topic)
     if config is None:
+        check_topic(topic)
         raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
     try:
         check_readable(config)

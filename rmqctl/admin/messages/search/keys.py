@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.known_topics import all_topics
 from rmqctl.admin.scan_progress import OnProgress, no_progress
+from rmqctl.errors import UsageProblem
 from storage.read.by_key import carries_key
 from storage.read.replaced import is_tombstone
 from storage.readonly import FOREVER
@@ -54,8 +55,10 @@ def find_key(
 ) -> KeyHits:
     """Find the messages with a key, or a unique id, in some topics or in all (None).
 
-    Stored at ``begin`` or later and before ``end`` (ms).
+    Stored at ``begin`` or later and before ``end`` (ms). UsageProblem for an empty key.
     """
+    if not key:
+        raise UsageProblem("an id or a key of no letters is none; name the message")
     offsets: set[int] = set()
     damaged: set[int] = set()
     if look is not Look.SCAN:
