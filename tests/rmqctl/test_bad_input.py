@@ -388,11 +388,7 @@ def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path):
             assert (code, bool(out)) == (0, True), err
 
 
-@pytest.mark.parametrize(
-    "args",
-    [["message", "trace"], ["message", "life"], ["message", "get"], ["consume"]],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("command", ["message trace", "message life", "message get", "consume"])
 def test_a_name_of_no_letters_is_refused_in_a_sentence(made, command):
     result = run(*command.split(), "")
     assert result.code == 2, result.err
