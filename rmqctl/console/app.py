@@ -23,6 +23,7 @@ from .helping import help_lines
 from .keys import Key, key_of
 from .looks.look import Place
 from .opened import keep_warnings
+from .overlay import Overlay
 from .painting import Painter
 from .panes import Pane
 from .plans.desk import CHANGING, Desk
@@ -32,7 +33,7 @@ from .reading import Asked, Batch, Reader
 from .screens.table import spec_of
 from .tables import Filter
 from .target import with_target
-from .terminal import LEAST_HEIGHT, LEAST_WIDTH
+from .terminal import LEAST_HEIGHT, LEAST_WIDTH, copied
 from .themes import Theme
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.notice = ""
         self.helping = 0
         """The page of the help that is shown; 0: none."""
+        self.overlay: Overlay | None = None
+        """A text over the panes."""
         self._asks = Asks.NOTHING
         self._number = 0
         self._answered = True
@@ -298,6 +301,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         foot = frame.foot(self, width)
         room = height - len(head) - len(foot)
         body = help_lines(self, width, room) if self.helping else self._body(width, room)
+        if self.overlay is not None:
+            body = self.overlay.lines(width, room)
         return [*head, *body, *foot]
 
     def _body(self, width: int, room: int) -> list[Line]:
@@ -344,6 +349,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.draw()
 
     def _do(self, key: Key) -> None:
+        if frame.over(self, key.action):
+            return
         module = import_module(f"rmqctl.console.{key.module or 'actions'}")
         getattr(module, f"do_{key.action}")(self)
 
@@ -407,7 +414,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Hand a text to the terminal's clipboard."""
         if self.terminal is not None:
             self.terminal.copy(text)
-        self.notice = f"copied: {text}"
+        self.notice = copied(text)
 
     def quit(self) -> None:
         """End, once a change that is being carried out has been done."""

@@ -46,3 +46,13 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
             if name == "open":
                 keys += app.desk.key_spans(app.place.screen)
     return [line, cut_line(command, width), cut_line(keys, width)]
+
+
+def over(app: "ConsoleApp", action: str) -> bool:
+    """Do what a key does with a text over the panes; whether that is all that it does."""
+    if app.overlay is None:
+        return False
+    if app.overlay.scroll(action):
+        return True
+    app.overlay = None
+    return action in ("back", "explain")

@@ -107,6 +107,8 @@ KEYS: Final = (
     Key(("n",), "next_hit", "n", "next hit", ("search",), "message_actions"),
     Key(("x",), "stop", "x", "stop reading", ("follow", "search"), "message_actions"),
     Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
+    Key(("e",), "export", "e", "export the rows, or those marked, to a file", (), "exporting"),
+    Key(("exclamation_mark",), "explain", "!", "explain the word of the row", (), "explaining"),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),
     Key(("ctrl+z",), "suspend", "^z", "suspend"),

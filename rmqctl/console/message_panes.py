@@ -68,6 +68,18 @@ class MessageListPane(Pane):
         view = view_of(self.table.view, wide=wide)
         self._reshape(view._replace(columns=() if wide else self._columns))
 
+    def export_view(self, form: Format) -> View:
+        """The view of what is shown; formats for programs have all fields."""
+        view = super().export_view(form)
+        return view._replace(columns=self._base.columns) if form.shows_wide_fields else view
+
+    def part_text(self) -> str:
+        """Of what the rows are a part, if they are not whole."""
+        if self.progress is None or self.loading or self.stopped or self.error is not None:
+            return super().part_text()
+        done, total = self.progress.done, self.progress.total
+        return f"of the {total:,} there" if done < total else ""
+
     def walk_text(self) -> str:
         """How many there are, of which the list has some."""
         if self.progress is None or self.error is not None:
@@ -125,6 +137,15 @@ class FollowPane(MessageListPane):
             del words[at : at + 2]
         return words
 
+    def part_text(self) -> str:
+        """Of what the rows are a part."""
+        if self.progress is None or self.error is not None:
+            return super().part_text()
+        text = f"so far, of {self.progress.total:,} that came"
+        if filter_words(self.place):
+            text += f", {self.progress.done:,} looked at, {self._found:,} match"
+        return text + (", stopped" if self.stopped else "")
+
     def count_text(self) -> str:
         """What came, what was looked at, what is kept, and what is left out."""
         if self.progress is None or self.error is not None:
@@ -151,6 +172,10 @@ class SearchPane(MessageListPane):
     def usual_columns(self) -> tuple[str, ...]:
         """The columns, with the topic."""
         return ("topic", *COLUMNS)
+
+    def part_text(self) -> str:
+        """Of what the hits are a part, if they are not all."""
+        return Pane.part_text(self).replace(" read", " of the log searched")
 
     def walk_text(self) -> str:
         """How much of the log has been searched."""

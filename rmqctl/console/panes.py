@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rmqctl.output.view import View
+from rmqctl.output.view import Format, View
 from rmqctl.parse.durations import format_size
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
@@ -212,6 +212,20 @@ class Pane:
         if wanted := self.table.filter:
             text += f"   filter: {'not ' if wanted.excludes else ''}{wanted.text}"
         return text
+
+    def part_text(self) -> str:
+        """Of what the rows are a part, if they are not whole."""
+        if self.error is not None:
+            return "the last look failed"
+        if not (self.loading or self.stopped):
+            return ""
+        text = "so far" + (", stopped" if self.stopped else "")
+        return text + (f", {progress_text(self.progress)} read" if self.progress else "")
+
+    def export_view(self, form: Format) -> View:
+        """The view of what is shown, in another format."""
+        view = self.table.view._replace(format=form, where=None, sort=(), limit=None)
+        return view._replace(terminal=False, color=False)
 
     def walk_text(self) -> str:
         """How far the look is, if it is not complete."""

@@ -37,6 +37,18 @@ def modes_off() -> str:
     return f"{FRAME_ENDS}\x1b[m{_MOUSE_OFF}" + "".join(off for _, off in reversed(modes))
 
 
+_NO_CLIPBOARD: Final = ("linux", "vt100", "vt102", "vt220", "ansi", "cons25")
+"""Values of TERM: terminals that have none. Of the others it cannot be found out."""
+
+
+def copied(text: str) -> str:
+    """A sentence about a text that was handed to the terminal."""
+    term = os.environ.get("TERM", "")
+    if term.partition("-")[0] in _NO_CLIPBOARD:
+        return f"this terminal (TERM={term}) has no clipboard: {text}"
+    return f"copied to the terminal (OSC 52): {text}"
+
+
 def check_terminal() -> None:
     """Refuse what cannot show a full screen. UsageProblem names what to use instead."""
     problem = None

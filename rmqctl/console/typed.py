@@ -31,6 +31,14 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             app.pane.set_where(rest or None)
         elif word == "sort":
             app.pane.sort_by(rest.lstrip("+-"), descending=rest[:1] == "-")
+        elif word in ("export", "export!"):
+            from . import exporting
+
+            exporting.export(app, shlex.split(rest), replaces=word == "export!")
+        elif word == "explain" and rest:
+            from . import explaining
+
+            explaining.explain(app, [rest])
         elif word in ("from", "search", "follow"):
             from . import message_actions
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .terms import Term
 
 _WIDTH = 100
-_INDENT = "    "
 
 
 @prints(TermRow)
@@ -65,41 +64,9 @@ def _row(term: "Term") -> TermRow:
 def _tell(cli: Cli, terms: "Iterable[Term]") -> None:
     """The meanings as paragraphs."""
     from shutil import get_terminal_size
-    from textwrap import fill
+
+    from .paragraphs import paragraphs
 
     width = min(_WIDTH, get_terminal_size().columns)
     for place, term in enumerate(terms):
-        head = f"{term.term} ({term.kind})"
-        lines = [*_forms(term.forms, width), *term.text.splitlines()]
-        if term.also:
-            lines.append("Also: " + ", ".join(term.also))
-        if term.see:
-            lines.append("See: " + ", ".join(f"rmqctl {name}" for name in term.see))
-        text = "\n".join(
-            line
-            if line.startswith(_INDENT)
-            else fill(
-                line,
-                width,
-                initial_indent=_INDENT,
-                subsequent_indent=_INDENT,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            for line in lines
-        )
-        cli.out.write(("\n" if place else "") + head + "\n" + text + "\n")
-
-
-def _forms(forms: "Iterable[tuple[str, str]]", width: int) -> list[str]:
-    """The forms as a table of two columns, wrapped to the width."""
-    from textwrap import wrap
-
-    left = max((len(example) for example, _ in forms), default=0) + 2
-    lines = []
-    for example, meaning in forms:
-        parts = wrap(meaning, width - len(_INDENT) - left, break_long_words=False)
-        first, *rest = parts
-        lines.append(f"{_INDENT}{example:{left}}{first}")
-        lines += [f"{_INDENT}{'':{left}}{part}" for part in rest]
-    return lines
+        cli.out.write(("\n" if place else "") + paragraphs(term, width))

@@ -7,7 +7,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from rmqctl.output.stdout import encoded
 from storage.files.creating import replacing
+
+_PIECE = 1 << 20
+"""Characters that are encoded at once."""
+
+
+class FileOut:
+    """A file as output of the renderer."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, text: str, /) -> None:
+        """Add text, encoded as on standard output."""
+        for start in range(0, len(text), _PIECE):
+            self._file.write(encoded(text[start : start + _PIECE]))
+
+    def flush(self) -> None:
+        """Make all output so far visible to the reader."""
+        self._file.flush()
 
 
 @contextmanager

@@ -26,6 +26,17 @@ class Out(Protocol):
         ...
 
 
+def encoded(text: str) -> bytes:
+    """Text as UTF-8; surrogate escapes become the original bytes.
+
+    Half of a surrogate pair, which an escape in JSON can make, becomes ``?`` as in Java.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return _NO_TEXT.sub("?", text).encode("utf-8", "surrogateescape")
+
+
 class Stdout:
     """Writes text and bytes to one stream, in order.
 
@@ -44,19 +55,10 @@ class Stdout:
         self._on_terminal = stream.isatty()
 
     def write(self, text: str, /) -> None:
-        """Add text as UTF-8; surrogate escapes become the original bytes.
-
-        Half of a surrogate pair, which an escape in JSON can make, becomes ``?`` as in Java.
-        """
+        """Add text, as :func:`encoded`."""
         for start in range(0, len(text), _PIECE):
-            self._write_piece(text if len(text) <= _PIECE else text[start : start + _PIECE])
-
-    def _write_piece(self, text: str) -> None:
-        try:
-            data = text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            data = _NO_TEXT.sub("?", text).encode("utf-8", "surrogateescape")
-        self.write_bytes(data)
+            piece = text if len(text) <= _PIECE else text[start : start + _PIECE]
+            self.write_bytes(encoded(piece))
 
     def write_bytes(self, data: bytes) -> None:
         """Add bytes; on a terminal they are flushed at once."""

@@ -85,14 +85,18 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
         came = looked + left_out + sum(span.end or 0 for span in spans)
         came -= sum(span.start for span in spans)
         came += sum(broker.max_offset(topic, q) - at[q] for q in new)
+        source.advance(Progress(looked, came, "messages", left_out))  # before any of their rows
         queues = QueuesInOrder(
             broker, [Part(topic, spans, ObjectFetcher(broker, topic, READER, None))]
         )
         while (ready := queues.ready(KEPT)).items:
             for message in ready.items:
-                looked += 1
                 row = _row(message, told)
-                if row is not None and (keep is None or _kept(keep, message, row, told)):
+                if row is None:
+                    left_out += 1
+                    continue
+                looked += 1
+                if keep is None or _kept(keep, message, row, told):
                     yield row
             ready.take(len(ready.items))
             source.advance(Progress(looked, came, "messages", left_out))

@@ -74,7 +74,7 @@ def test_a_copied_command_names_the_store_that_is_shown(stocked):
     with terminal(stocked, "groups") as console:
         console.until("billing")
         console.send("Y")
-        console.until("copied: ")
+        console.until("copied to the terminal (OSC 52): ")
         [copied] = re.findall(rb"\x1b\]52;c;(.*?)\x07", console.raw)
         command = base64.b64decode(copied).decode()
         assert command == f"rmqctl -S {stocked} lag show --sort=-lag"

@@ -1,11 +1,14 @@
 """Following new messages beside a producer, and a search of the log that can be stopped."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from textual.events import Key as KeyEvent
 
+from rmqctl.console.looks import walks
 from rmqctl.console.looks.walks import KEPT
 from tests.rmqctl.console.test_messages import complete, same_rows, stocked
 from tests.support.console import drive
@@ -104,3 +107,33 @@ def test_a_search_keeps_to_the_topic_and_says_what_is_wrong(stocked):
         await console.until("is not a filter option")
 
     drive(stocked, steps, "messages", "orders", "0")
+
+
+def test_a_search_that_is_stopped_says_how_far_it_came(stocked):
+    produce(stocked, "orders", 3000)
+
+    async def steps(console):
+        app = console.app
+        take = app._take
+        stopped: list[int] = []
+
+        def stop_at_first_rows(batch):
+            take(batch)
+            if batch.rows and batch.asked.look is walks.SEARCH and not stopped:
+                stopped.append(len(batch.rows))
+                app.on_key(KeyEvent("x", "x"))
+
+        app._take = stop_at_first_rows
+        await console.type(":search n -t orders")
+        await console.press("enter")
+        await console.until("stopped (^r: again)")
+        pane = app.panes[0]
+        assert pane.table.total < 3000
+        assert re.search(r" so far   .* of .* of the log searched, stopped", console.text())
+        assert pane.part_text().startswith("so far, stopped, ")
+        await console.press("ctrl+r")
+        await console.until(lambda: not pane.stopped and not pane.loading)
+        assert pane.table.total == 3060
+        assert "so far" not in console.text()
+
+    drive(stocked, steps, size=(100, 24))

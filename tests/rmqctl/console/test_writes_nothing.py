@@ -25,7 +25,7 @@ from tests.support.dead_letters import bury, give_back
 from tests.support.rich_store import make_rich_store
 
 ENDS = {"quit", "suspend"}
-ASKING = {*ENDS, "go_to", "find", "find_fuzzy"}
+ASKING = {*ENDS, "go_to", "find", "find_fuzzy", "export"}
 CHARACTERS = {
     **{name: name for name in string.ascii_letters + string.digits},
     "space": " ",

@@ -1,0 +1,82 @@
+"""``!`` and ``:explain``: the meaning of a word, over the panes."""
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from .drawing import Line, Role, text_line
+from .overlay import Overlay
+
+if TYPE_CHECKING:
+    from rmqctl.help.terms import Term
+
+    from .app import ConsoleApp
+    from .panes import Pane
+
+_STATES: Final = (
+    *("code", "what", "why", "status", "state", "verdict", "severity", "problem"),
+    *("event", "send_status", "health", "risk"),
+)
+"""Fields with a word that may have a meaning, the most telling first."""
+_WIDEST: Final = 100
+
+
+def do_explain(app: "ConsoleApp") -> None:
+    """Explain the state of the row under the cursor, else the field that the rows are sorted by."""
+    explain(app, words_of(app.pane), "no word of this row has an explanation; ':explain TERM'")
+
+
+def explain(app: "ConsoleApp", words: Sequence[str], nothing: str = "") -> None:
+    """Show the meaning of the first of these words that has one.
+
+    All terms are read from the sources, which takes too long for the thread that draws.
+    """
+    place = app.place
+    app.notice = "looking it up ..."
+
+    def show(overlay: Overlay | None, notice: str) -> None:
+        if app.place == place:
+            app.notice = notice
+            if overlay is not None:
+                app.overlay = overlay
+            app.draw()
+
+    def work() -> None:
+        from rmqctl.help.terms import find, nearest
+
+        overlay = next((_overlay(word, found) for word in words if (found := find(word))), None)
+        sentence = ""
+        if overlay is None:
+            near = [] if nothing else nearest(words[0])
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            sentence = nothing or f"unknown term {words[0]!r}{hint}"
+        with contextlib.suppress(RuntimeError):  # the app has ended
+            app.call_later(show, overlay, sentence)
+
+    threading.Thread(target=work, name="console-explain", daemon=True).start()
+
+
+def words_of(pane: "Pane") -> list[str]:
+    """The words that stand at the cursor, the most telling first."""
+    row = pane.row()
+    names = [field.name for field in pane.table.fields]
+    found = []
+    if row is not None:
+        values = [row[names.index(name)] for name in _STATES if name in names]
+        found = [str(value) for value in values if isinstance(value, str) and value]
+    return found + [name.lstrip("+-") for name in pane.table.view.sort[:1]]
+
+
+def _overlay(word: str, terms: "Sequence[Term]") -> Overlay:
+    def make(width: int) -> list[Line]:
+        from rmqctl.help.paragraphs import paragraphs
+
+        lines: list[Line] = []
+        for term in terms:
+            head, *text = paragraphs(term, min(_WIDEST, width - 2)).splitlines()
+            lines += [text_line(""), text_line(f" {head}", Role.TITLE)]
+            lines += [text_line(line) for line in text]
+        return lines
+
+    return Overlay(f"rmqctl explain {word}", make)

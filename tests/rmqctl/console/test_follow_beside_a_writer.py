@@ -1,0 +1,73 @@
+"""Following a topic that a process fills as fast as it can: no key waits, and nothing is hidden."""
+
+import re
+import subprocess
+import time
+from contextlib import contextmanager
+
+from tests.rmqctl.console.test_messages import stocked
+from tests.rmqctl.console.test_walks import PROGRAM
+from tests.support.console import terminal
+
+__all__ = ["stocked"]
+PRESSES = 20
+LINES = """yes '{"n":1}' | head -n 4000000"""
+"""Many more messages than the test waits for, but not as many as a disk has room for."""
+MOST_S = 2.0
+"""The bound of a busy machine; on a quiet one it is below 0.1 s."""
+
+
+@contextmanager
+def flood(store, topic):
+    """A process that sends messages until the block ends."""
+    with (
+        subprocess.Popen(["sh", "-c", LINES], stdout=subprocess.PIPE) as source,
+        subprocess.Popen(
+            [PROGRAM, "produce", topic, "-S", str(store)],
+            stdin=source.stdout,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as sender,
+    ):
+        assert source.stdout is not None
+        source.stdout.close()
+        try:
+            yield
+        finally:
+            sender.kill()
+            sender.wait(60)
+
+
+def page(text):
+    """The page of the help that is shown; 0: none."""
+    found = re.search(r"Help \(page (\d) of 3", text)
+    return int(found[1]) if found else 0
+
+
+def counts(text):
+    """What the screen says: came, left out, kept."""
+    found = re.search(r"([\d,]+) came, ([\d,]+) left out, ([\d,]+) kept", text)
+    return tuple(int(each.replace(",", "")) for each in found.groups()) if found else None
+
+
+def test_keys_are_answered_at_once_and_what_is_left_out_is_counted(stocked):
+    with terminal(stocked, "follow", "orders", "*", size=(24, 100)) as console:
+        console.until("0 came")
+        times = []
+        with flood(stocked, "orders"):
+            console.until(lambda: counts(console.text()))
+            first = counts(console.text())
+            for number in range(PRESSES):
+                begun = time.monotonic()
+                console.send("?")
+                console.until(lambda number=number: page(console.text()) == (number + 1) % 4)
+                times.append(time.monotonic() - begun)
+            console.until(lambda: counts(console.text())[0] > first[0])
+            came, left_out, kept = counts(console.text())
+            assert left_out + kept <= came
+        p95 = sorted(times)[PRESSES * 95 // 100 - 1]
+        assert p95 < MOST_S, times
+        console.until(lambda: counts(console.text())[0] == sum(counts(console.text())[1:]))
+        assert counts(console.text())[2] == 1000
+        console.send("q")
+        assert console.ended() == 0
