@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.input_templates import InputTemplate
+from storage.format.digits import parse_digits
 
 from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 
 if TYPE_CHECKING:
-    from storage.format.digits import parse_digits
-from storage.format.message import MessageExt
+    from storage.format.message import MessageExt
 
 
 class Outgoing(NamedTuple):
