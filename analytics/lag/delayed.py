@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.format.cq_unit import MAX_EXT_ADDR
 from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.send.message_builder import stored_again
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, TRANS_HALF_TOPIC
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from broker.api.offsets import OffsetCommit
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.message import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 
 from .transaction import REMOVE_TAG

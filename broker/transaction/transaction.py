@@ -18,9 +18,9 @@ from broker.api.transactions import LocalTransactionState
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.send.send import prepared, put_outcome
 from broker.tables.shared_table import READ_ONLY
-from storage.format.digits import parse_digits
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
+from storage.format.java_numbers import parse_digits
 from storage.format.message import (
     PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
     PROPERTY_PRODUCER_GROUP,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.transaction.copies import HalfCopies
 from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET, TRANS_HALF_TOPIC
 
 if TYPE_CHECKING:

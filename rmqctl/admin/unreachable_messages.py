@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.times import format_time
 from storage.configs.consumer_offsets import split_topic_at_group
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.message import (
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_TRANSACTION_CHECK_TIMES,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from rmqctl.errors import UsageProblem
 
 from .options import Groups, IncludeRetry, Topics
 
+if TYPE_CHECKING:
+    from analytics.lag.lag_snapshot import LagSnapshot
+
 
 class By(StrEnum):
     """The subject of a row of ``lag show``."""
@@ -26,6 +29,8 @@ class By(StrEnum):
     GROUP = "group"
 
 
+_TOLD = 5
+"""Number of groups and topics that are named as unknown."""
 _ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
 
 
@@ -97,8 +102,6 @@ def show(
         from analytics.lag.selection import Choice
         from rmqctl.admin import lag
 
-        from .warnings import tell_unknown
-
         choice = Choice(chosen, topic, include_retry, include_system=everything)
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
         if as_of is None:
@@ -122,6 +125,20 @@ def show(
         else:
             cli.rows(LagQueueRow, lag.queue_rows(seen))
         tell_hidden(cli, choice.hidden(broker.consumer_offsets()))
+
+
+def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
+    """Warn of queues that are not in the sums, with the reason, and of unreliable progress."""
+    if seen.doubt is not None:
+        cli.warn(seen.doubt)
+    from rmqctl.admin.lag.unknown import unknown_sentences
+
+    sentences = unknown_sentences(seen)
+    for sentence in sentences[:_TOLD]:
+        cli.warn(sentence)
+    if len(sentences) > _TOLD:
+        more = len(sentences) - _TOLD
+        cli.warn(f"{more} more groups and topics are partly unknown; --by queue shows which")
 
 
 def _name_why(cli: Cli, rows: Sequence[LagRow]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from rmqctl.output.stdout import Out
 from rmqctl.output.values import (
+    LONG,
     escape_controls,
     escape_tabs,
     for_terminal,
@@ -19,9 +20,6 @@ from rmqctl.output.values import (
     yaml_string,
 )
 from rmqctl.output.view import Format, View
-
-LONG: Final = 1 << 20
-"""Characters of a value that is written in parts."""
 
 
 def write_row(

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, NamedTuple
 from rmqctl.output.encoders import as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, Rank, fields_of
 from rmqctl.output.headings import Times, headings
-from rmqctl.output.long_values import LONG, write_row
 from rmqctl.output.shaping import Row, chosen_fields, predicate_of, sort_keys, sorted_rows
 from rmqctl.output.stdout import Out
 from rmqctl.output.values import (
+    LONG,
     as_json,
     escape_controls,
     escape_tabs,
@@ -89,6 +89,8 @@ class RowStream:
             shown = [[row[index] for index in self._indexes] for row in rows]
         self._begin()
         if self._size is not None and any((row[self._size] or 0) > LONG for row in rows):
+            from rmqctl.output.long_values import write_row
+
             for row in shown:
                 write_row(row, lambda one: self._encoder.rows([one]), self._view, self._out)
             self._put("")
@@ -147,6 +149,8 @@ def render_one(row_type: type, row: Row, view: View, out: Out) -> None:
         return
     shown = [(field, row[fields.index(field)]) for field in chosen_fields(fields, view)]
     names, values = [field.name for field, _ in shown], [member for _, member in shown]
+    from rmqctl.output.long_values import write_row  # lazy: lists need it for large bodies only
+
     match view.format:
         case Format.JSON:
             write_row(values, lambda row: as_json(_object(names, row), 2) + "\n", view, out)

@@ -25,6 +25,8 @@ _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 PIECE: Final = 1 << 16
 """Characters of a long text that are worked on at once."""
+LONG: Final = 1 << 20
+"""Characters of a value that is written in parts."""
 LONGEST_CELL: Final = 1 << 16
 """Characters of a value in a table; formats for programs have all of it."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.input_templates import InputTemplate
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 
 from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 

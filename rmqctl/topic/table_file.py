@@ -17,7 +17,7 @@ from rmqctl.cli.given_file import read_given
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.parse.json_texts import parse_given
 from rmqctl.parse.near_names import did_you_mean
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 
 _TABLE: Final = "topicConfigTable"
 _NAMES: Final = {

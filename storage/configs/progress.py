@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.coordination.locks import ProcessLock
 from storage.errors import CorruptFileError, StoreNotWritableError
@@ -43,7 +43,6 @@ from .consumer_offsets import (
     decode_offsets,
     encode_offsets,
 )
-from .progress_rows import KnownRows
 from .progress_table import VERSION, ProgressTable, QueueProgress
 
 OFFSETS_FILE: Final = "offsets.json"
@@ -58,6 +57,9 @@ _REMEDY: Final = (
     "'rmqctl store recover-offsets' puts it together again; or remove it to go on from "
     "Java's config/consumerOffset.json"
 )
+
+if TYPE_CHECKING:
+    from .progress_rows import KnownRows
 
 ProgressKey = tuple[str, int]
 """``topic@group`` and queue id."""
@@ -78,7 +80,7 @@ class ProgressFile:
         self._changing = ProcessLock(root / OURS / OFFSETS_LOCK)
         self._lock = threading.Lock()  # guards the four fields below
         self._table: ProgressTable | None = None
-        self._rows = KnownRows()
+        self._rows: KnownRows | None = None
         self._read_at: _Idents | None = None
         self._exported_at: _Idents | None = None
 
@@ -102,6 +104,10 @@ class ProgressFile:
 
     def _load_known(self) -> ProgressTable | None:
         """Read our file as far as it has changed; None where it must be read as a whole."""
+        if self._rows is None:  # most readers read once
+            from .progress_rows import KnownRows
+
+            self._rows = KnownRows()
         try:
             table = self._rows.read(read_bounded(self.path))
         except (FileNotFoundError, NotADirectoryError):

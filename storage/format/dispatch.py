@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .cq_unit import CQ_STORE_UNIT
-from .digits import parse_digits
 from .java_hash import key_hash, tags_code
+from .java_numbers import parse_digits
 from .message import (
     LMQ_PREFIX,
     PROPERTY_DELAY_TIME_LEVEL,

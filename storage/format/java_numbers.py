@@ -1,4 +1,5 @@
-"""Numbers in JSON as fastjson gives them to Java's fields: an int has 32 bits, a long 64."""
+"""Numbers in texts, and in JSON as fastjson gives them to Java's fields: an int has 32 bits, a
+long 64."""
 
 from __future__ import annotations
 
@@ -8,6 +9,15 @@ from typing import Any, Final
 from .shapes import MAX_INT, MAX_LONG, shown
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_MOST_DIGITS: Final = 19
+"""Digits of the largest number of 8 bytes; int() raises for thousands of them."""
+
+
+def parse_digits(text: str) -> int | None:
+    """Give the number of a text of ASCII digits; None for any other text, and beyond 19 digits."""
+    if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text)
 
 
 def java_int(value: Any) -> int:

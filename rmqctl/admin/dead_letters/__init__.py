@@ -3,6 +3,7 @@
     list_groups         the groups that have dead letters
     DeadLetters         those of one group: messages, rows, one by id, how many are handled
     describe, grouped   one in full; counts by reason, tag, key, host, hour, age or shape
+    in_group            whether a dead letter is one of those of a count
     acknowledge         mark them as handled
     remove_marks        remove such marks
     undo_acknowledge    undo the last marking

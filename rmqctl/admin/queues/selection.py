@@ -43,7 +43,8 @@ def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None
     broker) for a topic without read permission."""
     config = broker.topic(topic)
     if config is None:
-        check_topic(topic)
+        if not topic.strip():
+            check_topic(topic)
         raise NotFound(f"topic {topic} does not exist in {broker.view.root}")
     try:
         check_readable(config)

@@ -61,7 +61,7 @@ def histogram(
         from analytics.lag.histogram import Ages, by_size
         from analytics.lag.selection import Choice
         from rmqctl.admin import lag
-        from rmqctl.lag.warnings import tell_unknown
+        from rmqctl.lag.commands import tell_unknown
 
         seen = lag.look(broker.view, broker, cli.now_ms, Choice([group], topic, include_retry))
         parts = lag.parts_of(seen.group_lags)
@@ -182,7 +182,7 @@ def risk(
     with open_for_reading(cli) as broker:
         from analytics.lag.selection import Choice
         from rmqctl.admin import lag
-        from rmqctl.lag.warnings import tell_unknown
+        from rmqctl.lag.commands import tell_unknown
         from storage.retention import rules_of
 
         rules = rules_of(broker.view.root, broker.view.config, reserved_ms)

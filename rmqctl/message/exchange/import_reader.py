@@ -15,7 +15,7 @@ from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from rmqctl.produce.sender import InvalidRecordError
 from rmqctl.produce.sources import Portion, opened
 from storage.format.crc import crc32
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPERTIES, split_keys
 from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
 

@@ -7,9 +7,9 @@ from rmqctl.parse.times import parse_epoch
 from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from storage.format.compress import MAX_INFLATED_BODY_SIZE
-from storage.format.digits import parse_digits
 from storage.format.errors import BodyError
 from storage.format.host import pack_host
+from storage.format.java_numbers import parse_digits
 from storage.format.message import (
     PROPERTY_INNER_MULTI_DISPATCH,
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from rmqctl.errors import NotFound
 from rmqctl.parse.times import parse_time
-from storage.format.digits import parse_digits
+from storage.format.java_numbers import parse_digits
 from storage.format.layout import BLANK_SIZE
 from storage.format.record import RecordError, decode_record
 from storage.log.record_finder import RecordFinder

@@ -10,8 +10,8 @@ import numpy as np
 from storage.files.read_files import ReadMap
 from storage.format.cq_unit import MAX_QUEUE_OFFSET
 from storage.format.delay import UNKNOWN_LEVEL_DELAY_MS, capped_level, delay_ms
-from storage.format.digits import parse_digits
 from storage.format.dispatch import read_request
+from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_DELAY_TIME_LEVEL, SCHEDULE_TOPIC
 from storage.format.properties import find_property
 from storage.format.sys_flag import MessageSysFlag

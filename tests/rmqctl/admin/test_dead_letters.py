@@ -81,6 +81,15 @@ def test_one_is_described_and_many_are_counted(dead, of_g):
         list(admin.grouped(letters.messages(), "colour"))
 
 
+def test_the_members_of_a_count_are_those_that_it_counts(dead, of_g):
+    letters = list(of_g(admin.DeadLetters).messages())
+    for by in ("reason", "tag", "key", "hour"):
+        for row in admin.grouped(letters, by):
+            is_member = admin.in_group(by, row.value)
+            assert sum(map(is_member, letters)) == row.count
+    assert not any(map(admin.in_group("reason", "another one"), letters))
+
+
 def test_a_mark_is_a_value_and_is_noted(store, of_g, handled):
     change = of_g(admin.acknowledge, TAG_3)
     assert isinstance(change, Change)

@@ -54,6 +54,17 @@ def test_copies_share_nothing_and_a_file_is_an_archive(orders, tmp_path):
     assert admin.verify_snapshot(tmp_path / "copy.tar.gz").messages == row.messages
 
 
+def test_a_target_is_judged_before_a_snapshot_is_taken(orders, tmp_path):
+    admin.check_target(orders, tmp_path / "new")
+    with pytest.raises(Refused, match="inside the store"):
+        admin.check_target(orders, orders / "copy")
+    with pytest.raises(NotFound):
+        admin.check_target(tmp_path / "nowhere", tmp_path / "new")
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(CliError):
+        admin.check_target(orders, tmp_path / "file")
+
+
 def test_a_snapshot_that_is_stopped_leaves_nothing(orders, tmp_path):
     class Stop(Exception):
         """The work is stopped."""

@@ -165,7 +165,7 @@ def test_delete_topic_of_mqadmin_deletes_where_it_says(stores, monkeypatch):
     assert "t" in [row["topic"] for row in run("topic", "list", "-o", "json").json()]
 
 
-@pytest.mark.parametrize("command", sorted(set(LINES) - {"lag report"}))
+@pytest.mark.parametrize("command", sorted(set(LINES) - {"lag report", "console"}))
 def test_two_stores_are_refused(named, command):
     words = LINES[command]
     result = run("-S", named / "test", *placed(words, ["-S", f"{named}/prod"], first=False))

@@ -185,7 +185,7 @@ def test_beside_a_java_broker_the_refusal_stands_in_the_plan(stocked):
         await console.press("r", "enter")
         await console.type("earliest")
         await console.press("enter")
-        await console.until("REFUSED: ")
+        await console.until(lambda: "REFUSED:" in console.words())
         assert "Java broker" in console.words()
         await console.press("enter", "enter")
         assert console.app.desk.sheet.stage is Stage.PLAN
@@ -205,7 +205,7 @@ def test_a_java_broker_that_starts_after_the_plan_stops_it(stocked):
         await console.type("billing")
         with java_lock(stocked):
             await console.press("enter")
-            await console.until("REFUSED: ")
+            await console.until(lambda: "REFUSED:" in console.words())
         assert "nothing was changed: " in console.words()
 
     drive(stocked, steps, "groups")

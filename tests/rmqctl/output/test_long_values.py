@@ -11,8 +11,8 @@ import yaml
 
 from rmqctl.output.encoders import encoder_for
 from rmqctl.output.fields import fields_of
-from rmqctl.output.long_values import LONG
 from rmqctl.output.render import render_one, render_rows
+from rmqctl.output.values import LONG
 from rmqctl.output.view import Format, View
 
 pytestmark = pytest.mark.slow

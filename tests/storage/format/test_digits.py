@@ -6,8 +6,8 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
-from storage.format.digits import parse_digits
 from storage.format.encode import MessageInner, prepare
+from storage.format.java_numbers import parse_digits
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from storage.format.properties import encode_properties
 from storage.store import MessageStore
