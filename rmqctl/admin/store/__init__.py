@@ -9,7 +9,7 @@
                        rows. CheckPlace keeps where a check was stopped
     repair             repair what a check finds
 
-    take_snapshot      copy it while it is in use: a SnapshotRow; check_target raises if it would not
+    take_snapshot      copy it while it is in use: a SnapshotRow; check_target judges the target
     verify_snapshot    verify the checksums of a snapshot: a SnapshotRow
     restore            create a store from a snapshot
     diff               a StoreDiffRow for each difference between two stores
