@@ -202,7 +202,9 @@ class Reader:
             nonlocal rows, first, last
             hidden = 0 if users is None else users.hidden
             took = round((time.monotonic() - begun) * 1000)
-            told = tuple(dict.fromkeys((*self._store.warned, *notices)))
+            root = f"{self.path}/"  # the first line of the screen has it
+            sentences = dict.fromkeys((*self._store.warned, *notices))
+            told = tuple(sentence.replace(root, "") for sentence in sentences)
             batch = Batch(asked, rows, first, complete, as_of, took, told, hidden, error)
             self._answer(batch._replace(progress=progress, stopped=stopped, lost=lost))
             rows, first, last = [], False, time.monotonic()

@@ -143,6 +143,10 @@ class Terminal:
         row = self._screen.buffer[line]
         return [row[column] for column in range(self._screen.columns)]
 
+    def words(self):
+        """The whole screen without the ends of its lines."""
+        return " ".join(self.text().split())
+
     def until(self, what):
         """Wait until a text stands on the screen, or a condition is true."""
         end = time.monotonic() + _PATIENCE_S

@@ -221,7 +221,7 @@ def test_a_warning_of_damage_stands_on_the_screen(tmp_path):
     damage(store, "consumerOffset.json: cut")
     with terminal(store, "groups", size=(30, 140)) as console:
         console.until("note: ")
-        assert "consumerOffset.json cannot be read" in console.text()
+        assert "consumerOffset.json cannot be read" in console.words()
         console.send("?")
         console.until("Notes on what is shown")
         console.send("\x1b")

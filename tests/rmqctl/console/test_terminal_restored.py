@@ -166,8 +166,8 @@ def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
 
 def test_an_error_of_a_look_is_shown_and_it_goes_on(stocked):
     broken = (
-        "import rmqctl.console.reading as r\n"
-        "def fail(reader): raise ValueError('no [b]luck[/nope]')\nr.Reader._open = fail\n"
+        "import rmqctl.console.opened as r\n"
+        "def fail(reader): raise ValueError('no [b]luck[/nope]')\nr.OpenedStore.broker = fail\n"
     )
     with terminal(stocked, "groups", before=broken) as console:
         ending = Ending(console)
