@@ -21,7 +21,7 @@ from storage.clock import now_ms
 from storage.configs.offset_samples import OffsetSamples
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, json_rows
+from tests.support.console import drive, json_rows, one_in
 from tests.support.rich_store import make_rich_store
 
 NOW_FIELDS = {
@@ -149,7 +149,7 @@ def test_it_has_them_with_retries_dead_letters_delays_samples_and_a_journal(rich
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", golden.names())
+@pytest.mark.parametrize("name", one_in(5, golden.names()))
 def test_it_has_them_of_each_golden_store(name):
     store = golden.store(name)
     with EmbeddedBroker.open(store, read_only=True) as broker:

@@ -11,7 +11,7 @@ from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, terminal
+from tests.support.console import drive, one_in, terminal
 from tests.support.damages import NotHere, damage, kinds
 from tests.support.privileges import without_privileges
 from tests.support.rich_store import make_rich_store
@@ -228,14 +228,6 @@ def test_a_warning_of_damage_stands_on_the_screen(tmp_path):
         console.until("note: ")
         console.send("q")
         assert console.ended() == 0
-
-
-def one_in(count, these):
-    """Every so many of them in the usual form of a test, all in its long form."""
-    return [
-        pytest.param(value, marks=() if not n % count else pytest.mark.long)
-        for n, value in enumerate(these)
-    ]
 
 
 @pytest.mark.slow
