@@ -34,7 +34,9 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
         "reset_offset_by_time",
         "Move a group to a time, by mqadmin's rule",
     ),
-    "console": CommandRef("console.command", "console", "Show the store on a full screen, live"),
+    "console": CommandRef(
+        "console.program.command", "console", "Show the store on a full screen, live"
+    ),
     "topic": CommandGroup(
         "Topics and their queues: list, create, change, delete.",
         {

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from rmqctl.console.specs import PaneSpec
+
 from .drawing import Line, Role, Span
-from .screens.screen import PaneSpec
 from .shapes import BESIDE
 
 WIDE: Final = 120

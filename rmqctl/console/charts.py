@@ -7,6 +7,7 @@ looked at, and is left blank.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from .looks.history import NO_LOOK
 from .shapes import BAR, COLUMN, CORNERS, HEAT
 
 UNKNOWN: Final = "?"
@@ -14,8 +15,6 @@ _COLUMNS: Final = COLUMN[1:]
 _BARS: Final = BAR[1:]
 _EMPTY: Final = HEAT[1]
 _AXIS: Final = CORNERS[1]
-NO_LOOK: Final = -1
-"""A time without a look; values are never below 0."""
 HEAT_EDGES: Final = (1, 1_000, 10_000, 100_000)
 """From which lag on a cell of a heat map has the next shape."""
 

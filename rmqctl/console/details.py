@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from rmqctl.console.specs import PaneSpec
 from rmqctl.output.fields import Kind
 from rmqctl.output.headings import Times
 from rmqctl.output.values import escape_controls, for_people
@@ -14,7 +15,6 @@ from .drawing import Line, Role, Span, cut_line, text_line, width_of
 from .looks.look import Place
 from .panes import Pane
 from .reading import Batch
-from .screens.screen import PaneSpec
 from .shapes import RULE
 
 _BODY: Final = ("body", "body_base64", "properties", "life")

@@ -9,7 +9,7 @@ from .notes import rule
 from .shapes import RULE
 
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 _USUAL_KEYS: Final = ("open", "find", "go_to", "sort", "mark", "copy_command", "help", "quit")
 

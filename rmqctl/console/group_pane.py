@@ -6,6 +6,8 @@ from typing import Any
 
 from analytics.lag.health import Health, worst
 from rmqctl.admin.lag.rows import LagRow
+from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, added
+from rmqctl.console.specs import PaneSpec
 from rmqctl.output.cells import ELLIPSIS
 from rmqctl.output.view import View
 from rmqctl.parse.durations import format_duration
@@ -13,15 +15,13 @@ from rmqctl.parse.times import near_datetime
 from storage.clock import now_ms
 
 from .attention import status_words
-from .charts import NO_LOOK, UNKNOWN, trend
+from .charts import UNKNOWN, trend
 from .drawing import Line, Role, Span, spread, text_line, width_of
 from .heatmap import LEGEND, in_order, map_lines
-from .history import SLOTS, STEP_MS, added
 from .looks import groups, lag
 from .looks.look import Place
 from .panes import Pane
 from .parts import DrawnPane
-from .screens.screen import PaneSpec
 from .shapes import RULE
 
 _ROLES = {"OK": Role.GOOD, "UNKNOWN": Role.WARN, "WARN": Role.WARN}

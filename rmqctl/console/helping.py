@@ -10,7 +10,7 @@ from .keys import keys_of
 from .notes import all_notices
 
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 _AROUND: Final = 6
 """Lines of the screen above and below the help."""

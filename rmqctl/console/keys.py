@@ -17,7 +17,7 @@ class Key(NamedTuple):
     screens: tuple[str, ...] = ()
     """The screens on which they work; none: on all."""
     module: str = ""
-    """The module of this package with the function ``do_ACTION``; none: ``actions``."""
+    """The module of this package with the function ``do_ACTION``; none: ``program.actions``."""
     changes: bool = False
     """Whether they open the plan of a change; off while the console is read only."""
 
@@ -107,8 +107,22 @@ KEYS: Final = (
     Key(("n",), "next_hit", "n", "next hit", ("search",), "message_actions"),
     Key(("x",), "stop", "x", "stop reading", ("follow", "search"), "message_actions"),
     Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
-    Key(("e",), "export", "e", "export the rows, or those marked, to a file", (), "exporting"),
-    Key(("exclamation_mark",), "explain", "!", "explain the word of the row", (), "explaining"),
+    Key(
+        ("e",),
+        "export",
+        "e",
+        "export the rows, or those marked, to a file",
+        (),
+        "program.exporting",
+    ),
+    Key(
+        ("exclamation_mark",),
+        "explain",
+        "!",
+        "explain the word of the row",
+        (),
+        "program.explaining",
+    ),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),
     Key(("ctrl+z",), "suspend", "^z", "suspend"),

@@ -4,16 +4,16 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rmqctl.console.looks.filters import parse
 from rmqctl.errors import UsageProblem
 
 from .details import DetailPane
-from .filters import parse
 from .looks.dead_letters import BY, by_of
 from .looks.look import Place
 from .looks.messages import ALL, window_of
 
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 
 def go(app: "ConsoleApp", word: str, words: Sequence[str]) -> None:

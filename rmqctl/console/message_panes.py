@@ -3,6 +3,7 @@
 import shlex
 from typing import Any, Final
 
+from rmqctl.console.specs import PaneSpec
 from rmqctl.output.shaping import predicate_of
 from rmqctl.output.view import Format, View
 
@@ -12,7 +13,6 @@ from .looks.messages import ALL
 from .looks.walks import KEPT, filter_words
 from .panes import Pane
 from .reading import Batch
-from .screens.screen import PaneSpec
 from .tables import RowTable, view_of
 
 _SHOWN: Final = 400

@@ -12,7 +12,7 @@ from .drawing import Line, Role, Span, cut_line, text_line, width_of
 from .shapes import RULE
 
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 _MOST_NOTES: Final = 3
 _MOST_LINES: Final = 4

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rmqctl.console.specs import PaneSpec
 from rmqctl.output.view import Format, View
 from rmqctl.parse.durations import format_size
 
@@ -9,7 +10,6 @@ from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, wi
 from .looks.look import Look, Place, Progress
 from .notes import note_lines, problem_lines
 from .reading import Batch
-from .screens.screen import PaneSpec
 from .shapes import RULE
 from .tables import Filter, RowTable, shape_options, view_of
 

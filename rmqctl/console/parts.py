@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rmqctl.console.specs import PaneSpec
 from rmqctl.output.layout import GAP
 from rmqctl.output.view import View
 
@@ -11,7 +12,6 @@ from .looks.look import Look, Place
 from .notes import problem_lines
 from .panes import Pane
 from .reading import Batch
-from .screens.screen import PaneSpec
 from .shapes import RULE
 
 

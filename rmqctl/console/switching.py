@@ -11,7 +11,7 @@ from .looks.look import Place
 from .reading import Reader
 
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 
 def cli_of(cli: Cli, name: str) -> Cli:

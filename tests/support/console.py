@@ -14,7 +14,7 @@ import pyte
 import pytest
 
 from rmqctl.cli.context import Cli
-from rmqctl.console.app import ConsoleApp
+from rmqctl.console.program.app import ConsoleApp
 from rmqctl.console.screens.table import place_named
 from rmqctl.console.themes import Theme
 

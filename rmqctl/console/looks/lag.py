@@ -9,7 +9,7 @@ from analytics.lag.totals import add_up
 from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
-from rmqctl.console.history import SLOTS, STEP_MS, LagHistory
+from rmqctl.console.looks.history import SLOTS, STEP_MS, LagHistory
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
 

@@ -10,7 +10,7 @@ from rmqctl.admin.messages import Search
 from rmqctl.admin.queues import selection
 from rmqctl.admin.queues.cursor import ObjectFetcher
 from rmqctl.admin.queues.in_order import Part, QueuesInOrder
-from rmqctl.console.filters import QuietCli, filter_of, parse
+from rmqctl.console.looks.filters import QuietCli, filter_of, parse
 from rmqctl.output.fields import fields_of
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.shaping import predicate_of

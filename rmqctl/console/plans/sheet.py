@@ -8,7 +8,7 @@ from rmqctl.console.keys import key_of
 from rmqctl.console.looks.look import Look, Place
 from rmqctl.console.panes import Pane
 from rmqctl.console.prompt import Prompt
-from rmqctl.console.screens.screen import PaneSpec
+from rmqctl.console.specs import PaneSpec
 from rmqctl.output.view import View
 
 from .planning import Plan

@@ -7,10 +7,9 @@ from rmqctl.console.drawing import Line
 from rmqctl.console.looks import agenda, retries
 from rmqctl.console.panes import Pane
 from rmqctl.console.parts import DrawnPane, PartsPane
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 from rmqctl.console.tables import shape_options
 from storage.clock import now_ms
-
-from .screen import PaneSpec, ScreenSpec
 
 _ORDERS: Final = ("level", "topic", "group")
 

@@ -6,13 +6,12 @@ from rmqctl.console.drawing import Line, Role, Span, text_line
 from rmqctl.console.looks import audit
 from rmqctl.console.looks.look import Place
 from rmqctl.console.parts import DrawnPane
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 from rmqctl.output.cells import ELLIPSIS
 from rmqctl.output.fields import fields_of
 from rmqctl.output.headings import Times
 from rmqctl.output.values import for_people
 from storage.clock import now_ms
-
-from .screen import PaneSpec, ScreenSpec
 
 _NAME: Final = 12
 

@@ -3,8 +3,7 @@
 from typing import Final
 
 from rmqctl.console.looks import contexts
-
-from .screen import PaneSpec, ScreenSpec
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 
 SCREENS: Final = {
     "contexts": ScreenSpec(lambda place: "Contexts", [PaneSpec(contexts.CONTEXTS)]),

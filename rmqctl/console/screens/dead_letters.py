@@ -6,8 +6,7 @@ from rmqctl.console.details import DetailPane
 from rmqctl.console.letter_panes import LettersPane
 from rmqctl.console.looks import dead_letters
 from rmqctl.console.looks.look import Place
-
-from .screen import PaneSpec, ScreenSpec
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 
 SCREENS: Final = {
     "dlqs": ScreenSpec(lambda place: "Dead letters", [PaneSpec(dead_letters.GROUPS)]),

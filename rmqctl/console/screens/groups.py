@@ -6,8 +6,7 @@ from rmqctl.console.charts import spark
 from rmqctl.console.group_pane import FiguresPane, MapPane, QueuesPane
 from rmqctl.console.looks import audit, groups, lag
 from rmqctl.console.parts import TailedPane
-
-from .screen import PaneSpec, ScreenSpec
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 
 
 class GroupsPane(TailedPane):

@@ -7,9 +7,8 @@ from rmqctl.console.drawing import Line
 from rmqctl.console.looks import audit, lag, store
 from rmqctl.console.looks.look import Look
 from rmqctl.console.parts import DrawnPane
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 from storage.clock import now_ms
-
-from .screen import PaneSpec, ScreenSpec
 
 
 class FactsPane(DrawnPane):

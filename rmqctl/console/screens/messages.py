@@ -6,8 +6,7 @@ from rmqctl.console.details import DetailPane
 from rmqctl.console.looks import messages, walks
 from rmqctl.console.looks.look import Place
 from rmqctl.console.message_panes import FollowPane, MessageListPane, SearchPane
-
-from .screen import PaneSpec, ScreenSpec
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 
 
 def _title(place: Place) -> str:

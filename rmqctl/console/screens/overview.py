@@ -10,14 +10,13 @@ from rmqctl.console.cells import fitted
 from rmqctl.console.charts import bar, spark
 from rmqctl.console.drawing import Line, Role, Span, spread, text_line
 from rmqctl.console.group_pane import MapPane
-from rmqctl.console.history import added
 from rmqctl.console.looks import audit, dead_letters, groups, lag, retries, store, topics
+from rmqctl.console.looks.history import added
 from rmqctl.console.looks.look import Look, Place
 from rmqctl.console.parts import DrawnPane, TailedPane
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 from rmqctl.output.cells import ELLIPSIS
 from storage.clock import now_ms
-
-from .screen import PaneSpec, ScreenSpec
 
 
 class SummaryPane(DrawnPane):

@@ -5,8 +5,7 @@ from typing import Final
 from rmqctl.console.details import DetailPane
 from rmqctl.console.looks import dead_letters, retries
 from rmqctl.console.looks.messages import ONE, place_of
-
-from .screen import PaneSpec, ScreenSpec
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 
 SCREENS: Final = {
     "retry": ScreenSpec(

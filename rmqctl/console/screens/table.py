@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rmqctl.console.looks.look import Place
 
 if TYPE_CHECKING:
-    from .screen import ScreenSpec
+    from rmqctl.console.specs import ScreenSpec
 
 
 class ScreenRef(NamedTuple):

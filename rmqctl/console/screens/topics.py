@@ -3,9 +3,8 @@
 from typing import Final
 
 from rmqctl.console.looks import topics
+from rmqctl.console.specs import PaneSpec, ScreenSpec
 from rmqctl.console.topic_pane import FiguresPane, HoursPane, SharesPane
-
-from .screen import PaneSpec, ScreenSpec
 
 SCREENS: Final = {
     "topics": ScreenSpec(lambda place: "Topics", [PaneSpec(topics.TOPICS)]),

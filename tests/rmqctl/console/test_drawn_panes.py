@@ -11,11 +11,10 @@ from rmqctl.admin.retries.rows import AgendaRow
 from rmqctl.admin.topics.rows import TopicQueueRow
 from rmqctl.console import attention, charts, overview, topic_pane
 from rmqctl.console.agenda import hour_lines
-from rmqctl.console.charts import NO_LOOK
 from rmqctl.console.drawing import Role, width_of
 from rmqctl.console.group_pane import figures, trend_lines
 from rmqctl.console.heatmap import map_lines
-from rmqctl.console.history import SLOTS, STEP_MS, LagHistory, added
+from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, LagHistory, added
 from rmqctl.output.cells import cells_of
 from storage.configs.offset_samples import SampleHistory
 

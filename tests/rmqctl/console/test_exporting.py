@@ -8,9 +8,9 @@ import shlex
 
 import pytest
 
-from rmqctl.console import typed
 from rmqctl.console.details import DetailPane
 from rmqctl.console.parts import DrawnPane
+from rmqctl.console.program import typed
 from rmqctl.output.saved_file import saved_file
 from rmqctl.output.view import Format
 from storage.clock import now_ms

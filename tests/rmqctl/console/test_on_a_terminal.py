@@ -35,7 +35,7 @@ def test_a_walk_from_groups_to_topics_and_out(stocked):
         console.send("\x1b")
         console.until("orders")
         console.resize(40, 140)
-        console.until(lambda: console.text().count("─") > 250)
+        console.until(lambda: console.text().count("\u2500") > 250)
         console.resize(5, 20)
         console.until("rmqctl console needs\n60x15 cells")
         console.resize(24, 80)

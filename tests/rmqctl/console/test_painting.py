@@ -80,7 +80,12 @@ def test_only_changed_cells_are_written():
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("一二三", "x二三"), ("x二三", "一二三"), ("一二三", "二二x "), (" 一x二", "一x二 ")],
+    [
+        ("\u4e00\u4e8c\u4e09", "x\u4e8c\u4e09"),
+        ("x\u4e8c\u4e09", "\u4e00\u4e8c\u4e09"),
+        ("\u4e00\u4e8c\u4e09", "\u4e8c\u4e8cx "),
+        (" \u4e00x\u4e8c", "\u4e00x\u4e8c "),
+    ],
 )
 def test_wide_letters_are_replaced_whole(before, after):
     painter, screen = Painter(Theme("dark", color=True)), pyte.Screen(10, 1)

@@ -106,12 +106,12 @@ def test_the_time_limit_ends_it(stocked):
 
 
 HANGS = """
-import rmqctl.console.actions, time
+import rmqctl.console.program.actions, time
 def hang(app):
     app.notice = "now"
     app.draw()
     time.sleep(60)
-rmqctl.console.actions.do_pause = hang
+rmqctl.console.program.actions.do_pause = hang
 """
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
 @pytest.mark.parametrize(("where", "debug"), [("key", False), ("drawing", True), ("prompt", True)])
 def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
     broken = {
-        "key": "def fail(app): return 1 // 0\nimport rmqctl.console.actions as b\n"
+        "key": "def fail(app): return 1 // 0\nimport rmqctl.console.program.actions as b\n"
         "b.do_pause = fail\n",
         "drawing": "import rmqctl.console.panes as p\nshow = p.Pane.mark\n"
         "def fail(pane, *w, **k): return 1 // 0\n"
@@ -178,7 +178,7 @@ def test_an_error_of_a_look_is_shown_and_it_goes_on(stocked):
 
 
 def test_an_abort_of_the_process(stocked):
-    aborts = "import os, rmqctl.console.actions as a\na.do_pause = lambda app: os.abort()\n"
+    aborts = "import os, rmqctl.console.program.actions as a\na.do_pause = lambda app: os.abort()\n"
     with terminal(stocked, "groups", before=aborts) as console:
         ending = Ending(console)
         console.send("p")

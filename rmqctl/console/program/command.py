@@ -41,13 +41,12 @@ def console(
     One group:                 rmqctl console group billing
     The dead letters of one:   rmqctl console dlq billing
     """
+    from rmqctl.console.guard import guarded
+    from rmqctl.console.plans.allowed import forbidden
+    from rmqctl.console.screens.table import place_named
+    from rmqctl.console.terminal import check_terminal
+    from rmqctl.console.themes import NAMES, Theme, depth_of, theme_for
     from rmqctl.parse.durations import parse_duration
-
-    from .guard import guarded
-    from .plans.allowed import forbidden
-    from .screens.table import place_named
-    from .terminal import check_terminal
-    from .themes import NAMES, Theme, depth_of, theme_for
 
     cli = context_of(ctx)
     try:
@@ -63,7 +62,7 @@ def console(
     check_terminal()
     look = Theme(theme, color=cli.colored(sys.stdout), depth=depth_of(cli.environ))
     with guarded() as guard:
-        from .app import run_console
+        from rmqctl.console.program.app import run_console
 
         return run_console(
             cli,

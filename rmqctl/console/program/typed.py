@@ -3,13 +3,12 @@
 import shlex
 from typing import TYPE_CHECKING
 
+from rmqctl.console.plans.desk import CHANGING
+from rmqctl.console.screens.table import place_named
 from rmqctl.errors import CliError
 
-from .plans.desk import CHANGING
-from .screens.table import place_named
-
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 
 def carry_out(app: "ConsoleApp", text: str) -> None:
@@ -24,7 +23,7 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
         elif word in CHANGING and not rest:
             app.notice = app.desk.begin(word, app.place, app.pane)
         elif word == "ctx" and rest:
-            from .switching import switch
+            from rmqctl.console.switching import switch
 
             switch(app, rest.strip())
         elif word == "where":
@@ -32,15 +31,15 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
         elif word == "sort":
             app.pane.sort_by(rest.lstrip("+-"), descending=rest[:1] == "-")
         elif word in ("export", "export!"):
-            from . import exporting
+            from rmqctl.console.program import exporting
 
             exporting.export(app, shlex.split(rest), replaces=word == "export!")
         elif word == "explain" and rest:
-            from . import explaining
+            from rmqctl.console.program import explaining
 
             explaining.explain(app, [rest])
         elif word in ("from", "search", "follow"):
-            from . import message_actions
+            from rmqctl.console import message_actions
 
             message_actions.go(app, word, shlex.split(rest))
         else:

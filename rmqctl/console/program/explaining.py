@@ -5,14 +5,13 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from .drawing import Line, Role, text_line
-from .overlay import Overlay
+from rmqctl.console.drawing import Line, Role, text_line
+from rmqctl.console.overlay import Overlay
 
 if TYPE_CHECKING:
+    from rmqctl.console.panes import Pane
+    from rmqctl.console.program.app import ConsoleApp
     from rmqctl.help.terms import Term
-
-    from .app import ConsoleApp
-    from .panes import Pane
 
 _STATES: Final = (
     *("code", "what", "why", "status", "state", "verdict", "severity", "problem"),

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from storage.configs.consumer_offsets import topic_at_group
 
-from .charts import NO_LOOK
-
 if TYPE_CHECKING:
     from storage.configs.offset_samples import Change, SampleHistory
 
 STEP_MS: Final = 30_000
+NO_LOOK: Final = -1
+"""A time at which nothing was looked at, in a series of lags."""
 SLOTS: Final = 120
 _UNKNOWN: Final = -2
 

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from . import typed
-from .helping import next_page
-from .looks.look import Place
-from .prompt import Asks
-from .screens.table import TABLE
-from .tables import Filter
-from .target import with_target
+from rmqctl.console.helping import next_page
+from rmqctl.console.looks.look import Place
+from rmqctl.console.program import typed
+from rmqctl.console.prompt import Asks
+from rmqctl.console.screens.table import TABLE
+from rmqctl.console.tables import Filter
+from rmqctl.console.target import with_target
 
 if TYPE_CHECKING:
-    from .app import ConsoleApp
+    from rmqctl.console.program.app import ConsoleApp
 
 
 def do_down(app: "ConsoleApp") -> None:

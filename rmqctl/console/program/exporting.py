@@ -8,16 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rmqctl.console.details import DetailPane
+from rmqctl.console.parts import DrawnPane
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format, View
 
-from .details import DetailPane
-from .parts import DrawnPane
-
 if TYPE_CHECKING:
-    from .app import ConsoleApp
-    from .panes import Pane
+    from rmqctl.console.panes import Pane
+    from rmqctl.console.program.app import ConsoleApp
 
 _FORMATS: Final = tuple(form for form in Format if form is not Format.HELP)
 _ENDINGS: Final = {
@@ -118,7 +117,7 @@ def target_of(words: Sequence[str], *, replaces: bool) -> Target:
 
 def rows_of(pane: "Pane", form: Format) -> Export:
     """What a pane shows: all of it, or the rows that are marked. UsageProblem if it has no rows."""
-    from .plans.offered import marked
+    from rmqctl.console.plans.offered import marked
 
     if isinstance(pane, DrawnPane) or pane.empty:
         raise UsageProblem("this pane has no rows; tab goes to one that has some")

@@ -11,30 +11,30 @@ from textual.events import Key as KeyEvent, MouseScrollDown, MouseScrollUp, Past
 from textual.strip import Strip
 from textual.widget import Widget
 
+from rmqctl.console import frame
+from rmqctl.console.boxes import beside, boxes
+from rmqctl.console.drawing import Line, cut_line, text_line
+from rmqctl.console.driver import ConsoleDriver, run
+from rmqctl.console.guard import Guard
+from rmqctl.console.helping import help_lines
+from rmqctl.console.keys import Key, key_of
+from rmqctl.console.looks.look import Place
+from rmqctl.console.opened import keep_warnings
+from rmqctl.console.overlay import Overlay
+from rmqctl.console.painting import Painter
+from rmqctl.console.panes import Pane
+from rmqctl.console.plans.desk import CHANGING, Desk
+from rmqctl.console.plans.sheet_lines import sheet_screen
+from rmqctl.console.program import typed
+from rmqctl.console.prompt import Asks, Prompt
+from rmqctl.console.reading import Asked, Batch, Reader
+from rmqctl.console.screens.table import spec_of
+from rmqctl.console.tables import Filter
+from rmqctl.console.target import with_target
+from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH, copied
+from rmqctl.console.themes import Theme
 from rmqctl.output.cells import wrapped
 from rmqctl.output.view import Format, View
-
-from . import frame, typed
-from .boxes import beside, boxes
-from .drawing import Line, cut_line, text_line
-from .driver import ConsoleDriver, run
-from .guard import Guard
-from .helping import help_lines
-from .keys import Key, key_of
-from .looks.look import Place
-from .opened import keep_warnings
-from .overlay import Overlay
-from .painting import Painter
-from .panes import Pane
-from .plans.desk import CHANGING, Desk
-from .plans.sheet_lines import sheet_screen
-from .prompt import Asks, Prompt
-from .reading import Asked, Batch, Reader
-from .screens.table import spec_of
-from .tables import Filter
-from .target import with_target
-from .terminal import LEAST_HEIGHT, LEAST_WIDTH, copied
-from .themes import Theme
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
@@ -351,7 +351,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def _do(self, key: Key) -> None:
         if frame.over(self, key.action):
             return
-        module = import_module(f"rmqctl.console.{key.module or 'actions'}")
+        module = import_module(f"rmqctl.console.{key.module or 'program.actions'}")
         getattr(module, f"do_{key.action}")(self)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:

@@ -1,0 +1,1 @@
+"""The program around screens and plans: the command, Textual's app, what keys do."""
