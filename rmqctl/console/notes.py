@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _MOST_NOTES: Final = 3
 _MOST_LINES: Final = 4
 """Lines of one sentence."""
+_MOST_A_CELL: Final = 8
+"""Characters of a sentence that are looked at for each cell: some take no cell."""
 
 
 def problem_lines(error: str, as_of: int | None, width: int, most: int = _MOST_LINES) -> list[Line]:
@@ -25,7 +27,8 @@ def problem_lines(error: str, as_of: int | None, width: int, most: int = _MOST_L
     if as_of is not None:
         seconds = max(0, now_ms() - as_of) // 1000 * 1000
         age = f"these rows are {format_duration(seconds)} old: "
-    found = wrapped(escape_controls(f"! {age}{error}"), width)
+    text = f"! {age}{error}"[: width * most * _MOST_A_CELL]  # it is drawn again and again
+    found = wrapped(escape_controls(text), width)
     if len(found) > most:
         found = [*found[: most - 1], f"{found[most - 1]} {ELLIPSIS}"]
     return [cut_line(text_line(line, Role.BAD), width) for line in found]

@@ -38,8 +38,8 @@ def wrapped(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while cells_of(word) > width:
-            piece = _begin(word, width) or word[0]
+        # By pieces: the width of all that is left would take a time that grows with its square.
+        while word and len(piece := _begin(word, width) or word[0]) < len(word):
             lines.append(piece)
             word = word[len(piece) :]
         line = word

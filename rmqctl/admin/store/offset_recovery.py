@@ -247,7 +247,7 @@ def _foot(found: Sequence[Recovered]) -> list[str]:
     )
     if handed:
         sentence += (
-            f". In {handed} the group was given messages: --handed goes on behind the furthest "
+            f". In {handed} the group was given messages: --handed goes on after the furthest "
             "of them, past what was in work then"
         )
     return [sentence]

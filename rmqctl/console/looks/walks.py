@@ -55,7 +55,7 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
     """New messages, without end.
 
     Without a filter, what would fall out of the kept messages at once is counted and not read. With
-    one, every message is looked at; the look then falls behind if they come faster.
+    one, every message is looked at; if they come faster, some wait, and the screen says how many.
     """
     topic, queue = (*place.names, ALL)[:2]
     broker = source.broker
