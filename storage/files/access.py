@@ -58,12 +58,41 @@ def refuse_unwritable_folders(*folders: Path) -> None:
 def _refuse(root: Path, name: str, wanted: int) -> None:
     if not wanted & os.X_OK and os.path.islink(name):  # noqa: PTH114 - once an opening
         raise StoreNotWritableError(root, f"{name} is a symbolic link, which nothing is written to")
-    if os.access(name, wanted, effective_ids=True) or not os.path.lexists(name):
+    if _has_access(name, wanted) is not False:
         return
     reason = "no permission"
     if os.statvfs(root).f_flag & os.ST_RDONLY:
         reason = "the file system is mounted read-only"
     raise StoreNotWritableError(root, reason if name == str(root) else f"{reason} ({name})")
+
+
+def _has_access(name: str, wanted: int) -> bool | None:
+    """Whether this user has the rights ``wanted`` (``os.W_OK`` ...) to a file; None if there is
+    none.
+
+    ``os.access`` says False for a missing file, too. Other writers make and delete files meanwhile
+    (``abort``), so a refusal counts only for a file that was there before and after it.
+    """
+    if os.access(name, wanted, effective_ids=True):
+        return True
+    before = _identity(name)
+    while before is not None:
+        if os.access(name, wanted, effective_ids=True):
+            return True
+        after = _identity(name)
+        if after == before:
+            return False
+        before = after
+    return None
+
+
+def _identity(name: str) -> tuple[int, int, int] | None:
+    """What tells a file from a later one of the same name; None if there is none."""
+    try:
+        info = os.lstat(name)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino, info.st_ctime_ns
 
 
 def _names(folder: str) -> list[str]:
@@ -139,7 +168,5 @@ def unwritable(root: Path) -> Iterator[UnwritableFile]:
                 folders.append(Path(entry.path))
             right = os.W_OK | os.X_OK if is_folder else os.W_OK
             by_owner = shut_out(wanted, info)
-            if by_owner or (is_writer and not os.access(entry.path, right, effective_ids=True)):
-                if not os.path.lexists(entry.path):  # deleted meanwhile
-                    continue
+            if by_owner or (is_writer and _has_access(entry.path, right) is False):
                 yield UnwritableFile(Path(entry.path), owner(info), info.st_mode, by_owner)

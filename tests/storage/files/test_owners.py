@@ -4,6 +4,8 @@ import fcntl
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -423,3 +425,20 @@ def test_folders_of_a_store_are_the_owners(root):
     (root / "file").touch()
     with pytest.raises(FileExistsError):
         make_folders(root / "file")
+
+
+def test_files_that_others_make_and_delete_meanwhile_are_no_refusal(tmp_path):
+    """Closing writers delete ``abort`` and opening writers make it."""
+    root = tmp_path / "store"
+    MessageStore.create(root, TINY)
+    code = "import os, sys\nwhile True: open(sys.argv[1], 'w').close(); os.unlink(sys.argv[1])"
+    others = subprocess.Popen([sys.executable, "-c", code, str(root / "abort")])
+    try:
+        for _ in range(20_000):
+            refuse_unwritable(root)
+        for _ in range(500):
+            assert list(unwritable(root)) == []
+        assert others.poll() is None
+    finally:
+        others.kill()
+        others.wait()
