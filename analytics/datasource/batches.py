@@ -25,7 +25,6 @@ _BATCH_BYTES: Final = 64 << 20
 """Bytes of uncompressed bodies after which a batch is given: they may be well compressed."""
 
 _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
-    "queue_offset": lambda message: message.queue_offset,
     "tags": lambda message: _text(message.tags),
     "keys": lambda message: [_text(key) for key in message.keys],
     "msg_id": lambda message: _text(message.msg_id),
@@ -42,12 +41,17 @@ _OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
     "sys_flag": lambda message: message.sys_flag,
     "born_host": lambda message: message.born_host,
     "store_host": lambda message: message.store_host,
+    "record_topic": lambda message: _text(message.topic),
+    "record_queue_id": lambda message: message.queue_id,
+    "record_queue_offset": lambda message: message.queue_offset,
 }
 
 
 class _Read(NamedTuple):
-    """A message, and why its body cannot be decompressed (None: it can, or was not requested)."""
+    """A message at an offset of the queue that is read, and why its body cannot be decompressed
+    (None: it can, or was not requested)."""
 
+    queue_offset: int
     message: MessageExt
     body_error: str | None
 
@@ -85,9 +89,9 @@ def message_batches(
         with StoreView.open(part.path) as view:
             for start in range(part.first, part.end, rows):
                 end = min(start + rows, part.end)
-                for message in _messages(view, part, start, end, times):
+                for offset, message in _messages(view, part, start, end, times):
                     error = bodies.error_of(message) if bodies is not None else None
-                    found.append(_Read(message, error))
+                    found.append(_Read(offset, message, error))
                     size += len(message.body) if bodies is not None and error is None else 0
                     if size > _BATCH_BYTES:
                         yield _of_messages(part, found, schema)
@@ -138,7 +142,9 @@ class _Bodies:
 
 def _messages(
     view: StoreView, part: Range, start: int, end: int, times: tuple[int, int] | None
-) -> Iterator[MessageExt]:
+) -> Iterator[tuple[int, MessageExt]]:
+    """Messages and their offsets in the queue, which may be a light one: the records of its
+    messages name their place in another queue."""
     at = start
     while at < end:
         units = view.units(part.topic, part.queue_id, at, end - at)
@@ -151,7 +157,7 @@ def _messages(
             message = view.message_of_unit(part.topic, part.queue_id, at, unit)
             if message is None:
                 raise DamagedError(_where(part, at))
-            yield message
+            yield at, message
             at += 1
 
 
@@ -180,6 +186,8 @@ def _of_messages(part: Range, found: Sequence[_Read], schema: pa.Schema) -> pa.R
     for field in schema:
         if field.name in place:
             values = [place[field.name]] * len(found)
+        elif field.name == "queue_offset":
+            values = [read.queue_offset for read in found]
         elif field.name in _OF_BODY:
             values = [_OF_BODY[field.name](read) for read in found]
         else:

@@ -37,6 +37,9 @@ TABLES: Final[dict[str, dict[str, str]]] = {
         "store_host": "string",
         "body_error": "string",
         "corrupt_body": "binary",
+        "record_topic": "string",
+        "record_queue_id": "int",
+        "record_queue_offset": "bigint",
     },
     "consumequeue": {
         **_PLACE,
@@ -69,7 +72,9 @@ null.
 
 messages        stored messages, read and checked record by record; ``body`` as the sender gave it.
                 Null where it cannot be decompressed: ``body_error`` has the message and the
-                reason, ``corrupt_body`` the stored bytes
+                reason, ``corrupt_body`` the stored bytes. The place is that of the queue that
+                is read; ``record_topic``, ``record_queue_id`` and ``record_queue_offset`` are the
+                place that the record names, which differs in light queues (LMQ) only
 consumequeue    the queues' own units: quick to count, 20 bytes a message; ``store_timestamp``
                 costs a read of the log
 offsets         progress of groups
