@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from analytics.kernels.units import read_units
 from storage.format.errors import BodyError
-from storage.readonly import StoreView
+
+from .losses import first_left, next_after_deleted, opened_ranges
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
+    from storage.readonly import StoreView
 
     from .ranges import Range
 
@@ -76,28 +78,27 @@ def message_batches(
     times: tuple[int, int] | None = None,
     *,
     fail_fast: bool = False,
+    fail_on_loss: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The ``messages`` of some ranges, with ``times`` only those stored in [begin, end) (ms).
 
     Raises DamagedError for one that cannot be read, with ``fail_fast`` also for a body that cannot
-    be decompressed. Of messages stored at other times only the time is read.
+    be decompressed. Those that were deleted since the ranges were made raise DataLossError, or are
+    left out without ``fail_on_loss``. Of messages stored at other times only the time is read.
     """
-    for part in ranges:
+    for part, view in opened_ranges(ranges):
         bodies = _Bodies(part, fail_fast=fail_fast) if _OF_BODY.keys() & set(schema.names) else None
         found: list[_Read] = []
         size = 0
-        with StoreView.open(part.path) as view:
-            for start in range(part.first, part.end, rows):
-                end = min(start + rows, part.end)
-                for offset, message in _messages(view, part, start, end, times):
-                    error = bodies.error_of(message) if bodies is not None else None
-                    found.append(_Read(offset, message, error))
-                    size += len(message.body) if bodies is not None and error is None else 0
-                    if size > _BATCH_BYTES:
-                        yield _of_messages(part, found, schema)
-                        found, size = [], 0
+        for offset, message in _messages(view, part, rows, times, fail_on_loss=fail_on_loss):
+            error = bodies.error_of(message) if bodies is not None else None
+            found.append(_Read(offset, message, error))
+            size += len(message.body) if bodies is not None and error is None else 0
+            if size > _BATCH_BYTES or len(found) == rows:
                 yield _of_messages(part, found, schema)
                 found, size = [], 0
+        if found:
+            yield _of_messages(part, found, schema)
         if bodies is not None:
             bodies.tell()
 
@@ -141,22 +142,36 @@ class _Bodies:
 
 
 def _messages(
-    view: StoreView, part: Range, start: int, end: int, times: tuple[int, int] | None
+    view: StoreView,
+    part: Range,
+    most: int,
+    times: tuple[int, int] | None,
+    *,
+    fail_on_loss: bool,
 ) -> Iterator[tuple[int, MessageExt]]:
     """Messages and their offsets in the queue, which may be a light one: the records of its
     messages name their place in another queue."""
-    at = start
-    while at < end:
-        units = view.units(part.topic, part.queue_id, at, end - at)
-        if not units:
+
+    def after(at: int, place: int | None) -> int:
+        found = next_after_deleted(view, part, at, place, fail=fail_on_loss)
+        if found is None:
             raise DamagedError(_where(part, at))
+        return found
+
+    at = part.first
+    while at < part.end:
+        units = view.units(part.topic, part.queue_id, at, min(most, part.end - at))
+        if not units:
+            at = after(at, None)
+            continue
         for unit, wanted in zip(units, _stored_in(view, units, times), strict=True):
             if not wanted:
                 at += 1
                 continue
             message = view.message_of_unit(part.topic, part.queue_id, at, unit)
             if message is None:
-                raise DamagedError(_where(part, at))
+                at = after(at, unit[0])
+                break
             yield at, message
             at += 1
 
@@ -196,13 +211,17 @@ def _of_messages(part: Range, found: Sequence[_Read], schema: pa.Schema) -> pa.R
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def unit_batches(ranges: Iterable[Range], schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
-    """The ``consumequeue`` of some ranges; null where a unit is missing."""
-    for part in ranges:
-        with StoreView.open(part.path) as view:
-            for start in range(part.first, part.end, rows):
-                end = min(start + rows, part.end)
-                yield _of_units(view, part, start, end, schema)
+def unit_batches(
+    ranges: Iterable[Range], schema: pa.Schema, rows: int, *, fail_on_loss: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """The ``consumequeue`` of some ranges; null where a unit is missing. For those that were
+    deleted since see ``message_batches``."""
+    for part, view in opened_ranges(ranges):
+        at = part.first
+        while (at := first_left(view, part, at, fail=fail_on_loss)) < part.end:
+            end = min(at + rows, part.end)
+            yield _of_units(view, part, at, end, schema)
+            at = end
 
 
 def _of_units(

@@ -46,7 +46,8 @@ class Options(NamedTuple):
     batchRows            rows in an Arrow batch; default 10,000
     startingOffset       a stream's begin: earliest (default), latest, or a commit log offset
     maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
-    failOnDataLoss       true (default): a stream whose begin has been deleted fails
+    failOnDataLoss       true (default): a query fails if messages have been deleted that it was to
+                         read: since a stream's last batch, or since a batch was planned
     mode                 as of Spark's JSON: PERMISSIVE (default): the body is null if it cannot
                          be decompressed, see TABLES; FAILFAST: the query fails
     """

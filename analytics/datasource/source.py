@@ -127,12 +127,14 @@ def range_batches(
     times. A row of ``consumequeue`` costs no more than its time."""
     from .batches import message_batches, unit_batches
 
+    lost = options.fail_on_data_loss
     if options.table != "messages":
-        return unit_batches(ranges, schema, options.batch_rows)
+        return unit_batches(ranges, schema, options.batch_rows, fail_on_loss=lost)
     times = None
     if chosen.store_timestamp != EVERYTHING.store_timestamp:
         times = chosen.store_timestamp
-    return message_batches(ranges, schema, options.batch_rows, times, fail_fast=options.fail_fast)
+    rows, fast = options.batch_rows, options.fail_fast
+    return message_batches(ranges, schema, rows, times, fail_fast=fast, fail_on_loss=lost)
 
 
 def _row_batches(

@@ -20,15 +20,13 @@ from pyspark.sql.streaming.datasource import (
 
 from storage.readonly import StoreView
 
+from .losses import DataLossError
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from .options import Options
-
-
-class DataLossError(Exception):
-    """The next data of a stream has been deleted."""
 
 
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
