@@ -9,6 +9,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from .faults import sentence_of
 from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
 from .opened import OpenedStore
 
@@ -246,7 +247,7 @@ class Reader:
             gone = None if lost else self._gone()
             lost = lost or gone is not None
             self._forget_store(gone or error)
-            hand_over(complete=True, error=_sentence(gone or error))
+            hand_over(complete=True, error=sentence_of(gone or error))
             return
         hand_over(complete=True)
 
@@ -286,9 +287,3 @@ def _closed(rows: Iterable[Any]) -> Iterator[None]:
         close = getattr(rows, "close", None)
         if close is not None:
             close()
-
-
-def _sentence(error: Exception) -> str:
-    from rmqctl.app import judge
-
-    return judge(error)[1]

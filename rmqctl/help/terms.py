@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Final, NamedTuple
 
 from rmqctl.cli.tree import TREE, CommandRef
@@ -71,6 +72,12 @@ _SETTINGS: Final = (
 def normal(text: str) -> str:
     """The key of a term for lookups: its letters and digits, in lower case."""
     return re.sub(r"[^a-z0-9]+", "", text.lower())
+
+
+@cache
+def known_terms() -> tuple[Term, ...]:
+    """All terms, read once for all look-ups of a process."""
+    return tuple(all_terms())
 
 
 def all_terms() -> Iterator[Term]:
@@ -185,17 +192,17 @@ def find(question: str) -> list[Term]:
     """All meanings of a term, by its name or another name; all exit codes by their kind."""
     wanted = normal(question).replace("-", "")
     if wanted in _EXIT_CODES:
-        return [term for term in all_terms() if term.kind == "exit code"]
+        return [term for term in known_terms() if term.kind == "exit code"]
     number = _EXIT_CODE.fullmatch(wanted)
     wanted = number[1] if number else normal(question)
     return [
         term
-        for term in all_terms()
+        for term in known_terms()
         if wanted and wanted in {normal(term.term), *map(normal, term.also)}
     ]
 
 
 def nearest(question: str) -> list[str]:
     """Up to three similar terms."""
-    names = {normal(name): name for term in all_terms() for name in (*term.also, term.term)}
+    names = {normal(name): name for term in known_terms() for name in (*term.also, term.term)}
     return [names[name] for name in get_close_matches(normal(question), names, 3, 0.6)]

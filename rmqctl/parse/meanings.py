@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -38,9 +39,13 @@ def meanings(module: str, owner: str = "") -> Iterator[Meaning]:
             yield from _members(node, node.name)
 
 
+_PARSING: Final = Lock()
+
+
 @cache
 def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"), str(path))
+    with _PARSING:  # in two threads at once it raises SystemError in CPython 3.11
+        return ast.parse(path.read_text("utf-8"), str(path))
 
 
 def _members(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[Meaning]:

@@ -169,13 +169,13 @@ class Desk:
 
     def _failed(self, error: Exception, sheet: Sheet) -> "Plan":
         """The plan of a store that cannot be opened."""
-        from rmqctl.app import judge
+        from rmqctl.console.faults import sentence_of
         from storage.clock import now_ms
 
         from .planning import Plan
 
         assert sheet.wish is not None
-        return Plan(sheet.wish, now_ms(), None, error=judge(error)[1])
+        return Plan(sheet.wish, now_ms(), None, error=sentence_of(error))
 
     def _apply(self, plan: "Plan", reason: str) -> None:
         from rmqctl.admin.changes import journal_note

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.looks.look import Source
 
 from .wish import Making, Wish
@@ -35,8 +36,6 @@ class Plan(NamedTuple):
 
 def make_plan(source: Source, wish: Wish) -> Plan:
     """The plan of a wish. Changes nothing."""
-    from rmqctl.app import judge
-
     sentences: list[str] = []
     refusals: list[str] = []
     try:
@@ -45,7 +44,7 @@ def make_plan(source: Source, wish: Wish) -> Plan:
         change = wish.make(making)
         picture = None if wish.picture is None else wish.picture(making, change)
     except Exception as error:  # noqa: BLE001 - the screen shows why there is no plan
-        return Plan(wish, source.now_ms, None, tuple(sentences), error=judge(error)[1])
+        return Plan(wish, source.now_ms, None, tuple(sentences), error=sentence_of(error))
     refusals += map(str, change.refusals)
     return Plan(
         wish,

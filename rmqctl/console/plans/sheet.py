@@ -104,7 +104,8 @@ class Sheet:
         if self.stage is not Stage.APPLYING or plan is None or plan.change is None:
             return
         if done.error is not None and not done.rows and not self.count:
-            self.banner = f"nothing was changed: {done.error}"
+            what = "nothing was changed" if done.untouched else "it failed, perhaps halfway"
+            self.banner = f"{what}: {done.error}"
             self._wanted(plan.wish)
             return
         if not self.count:

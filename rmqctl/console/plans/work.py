@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
-from rmqctl.exit_codes import CHANGED
+from rmqctl.console.faults import judged
+from rmqctl.exit_codes import CHANGED, NOT_FOUND, NOT_WRITABLE, REFUSED, USAGE
 
+_BEFORE: Final = frozenset({CHANGED, NOT_FOUND, NOT_WRITABLE, REFUSED, USAGE})
+"""Codes of errors that a change raises before it has changed anything."""
 _ROWS: Final = 200
 """Rows that are handed over together."""
 _TIME_S: Final = 0.2
@@ -22,8 +25,8 @@ class Done(NamedTuple):
     change_id: int | None = None
     complete: bool = False
     error: str | None = None
-    stale: bool = False
-    """Whether the store had moved since the plan was made."""
+    untouched: bool = False
+    """Whether the error came before anything was changed: the plan was stale, or refused."""
 
 
 class Work:
@@ -45,8 +48,6 @@ class Work:
         self._thread.join()
 
     def _run(self) -> None:
-        from rmqctl.app import judge
-
         rows: list[Any] = []
         change_id = None
         until = time.monotonic() + _TIME_S
@@ -61,8 +62,8 @@ class Work:
                 if self._stops.is_set():
                     break
         except Exception as error:  # noqa: BLE001 - the screen shows what happened
-            code, sentence = judge(error)
-            stale = code == CHANGED
-            self._answer(Done(tuple(rows), change_id, complete=True, error=sentence, stale=stale))
+            code, sentence = judged(error)
+            refused = code in _BEFORE and not isinstance(error, OSError)
+            self._answer(Done(tuple(rows), change_id, True, sentence, refused))
             return
         self._answer(Done(tuple(rows), change_id, complete=True))

@@ -15,6 +15,7 @@ from rmqctl.console import frame
 from rmqctl.console.boxes import beside, boxes
 from rmqctl.console.drawing import Line, cut_line, text_line
 from rmqctl.console.driver import ConsoleDriver, run
+from rmqctl.console.faults import threads_fail, tracebacks_at_end
 from rmqctl.console.guard import Guard
 from rmqctl.console.helping import help_lines
 from rmqctl.console.keys import Key, key_of
@@ -149,6 +150,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
             return
         self.failure = self.failure or error
         self.panic()
+
+    def fail_from_thread(self, error: Exception) -> None:
+        """End, as a thread has failed that the console needs."""
+        with contextlib.suppress(RuntimeError, AttributeError):  # the app has ended
+            self._loop.call_soon_threadsafe(self._handle_exception, error)  # type: ignore[union-attr]
 
     # Places
 
@@ -451,5 +457,7 @@ def run_console(
             app.walker.end(2)
 
     keep_warnings()
-    code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
+    told = tracebacks_at_end() if cli.given.get("debug") else contextlib.nullcontext()
+    with told, threads_fail(app.fail_from_thread):
+        code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
     return code if isinstance(code, int) else 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.console.drawing import Line, Role, text_line
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _STATES: Final = (
 )
 """Fields with a word that may have a meaning, the most telling first."""
 _WIDEST: Final = 100
+_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def do_explain(app: "ConsoleApp") -> None:
@@ -44,12 +46,18 @@ def explain(app: "ConsoleApp", words: Sequence[str], nothing: str = "") -> None:
     def work() -> None:
         from rmqctl.help.terms import find, nearest
 
-        overlay = next((_overlay(word, found) for word in words if (found := find(word))), None)
-        sentence = ""
-        if overlay is None:
-            near = [] if nothing else nearest(words[0])
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-            sentence = nothing or f"unknown term {words[0]!r}{hint}"
+        overlay, sentence = None, ""
+        try:
+            with _ONE_AT_A_TIME:
+                found = next(((word, terms) for word in words if (terms := find(word))), None)
+                near = nearest(words[0]) if found is None and not nothing else []
+            if found is not None:
+                overlay = _overlay(*found)
+            else:
+                hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+                sentence = nothing or f"unknown term {words[0]!r}{hint}"
+        except Exception as error:  # noqa: BLE001 - the screen shows what happened
+            sentence = sentence_of(error)
         with contextlib.suppress(RuntimeError):  # the app has ended
             app.call_later(show, overlay, sentence)
 

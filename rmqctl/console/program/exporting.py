@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.console.details import DetailPane
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.parts import DrawnPane
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
@@ -82,13 +83,11 @@ def export(app: "ConsoleApp", words: Sequence[str], *, replaces: bool) -> None:
         app.draw()
 
     def work() -> None:
-        from rmqctl.app import judge
-
         try:
             write(wanted, target, stores)
             sentence = f"{wanted.count_text} as {target.form} to {target.path}"
         except Exception as error:  # noqa: BLE001 - the screen shows what happened
-            sentence = judge(error)[1]
+            sentence = sentence_of(error)
         with contextlib.suppress(RuntimeError):  # the app has ended
             app.call_later(show, sentence)
 

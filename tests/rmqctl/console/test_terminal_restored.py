@@ -40,11 +40,11 @@ def gone(pid):
 class Ending:
     """A console on a terminal that is then ended."""
 
-    def __init__(self, console):
+    def __init__(self, console, state="READ ONLY"):
         self.console = console
         self.before = termios.tcgetattr(console.child.child_fd)
         assert self.before[3] & termios.ICANON
-        console.until("READ ONLY")
+        console.until(state)
         console.until("every 2 s")
         assert termios.tcgetattr(console.child.child_fd) != self.before
         assert {"1049", "25", "7", "2004", "1000", "1006", "kitty keys"} <= modes_left(console.raw)
@@ -164,17 +164,74 @@ def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
         assert ("Traceback" in printed and "in fail" in printed) is debug
 
 
-def test_an_error_of_a_look_is_shown_and_it_goes_on(stocked):
-    broken = (
+OUTLIVED = {
+    "look": (
         "import rmqctl.console.opened as r\n"
-        "def fail(reader): raise ValueError('no [b]luck[/nope]')\nr.OpenedStore.broker = fail\n"
-    )
-    with terminal(stocked, "groups", before=broken) as console:
-        ending = Ending(console)
-        console.until("! internal error: ValueError: no [b]luck[/nope]")
+        "def fail(reader): raise ValueError('no [b]luck[/nope]')\nr.OpenedStore.broker = fail\n",
+        "",
+    ),
+    "plan": (
+        "import rmqctl.admin.offsets.reset_change as r\n"
+        "def fail(*given, **named): raise ValueError('no [b]luck[/nope]')\nr.reset = fail\n",
+        "r\rearliest\r",
+    ),
+    "change": (
+        "import rmqctl.admin.offsets.reset_change as r\nreset = r.reset\n"
+        "def fail(*given): raise ValueError('no [b]luck[/nope]')\n"
+        "def broken(*given, **named):\n"
+        "    change = reset(*given, **named)\n    change.apply = fail\n    return change\n"
+        "r.reset = broken\n",
+        "r\rearliest\r",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "debug"), [("look", False), ("look", True), ("plan", True), ("change", True)]
+)
+def test_an_error_that_it_outlives_is_shown_and_traced_at_the_end(stocked, where, debug):
+    broken, keys = OUTLIVED[where]
+    run("consume", "orders", "-g", "billing", "-e", "-S", stocked)
+    with terminal(stocked, "groups", "--write", *["--debug"] * debug, before=broken) as console:
+        ending = Ending(console, "CHANGES ON")
+        if keys:
+            console.until("billing ")
+            console.send(keys)
+        if where == "change":
+            console.until("Type billing")
+            console.send("\rwhy\rbilling\r")
+            console.until("it failed, perhaps halfway")
+        console.until(lambda: "internal error: ValueError: no [b]luck[/nope]" in console.words())
+        if where == "plan":
+            console.send("\x03")
+            console.until("GROUP")
         console.send("q")
         assert console.ended() == 0
         ending.restored()
+        printed = console.raw.rpartition(ENDED)[2].decode()
+        assert printed.count("Traceback") == debug
+        assert ("in fail" in printed) is debug
+
+
+@pytest.mark.parametrize("thread", ["console-reader", "console-keys", "console-explain"])
+def test_a_thread_that_fails_ends_it_with_a_sentence(stocked, thread):
+    broken = (
+        "import threading\nbefore = threading.Thread.run\n"
+        "def fail(thread):\n"
+        f"    if thread.name == {thread!r}: 1 // 0\n"
+        "    before(thread)\n"
+        "threading.Thread.run = fail\n"
+    )
+    with terminal(stocked, "groups", before=broken) as console:
+        console.until(lambda: b"1049h" in console.raw)
+        if thread == "console-explain":
+            console.until("READ ONLY")
+            console.send("!")
+        assert console.ended() == 1
+        printed = console.raw.rpartition(ENDED)[2].decode()
+        assert "rmqctl: internal error: ZeroDivisionError" in printed
+        assert "Traceback" not in printed
+        assert modes_left(console.raw) == set()
 
 
 def test_an_abort_of_the_process(stocked):

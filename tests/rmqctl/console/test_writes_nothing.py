@@ -1,6 +1,7 @@
 """The console writes nothing: read only by no key at all, with changes on by no slip of a key."""
 
 import asyncio
+import hashlib
 import re
 import shlex
 import shutil
@@ -9,14 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from textual.events import Key as KeyEvent
 
 from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
 from rmqctl.console.keys import KEYS, keys_of
 from rmqctl.console.plans.sheet import Stage
 from rmqctl.console.screens.table import spec_of
 from storage.clock import now_ms
+from storage.config import SMALL_STORE
 from storage.format.message import Message
 from tests.rmqctl.console.test_rows import RICH_NAMES, places
 from tests.support.cli import run
@@ -52,6 +55,9 @@ RANDOM_KEYS = st.lists(
     max_size=500,
 )
 
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""A list of keys that fails is shown as it is: to shrink it takes many minutes."""
+
 
 def all_places(store):
     """Every screen, with names of the rich store."""
@@ -66,8 +72,9 @@ def files_of(store):
     found = {}
     for path in sorted(store.rglob("*")):
         info = path.lstat()
-        head = path.read_bytes()[: 1 << 20] if path.is_file() else b""
-        found[str(path.relative_to(store))] = (info.st_mtime_ns, info.st_size, head)
+        whole = path.read_bytes() if path.is_file() else b""
+        digest = hashlib.sha256(whole).hexdigest()
+        found[str(path.relative_to(store))] = (info.st_mtime_ns, info.st_size, digest)
     return found
 
 
@@ -102,7 +109,7 @@ def test_no_key_of_any_screen_changes_the_store_while_it_is_read_only(tmp_path):
 def busy_store(tmp_path_factory):
     """A store in which every change has something to do."""
     store = tmp_path_factory.mktemp("keys") / "prod-store"
-    run("store", "init", store)
+    create_store(store, SMALL_STORE)
     messages = [Message("orders", b"%d" % n, keys=f"k{n}") for n in range(6)]
     bury(store, "billing", messages, ["timeout", "no stock"])
     with EmbeddedBroker.open(store) as broker:
@@ -124,7 +131,7 @@ def press_all(store, keys):
         app = console.app
         app.desk.writes = True
         await console.read()
-        while left and not app.return_value and app.is_running:
+        while left and app.return_value is None:
             name = left.pop(0)
             app.on_key(KeyEvent(name, CHARACTERS.get(name)))
             await asyncio.sleep(0)
@@ -149,7 +156,9 @@ def check_random_keys(store, keys):
 def test_random_keys_with_changes_on_change_nothing(busy_store):
     reached = set()
 
-    @settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=1, deadline=None, phases=UNSHRUNK, suppress_health_check=list(HealthCheck)
+    )
     @given(RANDOM_KEYS)
     def check(keys):
         reached.update(check_random_keys(busy_store, keys))
@@ -160,7 +169,7 @@ def test_random_keys_with_changes_on_change_nothing(busy_store):
 
 
 @pytest.mark.long
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(RANDOM_KEYS)
 def test_ten_thousand_random_keys_with_changes_on_change_nothing(busy_store, keys):
     check_random_keys(busy_store, keys)
