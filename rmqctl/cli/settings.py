@@ -34,6 +34,7 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
     "timeout": (str, "time limit of a command"),
     "reason": (str, "reason to record in the journal with each change"),
     "console_write": (str, "changes in the console: ask (after :write), or never"),
+    "console_copy": (str, "copying in the console: auto, terminal (OSC 52) or file"),
 }
 """Every setting of a settings file: its type and meaning."""
 

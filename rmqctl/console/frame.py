@@ -3,14 +3,20 @@
 import time
 from typing import TYPE_CHECKING, Final
 
+from rmqctl.output.cells import ELLIPSIS, wrapped
+
+from .cells import safe
 from .drawing import Line, Role, Span, cut_line, spread, text_line
 from .keys import keys_of
 from .notes import rule
+from .overlay import Overlay
 from .shapes import RULE
 
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
 
+_MOST_LINES: Final = 4
+"""Lines of a notice."""
 _USUAL_KEYS: Final = ("open", "find", "go_to", "sort", "mark", "copy_command", "help", "quit")
 
 
@@ -35,7 +41,7 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
     if app.prompt is not None:
         keys = app.prompt.line()
     elif app.notice:
-        keys = text_line(f" {app.notice}", Role.WARN)
+        return [line, cut_line(command, width), *notice_lines(app.notice, width)]
     else:
         by_action = {key.action: key for key in keys_of(app.place.screen)}
         for name in (*app.spec.keys, *_USUAL_KEYS):
@@ -48,9 +54,17 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
     return [line, cut_line(command, width), cut_line(keys, width)]
 
 
+def notice_lines(notice: str, width: int) -> list[Line]:
+    """A notice, on as many lines as it needs, but not on more than a few."""
+    found = wrapped(safe(notice[: width * _MOST_LINES]), max(1, width - 2))
+    if len(found) > _MOST_LINES:
+        found = [*found[: _MOST_LINES - 1], f"{found[_MOST_LINES - 1]} {ELLIPSIS}"]
+    return [cut_line(text_line(f" {text}", Role.WARN), width) for text in found]
+
+
 def over(app: "ConsoleApp", action: str) -> bool:
     """Do what a key does with a text over the panes; whether that is all that it does."""
-    if app.overlay is None:
+    if not isinstance(app.overlay, Overlay):
         return False
     if app.overlay.scroll(action):
         return True

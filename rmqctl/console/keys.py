@@ -45,13 +45,14 @@ KEYS: Final = (
     Key(("right",), "queue_after", "right", "next queue of the map", ("group",)),
     Key(("h",), "history", "h", "changes of the group", ("group",)),
     Key(("b",), "agenda_by", "b", "order by level, topic or group", ("agenda",)),
-    Key(("x",), "stop", "x", "stop what is read once, such as a check"),
+    Key(("x",), "stop", "x", "stop what is read, such as a check or a search"),
     Key(("C",), "check", "C", "check the store", ("health",)),
     Key(("colon",), "go_to", ":", "go to a screen, or set something"),
     Key(("slash",), "find", "/", "show rows with a text; /!TEXT: without it"),
     Key(("tilde",), "find_fuzzy", "~", "show rows with these letters in this order"),
     Key(("s",), "sort", "s", "sort by the next column; S: the other way"),
     Key(("S",), "reverse", "S", "sort the other way"),
+    Key(("c",), "columns", "c", "choose and order the columns", (), "program.shaping"),
     Key(("w",), "wide", "w", "all columns, or the usual ones"),
     Key(("space",), "mark", "space", "mark the row"),
     Key(("asterisk",), "mark_all", "*", "mark all rows that are shown, or none"),
@@ -105,7 +106,6 @@ KEYS: Final = (
         "message_actions",
     ),
     Key(("n",), "next_hit", "n", "next hit", ("search",), "message_actions"),
-    Key(("x",), "stop", "x", "stop reading", ("follow", "search"), "message_actions"),
     Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
     Key(
         ("e",),
@@ -123,10 +123,50 @@ KEYS: Final = (
         (),
         "program.explaining",
     ),
+    Key(
+        ("ctrl+s",),
+        "picture",
+        "^s",
+        "a picture of the screen, as a file (SVG)",
+        (),
+        "program.pictures",
+    ),
+    Key(("ctrl+p",), "palette", "^p", "all actions, by their words", (), "program.palette"),
     Key(("question_mark",), "help", "?", "the keys of this screen"),
     Key(("q", "ctrl+c"), "quit", "q", "quit"),
     Key(("ctrl+z",), "suspend", "^z", "suspend"),
 )
+
+
+class Word(NamedTuple):
+    """What may be typed after ``:``, besides the name of a screen."""
+
+    word: str
+    takes: str
+    """What follows it, as the documents write it."""
+    help: str
+
+
+WORDS: Final = (
+    Word("where", "EXPR", "show the rows for which it holds; without EXPR all of them"),
+    Word("sort", "FIELD", "sort by a field; -FIELD: the largest first"),
+    Word("columns", "A,B,C", "show these columns; without any the usual ones"),
+    Word("every", "DUR", "time between two looks"),
+    Word("from", "POSITION", "on the messages of a topic: where they begin"),
+    Word("search", "WORDS", "search as 'message search' does, within the topic that is shown"),
+    Word("follow", "TOPIC [QUEUE] [FILTERS]", "show what is stored from now on"),
+    Word("explain", "TERM", "the meaning of a word"),
+    Word("export", "[FORMAT] FILE", "write the rows; export! replaces a file"),
+    Word("picture", "FILE", "write a picture of the screen (SVG); picture! replaces a file"),
+    Word("ctx", "NAME", "show the store of a context, or of another -S"),
+    Word("write", "NAME", "turn changes on; NAME is that of the store's folder"),
+    Word("readonly", "", "turn changes off"),
+    Word("q", "", "quit"),
+)
+
+
+PICTURE: Final = next(key for key in KEYS if key.action == "picture")
+"""It works on plans, lists and lines that are typed, too."""
 
 
 def keys_of(screen: str) -> Iterable[Key]:

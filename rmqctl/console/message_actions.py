@@ -56,13 +56,6 @@ def do_follow(app: "ConsoleApp") -> None:
     app.go(Place("follow", (topic, queue, shlex.join(("--where", where) if where else ()))))
 
 
-def do_stop(app: "ConsoleApp") -> None:
-    """Stop what is read."""
-    for pane in app.panes:
-        if pane.look.walk and pane.loading and app.walker is not None:
-            app.walker.stop_look(pane.number)
-
-
 def do_next_hit(app: "ConsoleApp") -> None:
     """Move to the next hit."""
     pane = app.panes[0]

@@ -41,19 +41,18 @@ class Painter:
         for y, line in enumerate(lines):
             if known and line == before[y]:
                 continue
-            new = self._cells(line, width)
-            old = self._cells(before[y], width) if known else [("", Role.TEXT)] * width
+            new = self.cells(line, width)
+            old = self.cells(before[y], width) if known else [("", Role.TEXT)] * width
             for first, end in _changes(old, new):
                 found.append(f"\x1b[{y + 1};{first + 1}H")
                 self._write(new[first:end], first, found)
         return "".join(found)
 
-    def _cells(self, line: Line, width: int) -> list[Cell]:
+    def cells(self, line: Line, width: int) -> list[Cell]:
+        """The cells of a line."""
         found: list[Cell] = []
         for text, role in line:
-            shown = text if text.isprintable() else safe(text)  # it should be safe already
-            if self._ascii_only:
-                shown = in_ascii(shown)
+            shown = self.shown(text)
             if shown.isascii():
                 found += [(letter, role) for letter in shown]
                 continue
@@ -66,6 +65,11 @@ class Painter:
                     found[place] = (found[place][0] + letter, found[place][1])
         found = found[:width]
         return found + [(" ", Role.TEXT)] * (width - len(found))
+
+    def shown(self, text: str) -> str:
+        """What is written for a text, which should be safe already."""
+        shown = text if text.isprintable() else safe(text)
+        return in_ascii(shown) if self._ascii_only else shown
 
     def _write(self, cells: list[Cell], x: int, found: list[str]) -> None:
         """Append the cells. After letters whose width is not certain the column is set anew."""

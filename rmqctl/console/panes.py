@@ -1,5 +1,6 @@
 """A pane: the rows of one look with a cursor, and how they are drawn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rmqctl.console.specs import PaneSpec
@@ -37,6 +38,8 @@ class Pane:
         self.place = place
         self.look: Look = spec.look
         self._base = view
+        self._chosen = view.columns
+        """The columns that were chosen; none: the usual ones."""
         self.wide = False
         usual = view_of(view, sort=self.look.sort)
         self.table = self.table_type(self.look.row_type, self.look.key, usual)
@@ -164,9 +167,19 @@ class Pane:
             self.sort_by(name.lstrip("+-"), descending=not name.startswith("-"))
 
     def set_wide(self, wide: bool) -> None:
-        """Show all columns, or the usual ones."""
+        """Show all columns, or the usual ones, which are those that were chosen."""
         self.wide = wide
-        self._reshape(view_of(self.table.view, wide=wide))
+        columns = () if wide else self._chosen
+        self._reshape(view_of(self.table.view._replace(columns=columns), wide=wide))
+
+    def set_columns(self, names: Sequence[str]) -> None:
+        """Show these columns in this order; none: those of the view that the pane was made with.
+
+        UsageProblem for a name that is not a field.
+        """
+        chosen = tuple(names) or self._base.columns
+        self._reshape(view_of(self.table.view._replace(columns=chosen)))
+        self._chosen, self.wide = chosen, False
 
     def set_where(self, where: str | None) -> None:
         """Show the rows of a condition. UsageProblem if it is malformed."""

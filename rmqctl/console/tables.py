@@ -192,6 +192,10 @@ class RowTable:
             widths.append(_USUAL_NUMBER)
         return Column(cells_of(title), max(widths), field.rank, field.fit, usual)
 
+    def columns(self) -> list[str]:
+        """The names of the columns, those for which there is no room, too."""
+        return [self.fields[i].name for i in self._chosen]
+
     def titles(self) -> list[str]:
         """The headings of the columns."""
         fields = [self.fields[i] for i in self._chosen]
@@ -201,9 +205,9 @@ class RowTable:
         ]
 
     def left_out(self) -> list[str]:
-        """Headings of the columns that the width has no room for."""
-        titles = self.titles()
-        return [titles[n] for n, width in enumerate(self._widths) if width is None]
+        """Names of the columns that the width has no room for."""
+        names = self.columns()
+        return [names[n] for n, width in enumerate(self._widths) if width is None]
 
     def header(self) -> Line:
         """The line of headings."""

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 from rmqctl.errors import UsageProblem
@@ -41,12 +42,16 @@ _NO_CLIPBOARD: Final = ("linux", "vt100", "vt102", "vt220", "ansi", "cons25")
 """Values of TERM: terminals that have none. Of the others it cannot be found out."""
 
 
-def copied(text: str) -> str:
-    """A sentence about a text that was handed to the terminal."""
-    term = os.environ.get("TERM", "")
+def no_clipboard(environ: Mapping[str, str]) -> str:
+    """Why the terminal does not take a text to copy; empty if it may take one."""
+    term = environ.get("TERM", "")
     if term.partition("-")[0] in _NO_CLIPBOARD:
-        return f"this terminal (TERM={term}) has no clipboard: {text}"
-    return f"copied to the terminal (OSC 52): {text}"
+        return f"this terminal (TERM={term}) has no clipboard"
+    if environ.get("TERM_PROGRAM") == "Apple_Terminal":
+        return "macOS Terminal does not take a text to copy"
+    if environ.get("STY") and not environ.get("TMUX"):
+        return "GNU screen does not take a text to copy"
+    return ""
 
 
 def check_terminal() -> None:

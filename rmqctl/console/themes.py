@@ -178,6 +178,27 @@ def _code(color: int, first: int, bright: int, many: int) -> str:
     return str(bright + color - 8) if color < 16 else f"{many};5;{color}"
 
 
+_XTERM: Final = (
+    *((0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205)),
+    *((0, 205, 205), (229, 229, 229), (127, 127, 127), (255, 0, 0), (0, 255, 0)),
+    *((255, 255, 0), (92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
+)
+"""The first 16 colors as xterm shows them; other terminals have their own."""
+_STEPS: Final = (0, 95, 135, 175, 215, 255)
+"""The light of a color of the cube."""
+
+
+def rgb(number: int) -> tuple[int, int, int]:
+    """Red, green and blue of one of the 256 colors."""
+    if number < 16:
+        return _XTERM[number]
+    if number >= 232:
+        gray = 8 + 10 * (number - 232)
+        return gray, gray, gray
+    number -= 16
+    return _STEPS[number // 36], _STEPS[number // 6 % 6], _STEPS[number % 6]
+
+
 def depth_of(environ: Mapping[str, str]) -> Depth:
     """How many colors the terminal shows, by its name and what it says of itself."""
     term = environ.get("TERM", "")

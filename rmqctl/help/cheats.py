@@ -211,6 +211,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "groups with a lag only, largest first": (
                 "rmqctl console groups --where 'lag > 0' --sort -lag"
             ),
+            "some columns, in this order": "rmqctl console groups --columns group,lag,status",
             "look every ten seconds": "rmqctl console --every 10s",
             "changes on, each a plan first": "rmqctl console --write",
             "changes off for good, in a context": (

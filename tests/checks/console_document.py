@@ -1,6 +1,6 @@
 """Fail when the tables of docs/console.md are not those of the console; `--write` writes them.
 
-The screens are those of rmqctl/console/screens, the keys those of rmqctl/console/keys.py.
+The screens are those of rmqctl/console/screens, keys and words those of rmqctl/console/keys.py.
 """
 
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from rmqctl.console.keys import KEYS  # noqa: E402
+from rmqctl.console.keys import KEYS, WORDS  # noqa: E402
 from rmqctl.console.looks.look import Place  # noqa: E402
 from rmqctl.console.screens.table import ALIASES, TABLE, spec_of  # noqa: E402
 
@@ -45,9 +45,18 @@ def keys() -> str:
     return "\n".join(lines) + "\n"
 
 
+def words() -> str:
+    """A row for each word after ``:``."""
+    lines = ["| `:` | does |", "|---|---|"]
+    for word in WORDS:
+        typed = " ".join(filter(None, (f":{word.word}", word.takes)))
+        lines.append(f"| `{typed}` | {word.help} |")
+    return "\n".join(lines) + "\n"
+
+
 def written(text: str) -> str:
     """The document with the tables of today."""
-    for name, table in (("screens", screens()), ("keys", keys())):
+    for name, table in (("screens", screens()), ("keys", keys()), ("words", words())):
         text, count = re.subn(
             _MARKED.format(name),
             lambda found, table=table: found[1] + table + found[2],  # type: ignore[misc]

@@ -118,6 +118,20 @@ class Desk:
             self._changed()
         return True
 
+    def why_off(self, action: str, place: Place, pane: "Pane") -> str:
+        """Why a changing key does nothing here; empty if it opens a plan, or shows a command."""
+        here = Here(place, pane, self._cli.zone, self.store_name)
+        try:
+            if action in SHOWN:
+                SHOWN[action](here)
+                return ""
+            OFFERED[action](here)
+        except ValueError as error:
+            return str(error)
+        if self.writes:
+            return ""
+        return forbidden(self._cli) or f"read only (:write {self.store_name})"
+
     def begin(self, action: str, place: Place, pane: "Pane") -> str:
         """Open the screen of a change, or say the command that does it; gives a sentence."""
         here = Here(place, pane, self._cli.zone, self.store_name)

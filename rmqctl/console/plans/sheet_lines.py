@@ -5,6 +5,7 @@ from typing import Final
 
 from rmqctl.console.cells import safe
 from rmqctl.console.drawing import Line, Role, Span, cut_line, spread, text_line
+from rmqctl.console.frame import notice_lines
 from rmqctl.console.keys import keys_of
 from rmqctl.console.prompt import Prompt
 from rmqctl.console.shapes import RULE
@@ -22,8 +23,8 @@ def sheet_screen(sheet: Sheet, top: Line, width: int, height: int, notice: str) 
     rule: Line = [Span(RULE * width, Role.DIM)]
     head = [top, head_line(sheet, width), rule]
     command = text_line(f" = {sheet.command()}", Role.TEXT)
-    keys = text_line(f" {notice}", Role.WARN) if notice else key_line(sheet)
-    foot = [rule, cut_line(command, width), cut_line(keys, width)]
+    keys = notice_lines(notice, width) if notice else [cut_line(key_line(sheet), width)]
+    foot = [rule, cut_line(command, width), *keys]
     return [*head, *body_lines(sheet, width, height - len(head) - len(foot)), *foot]
 
 

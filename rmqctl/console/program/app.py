@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.app import App, ComposeResult
 from textual.events import Key as KeyEvent, MouseScrollDown, MouseScrollUp, Paste, Resize
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
 from rmqctl.console import frame
@@ -18,10 +19,10 @@ from rmqctl.console.driver import ConsoleDriver, run
 from rmqctl.console.faults import threads_fail, tracebacks_at_end
 from rmqctl.console.guard import Guard
 from rmqctl.console.helping import help_lines
-from rmqctl.console.keys import Key, key_of
+from rmqctl.console.keys import PICTURE, Key, key_of
 from rmqctl.console.looks.look import Place
 from rmqctl.console.opened import keep_warnings
-from rmqctl.console.overlay import Overlay
+from rmqctl.console.overlay import ListOver, Overlay
 from rmqctl.console.painting import Painter
 from rmqctl.console.panes import Pane
 from rmqctl.console.plans.desk import CHANGING, Desk
@@ -32,7 +33,7 @@ from rmqctl.console.reading import Asked, Batch, Reader
 from rmqctl.console.screens.table import spec_of
 from rmqctl.console.tables import Filter
 from rmqctl.console.target import with_target
-from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH, copied
+from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH
 from rmqctl.console.themes import Theme
 from rmqctl.output.cells import wrapped
 from rmqctl.output.view import Format, View
@@ -83,8 +84,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.notice = ""
         self.helping = 0
         """The page of the help that is shown; 0: none."""
-        self.overlay: Overlay | None = None
-        """A text over the panes."""
+        self.overlay: Overlay | ListOver | None = None
+        """A text or a list over the panes."""
+        self.in_ascii = False
+        """Whether shapes are drawn in ASCII."""
+        self._looks: Timer | None = None
         self._asks = Asks.NOTHING
         self._number = 0
         self._answered = True
@@ -136,7 +140,14 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.canvas.focus()
         self.reader.start()
         self.go(self._first)
-        self.set_interval(self.every, self.look, name="looks")
+        self.look_every(self.every)
+
+    def look_every(self, seconds: float) -> None:
+        """Look again and again, after so long."""
+        if self._looks is not None:
+            self._looks.stop()
+        self.every = seconds
+        self._looks = self.set_interval(seconds, self.look, name="looks")
 
     @property
     def terminal(self) -> ConsoleDriver | None:
@@ -285,18 +296,19 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def draw(self) -> None:
         """Draw the screen as it is now."""
         self._follow()
+        lines = self.frame_lines()
+        if self.terminal is not None:
+            self.terminal.show(lines, self.size.width)
+
+    def frame_lines(self) -> list[Line]:
+        """What the screen shows, whatever its size."""
         size = self.size
         if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
             text = f"rmqctl console needs {LEAST_WIDTH}x{LEAST_HEIGHT} cells"
             lines = [text_line(line) for line in wrapped(text, max(1, size.width))]
             lines += [text_line("")] * (size.height - len(lines))
-            self._show([cut_line(line, size.width) for line in lines[: size.height]])
-            return
-        self._show(self.lines(size.width, size.height))
-
-    def _show(self, lines: list[Line]) -> None:
-        if self.terminal is not None:
-            self.terminal.show(lines, self.size.width)
+            return [cut_line(line, size.width) for line in lines[: size.height]]
+        return self.lines(size.width, size.height)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """All lines of the screen."""
@@ -332,6 +344,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""
+        if event.key in PICTURE.keys:  # of whatever is shown
+            event.stop()
+            self._do(PICTURE)
+            self.draw()
+            return
         if self.desk.sheet is not None:
             event.stop()
             self.notice = ""
@@ -343,35 +360,47 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._prompt_key(self.prompt, event)
             self.draw()
             return
+        if isinstance(self.overlay, ListOver):
+            event.stop()
+            over, self.notice = self.overlay, ""
+            if not over.key(event.key, event.character) and self.overlay is over:
+                self.overlay = None
+            self.draw()
+            return
         key = key_of(event.key, self.place.screen)
         if key is not None:
             event.stop()
             self.notice = ""
-            if key.action in CHANGING:
-                self.notice = self.desk.begin(key.action, self.place, self.pane)
-            else:
-                self._do(key)
-                self.desk.command = None
+            self.do_key(key)
             self.draw()
 
+    def do_key(self, key: Key) -> None:
+        """Do what a key does on the screen that is shown."""
+        if key.action in CHANGING:
+            self.notice = self.desk.begin(key.action, self.place, self.pane)
+        elif not frame.over(self, key.action):
+            self._do(key)
+            self.desk.command = None
+
     def _do(self, key: Key) -> None:
-        if frame.over(self, key.action):
-            return
         module = import_module(f"rmqctl.console.{key.module or 'program.actions'}")
         getattr(module, f"do_{key.action}")(self)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Move down."""
-        if self.desk.scroll(3):
-            return
-        self.pane.move(3)
-        self.draw()
+        self._scroll(3)
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         """Move up."""
-        if self.desk.scroll(-3):
+        self._scroll(-3)
+
+    def _scroll(self, by: int) -> None:
+        if self.desk.scroll(by):
             return
-        self.pane.move(-3)
+        if self.overlay is not None:
+            self.overlay.move(by)
+        else:
+            self.pane.move(by)
         self.draw()
 
     def on_paste(self, event: Paste) -> None:
@@ -417,10 +446,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.pane.set_filter(Filter(prompt.text.removeprefix("!"), excludes, fuzzy))
 
     def copy(self, text: str) -> None:
-        """Hand a text to the terminal's clipboard."""
-        if self.terminal is not None:
-            self.terminal.copy(text)
-        self.notice = copied(text)
+        """Hand a text to the terminal's clipboard, or write it into a file."""
+        from rmqctl.console.program import copying
+
+        copying.copy(self, text)
 
     def quit(self) -> None:
         """End, once a change that is being carried out has been done."""
@@ -447,7 +476,7 @@ def run_console(
 ) -> int:
     """Run the console until it is ended; returns the exit code."""
     app = ConsoleApp(cli, place, every, theme)
-    app.desk.writes = write
+    app.desk.writes, app.in_ascii = write, in_ascii
 
     def end() -> None:
         app.desk.end()

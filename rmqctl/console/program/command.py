@@ -54,6 +54,8 @@ def console(
     except ValueError as error:
         raise UsageProblem(str(error)) from None
     pause_ms = cli.parsed("--every", parse_duration, every)
+    if not pause_ms:
+        raise UsageProblem("--every needs a time above 0, such as 5s")
     theme = theme or theme_for(cli.environ)
     if theme not in NAMES:
         raise UsageProblem(f"--theme: {theme!r} is not one of {', '.join(NAMES)}")

@@ -1,7 +1,6 @@
 """``e`` and ``:export``: what a pane shows, as a file in any format of ``-o``."""
 
 import contextlib
-import os
 import shlex
 import threading
 from collections.abc import Iterable, Sequence
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rmqctl.console.details import DetailPane
 from rmqctl.console.faults import sentence_of
 from rmqctl.console.parts import DrawnPane
-from rmqctl.errors import CliError, Refused, UsageProblem
+from rmqctl.console.program.files import check_file
+from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format, View
 
@@ -174,25 +174,5 @@ def write(wanted: Export, target: Target, stores: Iterable[Path]) -> None:
 
 def _check(target: Target, stores: Iterable[Path]) -> None:
     """Raise for a file that must not be written."""
-    from rmqctl.admin.store_folder import looks_like_a_store
-
-    path = target.path
-    real = Path(os.path.realpath(path))
-    for folder in real.parents:
-        if any(_same(folder, store) for store in stores) or looks_like_a_store(folder):
-            raise Refused(f"{path} is inside the store {folder}; name a file outside of it")
-    if not real.parent.is_dir():
-        raise UsageProblem(f"there is no folder {real.parent}")
-    if not os.path.lexists(real):
-        return
-    if not real.is_file():
-        raise UsageProblem(f"{path} is not a file")
-    if not target.replaces:
-        raise Refused(f"{path} exists; ':export! {target.form} FILE' replaces it")
-
-
-def _same(folder: Path, store: Path) -> bool:
-    try:
-        return folder.samefile(store)
-    except OSError:
-        return False
+    replaced_by = None if target.replaces else f"':export! {target.form} FILE'"
+    check_file(target.path, stores, replaced_by)

@@ -30,6 +30,16 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             app.pane.set_where(rest or None)
         elif word == "sort":
             app.pane.sort_by(rest.lstrip("+-"), descending=rest[:1] == "-")
+        elif word == "columns":
+            from rmqctl.console.program import shaping
+
+            shaping.set_columns(app, rest)
+        elif word == "every":
+            app.look_every(_seconds(rest))
+        elif word in ("picture", "picture!"):
+            from rmqctl.console.program import pictures
+
+            pictures.picture(app, shlex.split(rest), replaces=word == "picture!")
         elif word in ("export", "export!"):
             from rmqctl.console.program import exporting
 
@@ -46,3 +56,13 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             app.go(place_named(shlex.split(text)))
     except (ValueError, CliError) as error:
         app.notice = str(error)
+
+
+def _seconds(text: str) -> float:
+    """The seconds between two looks. ValueError for another text."""
+    from rmqctl.parse.durations import parse_duration
+
+    milliseconds = parse_duration(text)
+    if not milliseconds:
+        raise ValueError("':every DUR' needs a time above 0, such as 5s")
+    return milliseconds / 1000

@@ -27,8 +27,19 @@ from tests.support.console import drive, terminal
 from tests.support.dead_letters import bury, give_back
 from tests.support.rich_store import make_rich_store
 
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path, monkeypatch):
+    """A folder for what is written outside of the store, such as pictures."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 ENDS = {"quit", "suspend"}
 ASKING = {*ENDS, "go_to", "find", "find_fuzzy", "export"}
+TWICE = {"c": "cc"}
+"""Keys that open a list, which takes all other keys, and close it."""
 CHARACTERS = {
     **{name: name for name in string.ascii_letters + string.digits},
     "space": " ",
@@ -198,7 +209,8 @@ def test_no_system_call_of_a_walk_opens_a_file_of_the_store_for_writing(tmp_path
             console.send(f":{shlex.join((place.screen, *place.names))}\r")
             console.until(f" {spec_of(place.screen).title(place)}"[:60])
             labels = [key.label for key in keys_of(place.screen) if key.action not in ASKING]
-            console.send("".join(label for label in labels if len(label) == 1))
+            console.send("".join(TWICE.get(label, label) for label in labels if len(label) == 1))
+            console.send("\x13")  # ^s
             console.pump()
         console.send(":write s\r")
         console.until("CHANGES ON")
