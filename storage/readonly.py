@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from storage.read.by_key import KeyReader
     from storage.read.message_columns import ColumnBatch
     from storage.read.message_filter import MessageFilter
+    from storage.read.message_table import Filled, MessageTable
     from storage.read.scan_bounds import ScanBounds
 
     from .config import StoreConfig
@@ -272,6 +273,26 @@ class StoreView:
         if queue is None:
             return reader.nothing()
         return reader.read(queue, bounds, offset, count, max_bytes)
+
+    def fill_table(
+        self,
+        table: MessageTable,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        end: int,
+        times: tuple[int, int] | None = None,
+    ) -> Filled:
+        """Add the messages [offset, end) of a queue to a table, as far as it has room; with
+        ``times`` only those stored in [begin, end) (ms). See storage.read.message_table."""
+        from storage.read.message_table import Filled, TableReader
+
+        queue = self._queue(topic, queue_id)
+        bounds = self.queue_bounds(topic, queue_id)
+        if queue is None or not bounds.min_offset <= offset < bounds.max_offset:
+            return Filled(offset, is_unreadable=offset < end)
+        reader = TableReader(self._records)
+        return reader.fill(table, queue, offset, min(end, bounds.max_offset), times)
 
     def look_message_by_offset(self, commitlog_offset: int) -> MessageExt | None:
         """Read the whole record that begins at a commit log offset, None if none does."""

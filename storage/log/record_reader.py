@@ -63,12 +63,12 @@ class RecordNames(NamedTuple):
 class QueueKey:
     """A queue as records name it, prepared for comparison."""
 
-    __slots__ = ("queue_id", "topic", "topic_field")
+    __slots__ = ("queue_id", "topic", "topic_field", "topic_name")
 
     def __init__(self, topic: str, queue_id: int) -> None:
         self.topic = topic
         self.queue_id = queue_id
-        name = topic.encode("utf-8", "surrogateescape")
+        name = self.topic_name = topic.encode("utf-8", "surrogateescape")
         # as in a record of version 1; only version 2 has longer topics
         self.topic_field = bytes((len(name),)) + name if len(name) < 128 else None
 
@@ -82,10 +82,13 @@ class RecordReader:
         self._open_files = log.opened
         self._file_size = log.file_size
 
-    def read(self, offset: int, size: int, key: QueueKey, queue_offset: int) -> MessageExt | None:
+    def read(
+        self, offset: int, size: int, key: QueueKey, queue_offset: int, *, check_body: bool = True
+    ) -> MessageExt | None:
         """Read the record of a unit of a queue, or None if it contradicts the unit.
 
         None, too, where the log file is missing. Never reads more bytes than a record can have.
+        Without ``check_body`` the body may be damaged.
         """
         unit = CQ_STORE_UNIT.pack(offset, size, 0)
         for message in self.read_run(unit, key, queue_offset, 1, 0)[0]:
@@ -96,7 +99,8 @@ class RecordReader:
             return None
         if size > _USUAL_SIZE and not self._claims(file.view, position, size):
             return None
-        return self._unusual(file.map[position : position + size], offset, key, queue_offset)
+        record = file.map[position : position + size]
+        return self._unusual(record, offset, key, queue_offset, check_body=check_body)
 
     def read_run(
         self,
@@ -256,7 +260,7 @@ class RecordReader:
         return bool(total == size and magic in _MAGICS)
 
     def _unusual(
-        self, record: bytes, offset: int, key: QueueKey, queue_offset: int
+        self, record: bytes, offset: int, key: QueueKey, queue_offset: int, *, check_body: bool
     ) -> MessageExt | None:
         """The same for version 2, IPv6 hosts and LMQs, or for a record that is wrong."""
         try:
@@ -265,7 +269,7 @@ class RecordReader:
             return None
         if message.commitlog_offset != offset:
             return None
-        if whole_crc32(message.stored_body) & CRC_MASK != message.body_crc:
+        if check_body and whole_crc32(message.stored_body) & CRC_MASK != message.body_crc:
             return None
         if is_replaced(message.sys_flag, message.stored_body):
             return None

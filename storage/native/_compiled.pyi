@@ -72,6 +72,27 @@ def readdressed(
 ) -> tuple[bytearray, bytes, list[tuple[str, int]], bytes, int] | None:
     """See RecordReader.readdressed."""
 
+def fill_table(
+    units: memoryview,
+    log: memoryview,
+    first: int,
+    name: bytes,
+    queue_id: int,
+    queue_offset: int,
+    begin: int,
+    end: int,
+    buffers: tuple[bytearray | None, ...],
+    rows: int,
+    most_rows: int,
+    size: int,
+    most_bytes: int,
+    row_bytes: int,
+    host_text: Callable[[bytes], str],
+    /,
+) -> tuple[int, int, int, bool]:
+    """Add messages of one log file to a table (storage.read.message_table): how many units were
+    taken, rows and size of the table, whether it is full."""
+
 def read_bodies(
     units: bytes | memoryview,
     log: memoryview,

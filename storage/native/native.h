@@ -57,6 +57,7 @@ extern PyMethodDef chain_functions[];
 extern PyMethodDef unit_functions[];
 extern PyMethodDef message_functions[];
 int prepare_messages(void);
+extern PyMethodDef message_table_functions[];
 extern PyMethodDef property_text_functions[];
 extern PyMethodDef index_chain_functions[];
 extern PyMethodDef key_query_functions[];

@@ -15,7 +15,8 @@ from storage.files.fs import WORD  # noqa: E402
 from storage.format import cq_unit, crc, index_file, layout  # noqa: E402
 from storage.format.encode import MessageInner  # noqa: E402
 from storage.format.record import MESSAGE_MAGIC_V1, MESSAGE_MAGIC_V2  # noqa: E402
-from storage.format.sys_flag import MessageSysFlag  # noqa: E402
+from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag  # noqa: E402
+from storage.read.message_table import BUFFERS  # noqa: E402
 from storage.store import LARGE_BODY  # noqa: E402
 
 FIRST = "/* Numbers of Python's modules; `make numbers` has written them from there. */\n"
@@ -105,10 +106,23 @@ def of_appending() -> Numbers:
     yield "storage/store.py", {"LARGE_BODY": LARGE_BODY}
 
 
+def of_tables() -> Numbers:
+    names = [name.upper() for name in BUFFERS]
+    yield (
+        "storage/read/message_table.py: places of the buffers",
+        {name: place for place, name in enumerate([*names, "BUFFERS"])},
+    )
+    yield (
+        "storage/format/sys_flag.py",
+        {"COMPRESSED": MessageSysFlag.COMPRESSED_FLAG, "REPLACED": REPLACED_FLAG},
+    )
+
+
 HEADERS = {
     "common/numbers.h": of_format,
     "common/inner_fields.h": of_inner_messages,
     "common/index_numbers.h": of_index_files,
+    "reading/table_numbers.h": of_tables,
     "writing/appending_numbers.h": of_appending,
 }
 

@@ -169,7 +169,7 @@ uint32_t crc32_and_copy(unsigned char *to, const unsigned char *at, size_t lengt
 {
     if (length < WIDE + LANE || !can_fold_wide) {
         memcpy(to, at, length);
-        return crc32_of(at, length);
+        return crc32_of(to, length); /* of what was copied: the source may change */
     }
     const size_t lanes = length - length % LANE;
     const uint32_t sum = wide_copy(~0u, at, lanes, to);
