@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
+from analytics.report.copies import store_log, without_copies
 from analytics.report.stores import StoreRef, find_stores
 
 from .tables import TABLES
@@ -24,8 +26,10 @@ _KNOWN: Final = (
     "maxBytesPerTrigger",
     "failOnDataLoss",
     "mode",
+    "copies",
 )
 
+logger = logging.getLogger("rmqctl.datasource")
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 
 
@@ -50,6 +54,9 @@ class Options(NamedTuple):
                          read: since a stream's last batch, or since a batch was planned
     mode                 as of Spark's JSON: PERMISSIVE (default): the body is null if it cannot
                          be decompressed, see TABLES; FAILFAST: the query fails
+    copies               once (default): of stores that hold one log (a slave and its master, a
+                         store and its snapshot) only the one that goes farthest is read, as in a
+                         lag report; all: each of them
     """
 
     stores: tuple[StoreRef, ...]
@@ -63,6 +70,7 @@ class Options(NamedTuple):
     max_bytes: int | None
     fail_on_data_loss: bool
     fail_fast: bool
+    copies_once: bool
 
 
 def read_options(options: Mapping[str, str]) -> Options:
@@ -89,6 +97,9 @@ def read_options(options: Mapping[str, str]) -> Options:
     mode = given.get("mode", _MODES[0]).upper()
     if mode not in _MODES:
         raise OptionError(f"mode: {mode!r} is neither {' nor '.join(_MODES)}")
+    copies = given.get("copies", "once").lower()
+    if copies not in {"once", "all"}:
+        raise OptionError(f"copies: {copies!r} is neither once nor all")
     return Options(
         tuple(stores),
         table,
@@ -101,7 +112,21 @@ def read_options(options: Mapping[str, str]) -> Options:
         None if limit is None else _number("maxBytesPerTrigger", limit, 1),
         _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
         mode == "FAILFAST",
+        copies == "once",
     )
+
+
+def kept_stores(options: Options) -> Sequence[StoreRef]:
+    """The stores to read: without copies of one log, as in a lag report, unless the options say so.
+
+    Logs each store that is left out. Raises the errors of ``StoreView.open``.
+    """
+    if not options.copies_once or len(options.stores) == 1:
+        return options.stores
+    kept, notes = without_copies([store_log(ref) for ref in options.stores])
+    for note in notes:
+        logger.warning("%s; copies=all reads it, too", note)
+    return [log.ref for log in kept]
 
 
 def _names(text: str) -> list[str]:

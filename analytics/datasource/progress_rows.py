@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -9,13 +10,13 @@ from uuid import uuid4
 
 from analytics.engines.task import CountTask, do, forget
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE, PartialCounts, QueueTask
-from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp, unread_bytes
-from storage.configs.consumer_offsets import split_topic_at_group
+from analytics.lag.lag_snapshot import Readers, look_at
+from analytics.lag.selection import Choice
+from analytics.report.scan import known_topics, progress_of
 from storage.readonly import StoreView
 
-from .ranges import is_wanted
-
 if TYPE_CHECKING:
+    from analytics.lag.totals import QueueLag
     from analytics.report.stores import StoreRef
 
     from .options import Options
@@ -26,61 +27,57 @@ _US_PER_MS: Final = 1000
 
 
 class GroupPosition(NamedTuple):
-    """The position of a group in a queue."""
+    """A group in a queue."""
 
     group: str
     topic: str
-    queue_id: int
-    what: QueuePosition
+    queue: QueueLag
 
 
-def group_lags(view: StoreView, options: Options, chosen: Selection) -> Iterator[GroupPosition]:
-    """All selected groups, by topic, group and queue. Progress is read before the ends of queues,
-    so that no lag is negative because of the time in between."""
-    for key, offsets in sorted(view.consumer_offsets().items()):
-        split = split_topic_at_group(key)
-        if split is None:
-            continue
-        topic, group = split
-        if options.groups is not None and group not in options.groups:
-            continue
-        if not (chosen.wants("group", group) and chosen.wants("topic", topic)):
-            continue
-        if not is_wanted(topic, options.topics):
-            continue
-        for queue_id, committed in sorted(offsets.items()):
-            if chosen.wants("queue_id", queue_id):
-                low, high = view.queue_bounds(topic, queue_id)
-                yield GroupPosition(group, topic, queue_id, QueuePosition(low, committed, high))
+def group_positions(
+    view: StoreView, options: Options, chosen: Selection, *, sizes: bool = False
+) -> Iterator[GroupPosition]:
+    """All selected groups in the queues of their topics, as a lag report has them: queues in which
+    a group has no progress, too. All end at one offset of the log; ``sizes``: ``lag_bytes`` is
+    needed."""
+    table = progress_of(view)
+    topics = known_topics(view)
+    choice = Choice(options.groups, options.topics)
+    choice.add_retry_topics(table, view, topics)
+    wanted = {
+        (group, topic): table[group, topic]
+        for group, topic in sorted(table)
+        if choice.takes(group, topic)
+        and chosen.wants("group", group)
+        and chosen.wants("topic", topic)
+    }
+    now = time.time_ns() // 1_000_000
+    found = look_at(view, topics, Readers(wanted, {}, table), now, sizes=sizes)
+    for group_lag in found.group_lags:
+        for queue in group_lag.queues:
+            if chosen.wants("queue_id", queue.queue_id):
+                yield GroupPosition(group_lag.group, group_lag.topic, queue)
 
 
 def offset_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
     """The rows of ``offsets`` of one store."""
     with StoreView.open(ref.path) as view:
-        for group_lag in group_lags(view, options, chosen):
-            yield _place(ref, group_lag)
+        for position in group_positions(view, options, chosen):
+            yield _place(ref, position)
 
 
 def lag_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
     """The rows of ``lag`` of one store."""
     with StoreView.open(ref.path) as view:
-        for group_lag in group_lags(view, options, chosen):
-            _, topic, queue_id, what = group_lag
-            oldest = oldest_unread_timestamp(view, topic, queue_id, what)
+        for position in group_positions(view, options, chosen, sizes=True):
+            queue = position.queue
+            oldest = queue.oldest_unread_timestamp
             yield {
-                **_place(ref, group_lag),
-                "lag": what.lag,
-                "lag_bytes": _bytes(view, group_lag),
+                **_place(ref, position),
+                "lag": queue.unread.lag,
+                "lag_bytes": queue.lag_bytes,
                 "oldest_unread_timestamp": None if oldest is None else oldest * _US_PER_MS,
             }
-
-
-def _bytes(view: StoreView, group_lag: GroupPosition) -> int | None:
-    _, topic, queue_id, what = group_lag
-    first = what.first_unread
-    if first is None:
-        return None if what.lag is None else 0
-    return unread_bytes(view, topic, queue_id, (first,), what.max_offset)[first]
 
 
 def partial_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
@@ -102,11 +99,12 @@ def _works(
 ) -> Iterator[CountTask]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
-    for _, topic, queue_id, what in group_lags(view, options, chosen):
-        first = what.first_unread
+    for _, topic, queue in group_positions(view, options, chosen):
+        first = queue.unread.first_unread
         if first is not None:
-            cuts[topic, queue_id].add(first)
-            ends[topic, queue_id] = max(what.max_offset, ends.get((topic, queue_id), 0))
+            place = topic, queue.queue_id
+            cuts[place].add(first)
+            ends[place] = max(queue.unread.max_offset, ends.get(place, 0))
     job = str(uuid4())
     for (topic, queue_id), firsts in cuts.items():
         first, end = min(firsts), ends[topic, queue_id]
@@ -137,13 +135,14 @@ def _cells(ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str) -> It
         yield row
 
 
-def _place(ref: StoreRef, group_lag: GroupPosition) -> Row:
-    group, topic, queue_id, what = group_lag
+def _place(ref: StoreRef, position: GroupPosition) -> Row:
+    group, topic, queue = position
+    what = queue.unread
     return {
         "broker": ref.broker,
         "group": group,
         "topic": topic,
-        "queue_id": queue_id,
+        "queue_id": queue.queue_id,
         "committed_offset": what.committed_offset,
         "min_offset": what.min_offset,
         "max_offset": what.max_offset,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from .options import OptionError, Options, read_options
+from .options import OptionError, Options, kept_stores, read_options
 from .selection import EVERYTHING, Selection, select
 from .tables import STREAMED, TABLES, ddl
 
@@ -86,10 +86,11 @@ class TableReader(DataSourceReader):
         from .ranges import queue_ranges, tasks_of
 
         options = self._options
+        stores = kept_stores(options)
         if options.table in STREAMED:
-            ranges = list(queue_ranges(options.stores, options.topics, self._chosen))
+            ranges = list(queue_ranges(stores, options.topics, self._chosen))
             return [Part(task) for task in tasks_of(ranges, options.tasks)]
-        return [Part(ref) for ref in options.stores if self._chosen.wants("broker", ref.broker)]
+        return [Part(ref) for ref in stores if self._chosen.wants("broker", ref.broker)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""

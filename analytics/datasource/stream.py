@@ -1,14 +1,15 @@
 """Following stores: each message once, in batches whose ends Spark remembers.
 
-A stream's position is a commit log offset for each store, so it survives restarts, and records that
-were appended in between are read then. Ends come from the queues: a message counts as present when
-its unit is.
+A stream's position is a commit log offset for each store (``positions``), so it survives restarts,
+and records that were appended in between are read then. Ends come from the queues: a message counts
+as present when its unit is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -21,12 +22,16 @@ from pyspark.sql.streaming.datasource import (
 from storage.readonly import StoreView
 
 from .losses import DataLossError
+from .options import OptionError, kept_stores
+from .positions import Found, LogNow, Position, find_positions, look_at_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from .options import Options
+
+logger = logging.getLogger("rmqctl.datasource")
 
 
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -35,51 +40,66 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._last: dict[str, int] | None = None
+        self._last: list[LogNow] | None = None
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> dict[str, Any]:
         """Where the stream begins: each store's own begin, its end, or the given offset."""
-        starting = self._options.starting_offset
-        if starting == "latest":
-            return self._ends()
-        if starting != "earliest":
-            return dict.fromkeys(self._names(), int(starting))
-        return self._begins()
+        logs = self._look()
+        return {
+            found.key: _position(log, self._begin_of(log)).stored()
+            for log, found in zip(logs, find_positions({}, logs), strict=True)
+        }
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch takes: all, or ``maxBytesPerTrigger`` of each store."""
         most = self._options.max_bytes
         return ReadAllAvailable() if most is None else ReadMaxBytes(most)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next batch."""
-        ends = self._last if self._last is not None else self._ends()
-        if isinstance(limit, ReadMaxBytes):
-            begins = {**self._begins(), **start}
-            ends = {name: min(end, begins[name] + limit.max_bytes) for name, end in ends.items()}
-        return {**start, **ends}  # also of stores that are not named now: they may return
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch. Raises DataLossError; see ``failOnDataLoss``."""
+        logs = self._last if self._last is not None else self._look()
+        most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        ends = dict(start)  # also of stores that are not named now: they may return
+        for log, found in zip(logs, find_positions(start, logs), strict=True):
+            before = found.position
+            first = log.begin if before is None else self._go_on_at(log, found, before)
+            end = max(first, log.units_end)
+            if most is not None:
+                end = max(first, min(end, _after_hole(log, first) + most))
+            if before is None or end != before.offset or first != before.offset:
+                since = None if before is None or first == before.offset else first
+                ends[found.key] = _position(log, end, since).stored()
+        return ends
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Limit the stream to the data of now."""
-        self._last = self._ends()
+        self._last = self._look()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut a batch into tasks. Raises DataLossError; see ``failOnDataLoss``."""
         from .ranges import Range, queue_ranges, tasks_of
         from .selection import Selection
         from .source import Part
 
         options = self._options
+        changed = {key: value for key, value in end.items() if value != start.get(key)}
+        logs = self._look()
+        named: set[str] = set()
         ranges: list[Range] = []
-        for ref in options.stores:
-            # A store that is new to the stream has lost no data of the stream.
-            first, limit = start.get(ref.broker, 0), end.get(ref.broker, 0)
-            if first >= limit:
+        for log, found in zip(logs, find_positions(end, logs), strict=True):
+            if found.key not in changed or found.position is None:
                 continue
-            if ref.broker in start:
-                self._check_still_there(ref.broker, ref.path, first)
-            chosen = Selection().bounded("commitlog_offset", first, limit)
-            ranges += queue_ranges((ref,), options.topics, chosen)
+            named.add(found.key)
+            to = found.position
+            # A store that is new to the stream has lost no data of the stream.
+            first = Position.of(start[found.key]).offset if found.key in start else log.begin
+            if to.since is not None:
+                first = to.since
+            first = self._still_there(log, first)
+            if first < to.offset:
+                chosen = Selection().bounded("commitlog_offset", first, to.offset)
+                ranges += queue_ranges((log.ref,), options.topics, chosen)
+        self._check_named(start, {key: changed[key] for key in changed.keys() - named})
         return [Part(task) for task in tasks_of(ranges, options.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -90,39 +110,84 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return iter(())
         return range_batches(self._options, partition.value, arrow_schema(self._schema))
 
-    def _check_still_there(self, broker: str, path: str, first: int) -> None:
-        with StoreView.open(path) as view:
-            begin = view.log_min_offset()
-        if first < begin and self._options.fail_on_data_loss:
-            raise DataLossError(
-                f"{broker}: {begin - first} bytes of the log from {first} on were deleted before "
-                "this stream read them; failOnDataLoss=false goes on after them"
+    def _look(self) -> list[LogNow]:
+        return [look_at_log(ref) for ref in kept_stores(self._options)]
+
+    def _begin_of(self, log: LogNow) -> int:
+        starting = self._options.starting_offset
+        if starting == "latest":
+            return log.units_end
+        if starting == "earliest":
+            return log.begin
+        if int(starting) > log.log_end:
+            raise OptionError(
+                f"startingOffset: {starting} lies past the end of the log of {log.ref.broker}, "
+                f"which is {log.log_end}; 'latest' begins there"
+            )
+        return int(starting)
+
+    def _go_on_at(self, log: LogNow, found: Found, before: Position) -> int:
+        """Where to read on: after the last batch, unless something is gone since then."""
+        at, broker, path = before.offset, log.ref.broker, log.ref.path
+        how = found.agreement
+        if how.other and not how.same:
+            self._lost(
+                f"{broker}: the log in {path} is not the one that this stream has read up to byte "
+                f"{at}: its first record is another one. What that log held after byte {at} is "
+                "gone",
+                "reads this log from its first message",
+            )
+            return log.begin
+        if log.log_end < at:
+            self._lost(
+                f"{broker}: this stream has read the log up to byte {at}, and the log in {path} "
+                f"ends at byte {log.log_end}: it was made anew, restored from an older copy, or "
+                f"cut after a crash. {at - log.log_end} bytes of it are gone",
+                "goes on at its end of now",
+            )
+            return log.log_end
+        if how.other or how.gone:
+            self._lost(
+                f"{broker}: the last record that this stream has read is not in the log in {path} "
+                f"any more: the log was cut before it, and others were stored there. Those before "
+                f"byte {at} are not read",
+                f"goes on at byte {at}",
+            )
+        return self._still_there(log, at)
+
+    def _still_there(self, log: LogNow, first: int) -> int:
+        if first < log.begin:
+            self._lost(
+                f"{log.ref.broker}: {log.begin - first} bytes of the log from {first} on were "
+                "deleted before this stream read them",
+                "goes on after them",
+            )
+        return max(first, log.begin)
+
+    def _check_named(self, start: Mapping[str, Any], missing: Mapping[str, Any]) -> None:
+        """Fail if a batch that is repeated after a restart has stores that are not named now."""
+        for key, value in missing.items():
+            known = Position.of(start[key]).offset if key in start else 0
+            gone = Position.of(value).offset - known
+            self._lost(
+                f"{key}: {gone} bytes of its log are in a batch that is repeated, and no store "
+                "that is named has that log; name it until the batch is done",
+                "leaves them out",
             )
 
-    def _names(self) -> list[str]:
-        return [ref.broker for ref in self._options.stores]
-
-    def _begins(self) -> dict[str, int]:
-        begins = {}
-        for ref in self._options.stores:
-            with StoreView.open(ref.path) as view:
-                begins[ref.broker] = view.log_min_offset()
-        return begins
-
-    def _ends(self) -> dict[str, int]:
-        ends = {}
-        for ref in self._options.stores:
-            with StoreView.open(ref.path) as view:
-                ends[ref.broker] = _end(view)
-        return ends
+    def _lost(self, what: str, remedy: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{what}; failOnDataLoss=false {remedy}")
+        logger.warning("%s", what)
 
 
-def _end(view: StoreView) -> int:
-    """The log offset after the last record with a unit: units are written in the order of the log,
-    so those of all records before it exist."""
-    end = view.log_min_offset()
-    for topic, queue_id in view.queues():
-        unit = view.unit(topic, queue_id, view.max_offset_in_queue(topic, queue_id) - 1)
-        if unit is not None:
-            end = max(end, unit[0] + unit[1])
-    return end
+def _position(log: LogNow, offset: int, since: int | None = None) -> Position:
+    return Position(offset, log.marks_before(offset), since)
+
+
+def _after_hole(log: LogNow, first: int) -> int:
+    """The first byte from ``first`` on whose log file exists."""
+    with StoreView.open(log.ref.path) as view:
+        size = view.config.mapped_file_size_commit_log
+        files = view.files.log.relist()
+    return min((max(first, start) for start in files if first < start + size), default=first)

@@ -17,7 +17,8 @@ from analytics.lag.queue_position import QueuePosition
 from analytics.lag.selection import Choice
 from analytics.lag.totals import QueueLag
 from analytics.report.amounts import Amounts, Row, added_up
-from analytics.report.lag_report import MadeReport, UnreadableStore, without_copies
+from analytics.report.copies import without_copies
+from analytics.report.lag_report import MadeReport, UnreadableStore
 from analytics.report.partial import PartialReport, Place, Tags
 from analytics.report.report import make_report
 from analytics.report.scan import Orphan, ScannedDelays

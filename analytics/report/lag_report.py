@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.engines.local import LocalEngine
 from analytics.engines.task import do, forget, together
 from analytics.lag.selection import Choice
 from storage.errors import CorruptFileError, RocketMQError
 
+from .copies import without_copies
 from .partial import PartialReport, share_of
 from .report import Report, make_report
 from .scan import StoreScan, plan, scan
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 ROUND_BYTES = 256 << 20
 """Counts that are collected here at once, at most: Spark's JVM has 1 GB."""
 _CELL_BYTES: Final = 64
-S = TypeVar("S", StoreScan, PartialReport)
 
 
 class UnreadableStore(NamedTuple):
@@ -131,19 +131,3 @@ def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | Unreadabl
         return UnreadableStore(
             ref, f"{error.filename or ref.path} cannot be read: {reason}", denied
         )
-
-
-def without_copies(scans: Sequence[S]) -> tuple[list[S], list[str]]:
-    """Leave out stores whose log is the beginning of another store's log: slaves, and copies."""
-    kept: list[S] = []
-    notes = []
-    for one in sorted(scans, key=lambda scan: -scan.log[1]):
-        master = next((other for other in kept if other.marks & one.marks), None)
-        if master is None:
-            kept.append(one)
-        else:
-            notes.append(
-                f"{one.ref.broker}: left out, it is a copy of {master.ref.broker}, "
-                f"which goes {master.log[1] - one.log[1]} bytes further"
-            )
-    return [scan for scan in scans if scan in kept], notes

@@ -22,6 +22,8 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.names import CONSUMEQUEUE, file_name
 from storage.readonly import StoreView
 
+from .copies import log_marks
+
 if TYPE_CHECKING:
     from .stores import StoreRef
 
@@ -32,7 +34,6 @@ clocks."""
 EACH_TAG_UP_TO: Final = 20_000
 """Messages up to which each one's tag is read: it takes 0.2 s, and distinguishes tags of one
 hash."""
-_MARKS: Final = 64
 _PER_CORE: Final = 3
 _USUAL: Final = 8 * CHUNK
 """Messages of a task where there are many: a quarter of a second, so that progress is visible."""
@@ -101,7 +102,7 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
     """
     with StoreView.open(ref.path) as view:
         view.reads_log_at_random()
-        table = _table(view)
+        table = progress_of(view)
         topics = known_topics(view)
         choice.add_retry_topics(table, view, topics)
         orphans = tuple(
@@ -122,7 +123,7 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         warnings = [*_unread_parts(view), *_doubts(snapshot), *damaged, *_odd(snapshot)]
         agenda = tuple(_agenda(view, warnings))
         log = view.log_min_offset(), view.log_max_offset()
-        marks = frozenset(_marks(view, *log))
+        marks = frozenset(log_marks(view, *log))
     backlog = sum(queue.end - queue.cuts[0] for queue in queues)
     return StoreScan(
         ref,
@@ -162,7 +163,8 @@ def tasks_of(queue: ScannedQueue, most: int) -> Iterator[QueueTask]:
         yield QueueTask(queue.number, topic, queue_id, cuts, first, min(first + most, end))
 
 
-def _table(view: StoreView) -> dict[tuple[str, str], Offsets]:
+def progress_of(view: StoreView) -> dict[tuple[str, str], Offsets]:
+    """Committed offsets by group and topic. Raises CorruptFileError and StoreVersionError."""
     table: dict[tuple[str, str], Offsets] = {}
     for key, offsets in view.consumer_offsets().items():
         split = split_topic_at_group(key)
@@ -215,15 +217,6 @@ def _agenda(view: StoreView, warnings: list[str]) -> Iterator[ScannedDelays]:
             waiting = high - max(low, delivered.get(queue_id + 1, 0))
             if waiting > 0:
                 yield ScannedDelays(queue_id + 1, waiting)
-
-
-def _marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
-    size = view.config.mapped_file_size_commit_log
-    for start in range(begin, end, size)[-_MARKS:]:
-        first = view.look_message_by_offset(start)
-        if first is not None:
-            who = f"{first.offset_msg_id} {first.msg_id}"
-            yield f"{start} {who} {first.store_timestamp} {first.body_crc}"
 
 
 def _unread_parts(view: StoreView) -> list[str]:

@@ -33,7 +33,7 @@ def find_stores(named: Iterable[str]) -> list[StoreRef]:
         for broker, path in _resolve(text):
             if found.get(path) is None:
                 found[path] = broker
-    short = [broker or _short_name(path) for path, broker in found.items()]
+    short = [broker or short_name(path) for path, broker in found.items()]
     return [
         StoreRef(name if short.count(name) == 1 or broker else path, path)
         for (path, broker), name in zip(found.items(), short, strict=True)
@@ -60,7 +60,8 @@ def _expanded(text: str) -> str:
     return os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises where no home is known
 
 
-def _short_name(path: str) -> str:
+def short_name(path: str) -> str:
+    """The name of a store that no list names: its folder's, or the one's above."""
     folder = Path(path)
     return folder.parent.name if folder.name == "store" and folder.parent.name else folder.name
 

@@ -77,13 +77,13 @@ class Stream:
     def __init__(
         self, *paths: Path | str, table: str = "messages", at: str | None = None, **options: str
     ) -> None:
-        self._reader = source(*paths, table=table, **options).streamReader(columns_of(table))
-        self.at = json.dumps(self._reader.initialOffset()) if at is None else at
+        self.reader = source(*paths, table=table, **options).streamReader(columns_of(table))
+        self.at = json.dumps(self.reader.initialOffset()) if at is None else at
         """The checkpoint."""
 
     def trigger(self) -> list[Row]:
         """One batch: its rows. The checkpoint moves to its end."""
-        reader = self._reader
+        reader = self.reader
         start = json.loads(self.at)
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
         found = [

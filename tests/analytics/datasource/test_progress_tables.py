@@ -1,0 +1,104 @@
+"""The tables of progress say what the lag report says: queues without progress, and copies."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from analytics.engines.local import LocalEngine
+from analytics.lag.selection import Choice
+from analytics.report.lag_report import lag_report
+from analytics.report.stores import find_stores
+from tests.support import golden
+from tests.support.copies import copy_store
+from tests.support.golden_samples import SOME
+from tests.support.spark_source import Row, read_table
+
+FIELDS = ("broker", "group", "topic", "queue_id", "committed_offset", "min_offset", "max_offset")
+ALL = Choice()
+LAG = (*FIELDS, "lag", "lag_bytes", "oldest_unread_timestamp")
+
+
+def reported(*roots: Path, choice: Choice = ALL) -> list[Row]:
+    """The rows of ``lag report --by queue``."""
+    refs = find_stores(map(str, roots))
+    made = lag_report(LocalEngine(), refs, time.time_ns() // 1_000_000, choice)
+    assert not made.unreadable
+    return [{name: row[name] for name in LAG} for row in made.report.queues]
+
+
+def tabled(rows: Sequence[Row]) -> list[Row]:
+    found = []
+    for row in rows:
+        oldest = row["oldest_unread_timestamp"]
+        ms = None if oldest is None else round(oldest.timestamp() * 1000)
+        found.append({**row, "oldest_unread_timestamp": ms})
+    return found
+
+
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: [row[name] for name in FIELDS[:4]])
+
+
+@SOME
+def test_the_lag_of_each_queue_is_that_of_the_report(name: str) -> None:
+    root = golden.store(name)
+    wanted = reported(root)
+    assert in_order(tabled(read_table("lag", root))) == in_order(wanted)
+    offsets = read_table("offsets", root)
+    assert in_order(offsets) == in_order([{k: row[k] for k in FIELDS} for row in wanted])
+
+
+def test_queues_without_progress_are_unknown(tmp_path: Path) -> None:
+    root = golden.extract("basic-4.9", tmp_path)
+    path = root / "config" / "consumerOffset.json"
+    text = path.read_text()
+    rows = [row for row in read_table("lag", root) if row["committed_offset"] is not None]
+    one = rows[-1]
+    assert text.count(f"{one['topic']}@{one['group']}") == 1
+    key = re.escape(f'"{one["topic"]}@{one["group"]}"')
+    path.write_text(re.sub(rf"({key}:\s*\{{)[^}}]*\}}", r"\g<1>0:1}", text))
+    path.with_name("consumerOffset.json.bak").unlink(missing_ok=True)
+    mine = [
+        row
+        for row in read_table("lag", root)
+        if (row["group"], row["topic"]) == (one["group"], one["topic"])
+    ]
+    assert len(mine) > 1
+    assert [row["committed_offset"] for row in mine] == [1] + [None] * (len(mine) - 1)
+    assert all(row["lag"] is row["lag_bytes"] is None for row in mine[1:])
+    assert in_order(tabled(read_table("lag", root))) == in_order(reported(root))
+
+
+def test_a_group_or_topic_that_is_named_gives_the_rows_of_the_report() -> None:
+    root = golden.store("retry-dlq-5.3")
+    groups = {row["group"] for row in read_table("lag", root)}
+    for group in groups:
+        topics = {f"%RETRY%{group}"}
+        wanted = reported(root, choice=Choice(groups={group}, topics=topics))
+        found = read_table("lag", root, groups=group, topics=",".join(topics))
+        assert in_order(tabled(found)) == in_order(wanted)
+
+
+@pytest.mark.parametrize("table", ["lag", "offsets", "lag_partials", "messages", "consumequeue"])
+def test_copies_count_once(tmp_path: Path, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    master = golden.store("basic-4.9")
+    slave = copy_store(master, tmp_path / "slave")
+    alone = read_table(table, master)
+    assert alone
+    both = read_table(table, master, slave)
+    assert both == [{**row, "broker": both[0]["broker"]} for row in alone]
+    assert "left out, it is a copy of basic-4.9" in caplog.text
+    assert len(read_table(table, master, slave, copies="all")) == 2 * len(alone)
+
+
+def test_the_sum_of_lag_is_that_of_the_report_with_copies(tmp_path: Path) -> None:
+    master = golden.store("basic-4.9")
+    slave = copy_store(master, tmp_path / "slave")
+    other = golden.store("small-files-4.9")
+    wanted = reported(master, slave, other)
+    assert in_order(tabled(read_table("lag", master, slave, other))) == in_order(wanted)
