@@ -1,16 +1,14 @@
 """What needs attention, worst first: rows made of the rows of several commands. Pure."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
+from rmqctl.console.looks.new_letters import NEW_MS
 from rmqctl.output.fields import Fit, Rank, Wide
 from rmqctl.parse.durations import format_duration
-
-NEW_MS: Final = 600_000
-"""Dead letters of the last ten minutes are new."""
 
 
 class AttentionRow(NamedTuple):
@@ -91,13 +89,20 @@ def of_risks(rows: Iterable[RiskRow]) -> Iterator[AttentionRow]:
             yield _row("LOST", what, row.group, row.topic, command)
 
 
-def of_dead_letters(rows: Iterable[Any], now_ms: int) -> Iterator[AttentionRow]:
-    """Groups with new dead letters that were neither sent again nor acknowledged."""
+def of_dead_letters(
+    rows: Iterable[Any], now_ms: int, new: Mapping[str, int | None]
+) -> Iterator[AttentionRow]:
+    """Groups with new dead letters that were neither sent again nor acknowledged.
+
+    ``new`` has the number of new ones of each group.
+    """
     for row in rows:
         age = None if row.newest_timestamp is None else max(0, now_ms - row.newest_timestamp)
         if row.unhandled and age is not None and age < NEW_MS:
             command = _command("dlq", "list", "--where", "unhandled > 0")
-            what = f"{row.unhandled:,} unhandled, the newest {format_duration(age)} old"
+            count = new.get(row.group)
+            what = f"+{'?' if count is None else f'{count:,}'} in {format_duration(NEW_MS)}"
+            what += f", {row.unhandled:,} unhandled"
             yield _row("DLQ", what, row.group, None, command)._replace(age_ms=age)
 
 

@@ -1,7 +1,7 @@
 """The facts of a store, from the rows of commands. Pure."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.store.check_rows import StoreInfoRow
@@ -95,10 +95,39 @@ def state_line(info: StoreInfoRow | None) -> Line:
     return [*line, Span(text)]
 
 
-def check_line(info: StoreInfoRow | None) -> Line:
-    """What a check would read."""
+class LastCheck(NamedTuple):
+    """The last check of the store in this session."""
+
+    as_of: int
+    """When it began, in epoch ms."""
+    counts: Mapping[str, int]
+    """Findings by their severity."""
+    whole: bool
+    """Whether it read all, and all findings are counted."""
+
+
+KEPT: Final = "last check"
+"""The name of the last check in what screens keep for each other."""
+
+
+def check_line(info: StoreInfoRow | None, last: LastCheck | None, now: int) -> Line:
+    """What the last check found, and what another one would read."""
     size = UNKNOWN if info is None else format_size(info.commitlog["bytes"])
-    return [*_label("CHECK"), Span(f"C checks the store (reads {size} of log, can be stopped)")]
+    again = Span(f"C checks the store (reads {size} of log, can be stopped)")
+    if last is None:
+        return [*_label("CHECK"), Span("never in this session   "), again]
+    age = format_duration(max(0, now - last.as_of) // 1000 * 1000)
+    found = [
+        f"{last.counts[name]:,} {name}{'' if last.counts[name] == 1 else 's'}"
+        for name in ("error", "warning")
+        if last.counts.get(name)
+    ]
+    text = ", ".join(found) or "no errors, no warnings"
+    if not last.whole:
+        text = f"at least {text}, not all was checked" if found else "not all was checked"
+    bad = bool(last.counts.get("error"))
+    role = Role.BAD if bad else Role.WARN if found or not last.whole else Role.GOOD
+    return [*_label("CHECK"), Span(f"{age} ago: {text}   ", role), Span(f"C again (reads {size})")]
 
 
 def _label(text: str) -> Line:

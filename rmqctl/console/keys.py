@@ -107,6 +107,9 @@ KEYS: Final = (
     ),
     Key(("n",), "next_hit", "n", "next hit", ("search",), "message_actions"),
     Key(("m",), "more", "m", "twice as many messages", ("messages",), "message_actions"),
+    Key(("b",), "rule", "b", "the next rule for a time", ("plan",)),
+    Key(("left",), "earlier", "left", "a minute earlier", ("plan",)),
+    Key(("right",), "later", "right", "a minute later", ("plan",)),
     Key(
         ("e",),
         "export",

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rmqctl.console.looks.filters import parse
 from rmqctl.errors import UsageProblem
+from storage.clock import now_ms
 
 from .details import DetailPane
 from .looks.dead_letters import BY, by_of
 from .looks.look import Place
-from .looks.messages import ALL, window_of
+from .looks.messages import ALL, position_of, window_of
 
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
@@ -21,7 +22,10 @@ def go(app: "ConsoleApp", word: str, words: Sequence[str]) -> None:
     if word == "from":
         if app.place.screen != "messages":
             raise UsageProblem(":from is for the messages of a topic")
-        app.go(window_of(app.place)._replace(start=" ".join(words)).place())
+        start = " ".join(words)
+        if start:
+            position_of(start, now_ms(), app.cli.zone, lambda sentence: None)
+        app.go(window_of(app.place)._replace(start=start).place())
     elif word == "follow":
         if not words:
             raise UsageProblem("'follow' takes TOPIC [QUEUE] [FILTERS]")

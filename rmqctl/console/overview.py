@@ -10,6 +10,7 @@ from rmqctl.parse.durations import format_duration
 
 from .charts import UNKNOWN, bar, short, spark
 from .drawing import Line, Role, Span, text_line
+from .looks.new_letters import NEW_MS
 
 _LABEL: Final = 15
 _ROLES: Final = {"STALL": Role.BAD, "STOP": Role.BAD, "REWIND": Role.BAD, "WARN": Role.WARN}
@@ -50,8 +51,10 @@ def topics_line(rows: Sequence[Any] | None, lags: Sequence[LagRow] | None, hidde
     return _line(f"TOPICS {len(rows):,}", text)
 
 
-def dead_letters_line(rows: Sequence[Any] | None, now_ms: int) -> Line:
-    """Dead letters that are not handled."""
+def dead_letters_line(
+    rows: Sequence[Any] | None, now_ms: int, new: Sequence[Any] | None = None
+) -> Line:
+    """Dead letters that are not handled, and how many came of late; ``new`` None: unknown."""
     if rows is None:
         return _line("DEAD LETTERS", UNKNOWN)
     having = [row for row in rows if row.unhandled]
@@ -61,6 +64,9 @@ def dead_letters_line(rows: Sequence[Any] | None, now_ms: int) -> Line:
     )
     if newest is not None:
         text += f"   newest {ago(now_ms - newest)}"
+    unknown = new is None or any(row.new is None for row in new)
+    count = UNKNOWN if unknown else f"{sum(row.new for row in new or ()):,}"
+    text += f"   +{count} in {format_duration(NEW_MS)}"
     return _line("DEAD LETTERS", text, Role.WARN if having else Role.TEXT)
 
 

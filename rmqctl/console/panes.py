@@ -63,6 +63,8 @@ class Pane:
         self.lost = False
         """Whether the last look failed as the store could not be opened."""
         self.notices: tuple[str, ...] = ()
+        self.session: dict[str, Any] = {}
+        """What screens of one store keep for each other; the app gives all panes the same."""
 
     @property
     def looks(self) -> tuple[Look, ...]:

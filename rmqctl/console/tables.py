@@ -142,6 +142,11 @@ class RowTable:
         """The texts of a row that the filter looks at."""
         return self._texts(row)
 
+    @property
+    def all_rows(self) -> Sequence[Any]:
+        """The rows of the look, before ``where`` and the filter."""
+        return self._rows
+
     def keep_last(self, count: int) -> int:
         """Drop all rows but the last so many; returns how many are dropped."""
         dropped = max(0, len(self._rows) - count)

@@ -54,10 +54,16 @@ class QuietCli(Cli):
     """A call that prints nothing: it hands its sentences on."""
 
     def __init__(
-        self, given: dict[str, Any], zone: tzinfo | None, tell: Callable[[str], object]
+        self,
+        given: dict[str, Any],
+        zone: tzinfo | None,
+        tell: Callable[[str], object],
+        now_ms: int | None = None,
     ) -> None:
         super().__init__({})
         self.given = given
+        if now_ms is not None:
+            self._started = now_ms
         self.__dict__["zone"] = zone
         self._tell = tell
 

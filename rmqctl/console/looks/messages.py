@@ -1,6 +1,8 @@
 """Looks at messages: some of a topic, one, what becomes of it, new ones, and those found."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.admin import messages
@@ -12,10 +14,11 @@ from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.parse.durations import format_size
-from rmqctl.parse.positions import parse_position
+from rmqctl.parse.positions import Bound, Point, Position, parse_position
 from storage.format.errors import BodyError
 from storage.format.message import TRACE_TOPIC
 
+from .filters import QuietCli
 from .look import Look, Place, Progress, Source
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ class Window(NamedTuple):
     topic: str
     queue: str = ALL
     start: str = ""
-    """As ``--offset`` takes it; empty: the last messages."""
+    """A time as ``--from`` takes it, or a position as ``--offset`` does; empty: the last ones."""
     most: str = str(WINDOW)
 
     def place(self) -> Place:
@@ -68,12 +71,44 @@ def queue_number(text: str) -> int | None:
     return int(text)
 
 
+_POSITION: Final = re.compile(
+    r"[-+]?\d+|\d*:\d?|\d*:(\d{3,}|end)|[se]?@.*|start|beginning|end|stored"
+)
+"""What is a position and no time, but for a number that is one in milliseconds or finer."""
+_LEAST_EPOCH_MS: Final = 100_000_000_000
+
+
+def is_time(start: str) -> bool:
+    """Whether the start of a window is a time: ``09:30`` is, ``5:9`` is a range of offsets."""
+    text = start.strip()
+    if text.isascii() and text.isdigit():
+        return int(text) >= _LEAST_EPOCH_MS
+    return _POSITION.fullmatch(text) is None
+
+
+def position_of(
+    start: str, now_ms: int, zone: tzinfo | None, tell: Callable[[str], object]
+) -> Position:
+    """Where a window begins. UsageProblem has the sentence of ``consume``; ``tell`` takes doubts
+    about a time."""
+    if is_time(start):
+        cli = QuietCli({}, zone, tell, now_ms)
+        timestamp = cli.time("--from", start)
+        cli.warn_of_future("--from", timestamp, "no message is that recent")
+        return Position(Point(Bound.TIME, timestamp), None)
+    try:
+        return parse_position(start, now_ms, zone)
+    except ValueError as error:
+        raise UsageProblem(f"--offset: {error}") from None
+
+
 def _list_words(place: Place) -> tuple[str, ...]:
     window = window_of(place)
     queue = () if window.queue == ALL else ("-Q", window.queue)
     if not window.start:
         return ("consume", window.topic, *queue, "--last", window.most, "--with-meta")
-    part = (f"--offset={window.start}", "-e", "-c", window.most)
+    option = "--from" if is_time(window.start) else "--offset"
+    part = (f"{option}={window.start}", "-e", "-c", window.most)
     return ("consume", window.topic, *queue, *part, "--with-meta")
 
 
@@ -84,10 +119,7 @@ def _list(source: Source, place: Place) -> Iterator[Any]:
     queue, most = queue_number(window.queue), window.number()
     queues = selection.queues_of(broker, window.topic, None if queue is None else [queue])
     if window.start:
-        try:
-            position = parse_position(window.start, source.now_ms, source.zone)
-        except ValueError as error:
-            raise UsageProblem(str(error)) from None
+        position = position_of(window.start, source.now_ms, source.zone, source.notice)
         spans = selection.spans(broker, window.topic, queues, position, None, stop_at_end=True)
         for sentence in selection.words_about(broker, window.topic, position, spans):
             source.notice(sentence)

@@ -12,6 +12,8 @@ from rmqctl.admin.store.disk_rows import DiskUseRow
 
 from .look import Look, Place, Progress, Source
 
+FURTHER: Final = "further findings are not listed"
+
 
 def _info(source: Source, place: Place) -> Iterable[Any]:
     return [store.info(source.view)]
@@ -56,7 +58,7 @@ def _findings(source: Source, place: Place) -> Iterable[Any]:
         f"{report.warnings} warnings"
     )
     if report.left_out:
-        source.notice(f"{report.left_out:,} further findings are not listed")
+        source.notice(f"{report.left_out:,} {FURTHER}")
     return store.finding_rows(report)
 
 

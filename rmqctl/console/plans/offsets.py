@@ -1,12 +1,13 @@
 """Moving offsets: the questions of a reset, and the undo of a change."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
 from rmqctl.console.prompt import Prompt
+from storage.read.by_time import Boundary
 
 from .questions import Question, Questions
 from .wish import Making, Wish
@@ -22,6 +23,7 @@ _COLUMNS: Final = (
     *("lag_old", "lag_new", "lands_on_timestamp", "note"),
 )
 _ALL: Final = "*"
+_MINUTE_MS: Final = 60_000
 _WHOSE: Final = "topics of the group: orders, orders:0,2-4 for some queues, * for all that it reads"
 _WHERE: Final = (
     "a time (13:20, 2026-01-31 13:20, -15m, yesterday 18:00), earliest, latest, offset N, "
@@ -39,6 +41,8 @@ class _Goal(NamedTuple):
     timestamp: int | None = None
     short: str = ""
     """The same in few words."""
+    rule: Boundary = Boundary.LOWER
+    """What a time means for a queue."""
 
 
 class Reset(Questions):
@@ -85,9 +89,11 @@ class Reset(Questions):
 
     def wish(self) -> Wish:
         """The reset."""
+        return self._wish(self._goal(), self._topics())
+
+    def _wish(self, goal: _Goal, topics: Sequence[str]) -> Wish:
         from rmqctl.admin.offsets.queues import parse_topic_choice
 
-        goal, topics = self._goal(), self._topics()
         choices = [parse_topic_choice(text) for text in topics] or None
 
         def make(making: Making) -> Change:
@@ -111,6 +117,18 @@ class Reset(Questions):
                 return None
             return timeline(making.view, change, goal.timestamp, making.now_ms)
 
+        def about(making: Making, change: Change) -> Iterable[str]:
+            from .pace import rule_sentence, sentences
+
+            found = list(sentences(making, self.group, change))
+            if goal.timestamp is not None:
+                found.insert(0, rule_sentence(goal.timestamp, goal.rule, making.now_ms))
+            if found:
+                yield "; ".join(found)
+
+        def other(changed: _Goal) -> Callable[[], Wish]:
+            return lambda: self._wish(changed, topics)
+
         return Wish(
             f"reset to {goal.short or goal.words}",
             "offset reset",
@@ -122,6 +140,8 @@ class Reset(Questions):
             _COLUMNS,
             undo=lambda change_id: None if change_id is None else undo(change_id, self.group),
             picture=picture,
+            others={name: other(found) for name, found in _others(goal, self._zone).items()},
+            about=about,
         )
 
     def _words(self, option: Sequence[str]) -> tuple[str, ...]:
@@ -153,7 +173,7 @@ class Reset(Questions):
 def goal_of(text: str, zone: tzinfo | None, now_ms: int | None = None) -> _Goal:
     """Where offsets are to go. ValueError says what is possible."""
     from rmqctl.parse.offsets import parse_offset, parse_shift
-    from rmqctl.parse.times import format_time, read_time
+    from rmqctl.parse.times import read_time
 
     word, _, number = text.partition(" ")
     word, number = word.lower(), number.strip()
@@ -170,9 +190,30 @@ def goal_of(text: str, zone: tzinfo | None, now_ms: int | None = None) -> _Goal:
     instant = read_time(text, now, zone)
     if instant.doubt is not None:
         raise ValueError(f"{instant.doubt.problem}; {instant.doubt.remedy}")
-    exact = format_time(instant.timestamp, zone, iso=True)
-    short = format_time(instant.timestamp, zone).partition(".")[0]
-    return _Goal(("--to-datetime", exact), instant.understood(), instant.timestamp, short)
+    return _time_goal(instant.timestamp, Boundary.LOWER, zone, instant.understood())
+
+
+def _time_goal(timestamp: int, rule: Boundary, zone: tzinfo | None, words: str = "") -> _Goal:
+    """A time; the option has the rule unless it is the command's own."""
+    from rmqctl.parse.times import format_time
+
+    exact = format_time(timestamp, zone, iso=True)
+    short = format_time(timestamp, zone).partition(".")[0]
+    more = () if rule is Boundary.LOWER else ("--boundary", rule.value)
+    return _Goal(("--to-datetime", exact, *more), words or exact, timestamp, short, rule)
+
+
+def _others(goal: _Goal, zone: tzinfo | None) -> dict[str, _Goal]:
+    """What the keys of a plan make of a time, by their actions."""
+    if goal.timestamp is None:
+        return {}
+    rules = list(Boundary)
+    following = rules[(rules.index(goal.rule) + 1) % len(rules)]
+    return {
+        "rule": _time_goal(goal.timestamp, following, zone),
+        "earlier": _time_goal(goal.timestamp - _MINUTE_MS, goal.rule, zone),
+        "later": _time_goal(goal.timestamp + _MINUTE_MS, goal.rule, zone),
+    }
 
 
 def _destination(goal: _Goal) -> "Destination":
@@ -180,7 +221,7 @@ def _destination(goal: _Goal) -> "Destination":
 
     option = goal.option[0]
     if goal.timestamp is not None:
-        return reset_targets.to_time(goal.timestamp)
+        return reset_targets.to_time(goal.timestamp, goal.rule)
     if option == "--to-earliest":
         return reset_targets.to_earliest
     if option == "--to-latest":

@@ -42,6 +42,8 @@ def make_plan(source: Source, wish: Wish) -> Plan:
         check = _java_check(source, refusals) if wish.java else lambda: None
         making = Making(source.broker, source.now_ms, sentences.append, check, refusals.append)
         change = wish.make(making)
+        if wish.about is not None:
+            sentences += wish.about(making, change)
         picture = None if wish.picture is None else wish.picture(making, change)
     except Exception as error:  # noqa: BLE001 - the screen shows why there is no plan
         return Plan(wish, source.now_ms, None, tuple(sentences), error=sentence_of(error))

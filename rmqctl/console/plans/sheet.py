@@ -1,6 +1,6 @@
 """The screen of one change: questions, the plan, the reason, the typed name, and what was done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -272,8 +272,15 @@ class Sheet:
             case "look_now" if self.stage is Stage.PLAN and self.wish is not None:
                 self.banner = ""
                 self._wanted(self.wish)
+            case str() if self.stage is Stage.PLAN and action in self.others():
+                self.banner = ""
+                self._wanted(self.others()[action]())
             case _ if pane is not None:
                 move_pane(pane, action)
+
+    def others(self) -> Mapping[str, Callable[[], Wish]]:
+        """What keys change the plan to, by their actions."""
+        return {} if self.wish is None else self.wish.others
 
     def _undo(self) -> None:
         wish = self.undo_wish()

@@ -78,8 +78,12 @@ def key_line(sheet: Sheet) -> Line:
         case _:
             can = sheet.plan is not None and sheet.plan.can_be_done
             keys = [("enter", "next")] if can else []
-            keys += [("esc", "back (nothing is changed)"), ("w", "wide"), ("Y", "copy")]
-            keys += [("^r", "anew"), ("?", "keys")]
+            keys += [("esc", "back (nothing is changed)")]
+            if "rule" in sheet.others():
+                keys += [("b", "rule"), ("?", "keys"), ("left right", "a minute")]
+            else:
+                keys += [("?", "keys")]
+            keys += [("w", "wide"), ("Y", "copy"), ("^r", "anew")]
     line: Line = [Span(" ")]
     for label, text in keys:
         line += [Span(label, Role.KEY), Span(f" {text}  ")]
@@ -167,8 +171,8 @@ def _below(sheet: Sheet, width: int) -> list[Line]:
     made = time.strftime("%H:%M:%S", time.localtime(plan.made_ms / 1000))
     lines += _sentences(
         (
-            f"{rows:,} row{'' if rows == 1 else 's'}, read at {made}. If anything has moved by the "
-            "time you say yes, nothing is changed and the plan is made anew.",
+            f"{rows:,} row{'' if rows == 1 else 's'}, read at {made}; if anything has moved since, "
+            "nothing is changed.",
             plan.change.question,
         ),
         wide,

@@ -1,7 +1,8 @@
 """A wish: a change that a person asked for, before its plan is made."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck, Warn
@@ -56,6 +57,10 @@ class Wish(NamedTuple):
     """Sentences about the change once it has been done."""
     picture: "Callable[[Making, Change], Timeline | None] | None" = None
     """When the messages were stored that the plan is about."""
+    others: "Mapping[str, Callable[[], Wish]]" = MappingProxyType({})
+    """Wishes that keys of the plan change it to, by their actions."""
+    about: Callable[[Making, Change], Iterable[str]] | None = None
+    """Sentences about what the plan is made from, above its summary."""
     replaces_files: bool = False
     """Whether files of the store are replaced, so that it must be opened anew."""
     java: bool = True

@@ -4,7 +4,8 @@ import contextlib
 import threading
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, ComposeResult
 from textual.events import Key as KeyEvent, MouseScrollDown, MouseScrollUp, Paste, Resize
@@ -99,6 +100,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """The reader of each store that was shown."""
         self._since = 0
         """The last request to the store that was shown before."""
+        self._sessions: dict[Path, dict[str, Any]] = {cli.store.path: {}}
+        self.session = self._sessions[cli.store.path]
+        """What the screens of the store keep for each other."""
         self.walker: Reader | None = None
         """Reads what takes long, beside the other."""
         self._left: dict[Place, list[Pane]] = {}
@@ -123,6 +127,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.cli, self.reader, self._since = cli, reader, self._number
         self.places, self.at, self.panes = [], -1, []
         self._left.clear()
+        self.session = self._sessions.setdefault(cli.store.path, {})
         self._base = self._view()
         self.desk.end()
         self.desk = self._new_desk()
@@ -195,6 +200,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.panes = panes or [
             (spec.pane or Pane)(spec, place, self._base) for spec in self.spec.panes
         ]
+        for pane in self.panes:
+            pane.session = self.session
         self.active = self.spec.start
         self.notice = ""
         self.reader.forget()

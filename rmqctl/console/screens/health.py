@@ -1,12 +1,15 @@
 """The health of the store: disk, deletions, processes, and its check."""
 
+from collections import Counter
 from typing import Any, Final
 
 from rmqctl.console import health
 from rmqctl.console.drawing import Line
 from rmqctl.console.looks import audit, lag, store
 from rmqctl.console.looks.look import Look
+from rmqctl.console.panes import Pane
 from rmqctl.console.parts import DrawnPane
+from rmqctl.console.reading import Batch
 from rmqctl.console.specs import PaneSpec, ScreenSpec
 from storage.clock import now_ms
 
@@ -26,12 +29,25 @@ class FactsPane(DrawnPane):
             health.unread_line(self.rows_of(lag.RISKS)),
             health.who_line(info, None if status is None else status.services),
             health.state_line(info),
-            health.check_line(info),
+            health.check_line(info, self.session.get(health.KEPT), now),
         ]
 
     def _one(self, look: Look) -> Any:
         rows = self.rows_of(look)
         return rows[0] if rows else None
+
+
+class CheckPane(Pane):
+    """The findings of a check; how many there were is kept for the screen of the store."""
+
+    def take(self, batch: Batch) -> None:
+        """Take findings."""
+        super().take(batch)
+        if batch.complete and batch.error is None:
+            further = any(store.FURTHER in note for note in batch.notices)
+            counts = Counter(str(row.severity) for row in self.table.all_rows)
+            whole = not (further or batch.stopped)
+            self.session[health.KEPT] = health.LastCheck(batch.as_of, counts, whole)
 
 
 SCREENS: Final = {
@@ -51,5 +67,5 @@ SCREENS: Final = {
         keys=("check",),
         start=1,
     ),
-    "check": ScreenSpec(lambda place: "Store > check", [PaneSpec(store.FINDINGS)]),
+    "check": ScreenSpec(lambda place: "Store > check", [PaneSpec(store.FINDINGS, pane=CheckPane)]),
 }

@@ -10,7 +10,16 @@ from rmqctl.console.cells import fitted
 from rmqctl.console.charts import bar, spark
 from rmqctl.console.drawing import Line, Role, Span, spread, text_line
 from rmqctl.console.group_pane import MapPane
-from rmqctl.console.looks import audit, dead_letters, groups, lag, retries, store, topics
+from rmqctl.console.looks import (
+    audit,
+    dead_letters,
+    groups,
+    lag,
+    new_letters,
+    retries,
+    store,
+    topics,
+)
 from rmqctl.console.looks.history import added
 from rmqctl.console.looks.look import Look, Place
 from rmqctl.console.parts import DrawnPane, TailedPane
@@ -30,7 +39,9 @@ class SummaryPane(DrawnPane):
         lines = [
             overview.groups_line(lags),
             overview.topics_line(self.rows_of(topics.TOPICS), lags, hidden),
-            overview.dead_letters_line(self.rows_of(dead_letters.GROUPS), now),
+            overview.dead_letters_line(
+                self.rows_of(dead_letters.GROUPS), now, self.rows_of(new_letters.NEW)
+            ),
             overview.delayed_line(self.rows_of(retries.AGENDA), now),
             overview.disk_line(self.rows_of(store.LEVERS), self.rows_of(lag.RISKS), width),
         ]
@@ -55,11 +66,12 @@ class AttentionPane(TailedPane):
     def rows(self) -> list[Any] | None:
         """The rows, made of those of the looks."""
         now = now_ms()
+        new = {row.group: row.new for row in self.rows_of(new_letters.NEW) or ()}
         return attention.ordered(
             [
                 *attention.of_lag(self.rows_of(groups.GROUPS) or ()),
                 *attention.of_risks(self.rows_of(lag.RISKS) or ()),
-                *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now),
+                *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now, new),
                 *attention.of_agenda(self.rows_of(retries.AGENDA) or (), now),
                 *attention.of_disk(self.rows_of(store.LEVERS) or ()),
             ]
@@ -148,6 +160,7 @@ _SEEN: Final = (
     groups.GROUPS,
     lag.RISKS,
     dead_letters.GROUPS,
+    new_letters.NEW,
     retries.AGENDA,
     store.LEVERS,
     lag.TRENDS,

@@ -230,7 +230,7 @@ def test_what_needs_attention_is_worst_first():
             *attention.of_disk(disk),
             *attention.of_lag(lags),
             *attention.of_risks(risks),
-            *attention.of_dead_letters(letters, NOW),
+            *attention.of_dead_letters(letters, NOW, {"c": 1}),
             *attention.of_agenda(agenda, NOW),
         ]
     )
@@ -239,7 +239,7 @@ def test_what_needs_attention_is_worst_first():
         ("STALL", "b", "it has members and reads nothing"),
         ("STOP", "d", "it reads nothing and has no member"),
         ("RISK", "c", "7 are deleted unread in 1m"),
-        ("DLQ", "c", "2 unhandled, the newest 9s old"),
+        ("DLQ", "c", "+1 in 10m, 2 unhandled"),
         ("LATE", None, "3 of 9 overdue, level 4 STUCK"),
         ("DISK", None, "92 % full: files of any age are deleted"),
         ("WARN", "a", "it reads slower than messages come"),
@@ -268,8 +268,11 @@ def test_counts_of_the_overview():
         " TOPICS 2       queues 8   messages 1,002   in ?/s   out 3.0/s"
     ]
     letters = [SimpleNamespace(unhandled=2, newest_timestamp=NOW - 12_000)]
-    assert texts([overview.dead_letters_line(letters, NOW)]) == [
-        " DEAD LETTERS   2 unhandled in 1 group   newest 12s ago"
+    new = [SimpleNamespace(new=1), SimpleNamespace(new=2)]
+    lines = [overview.dead_letters_line(letters, NOW, found) for found in (new, None)]
+    assert texts(lines) == [
+        " DEAD LETTERS   2 unhandled in 1 group   newest 12s ago   +3 in 10m",
+        " DEAD LETTERS   2 unhandled in 1 group   newest 12s ago   +? in 10m",
     ]
     agenda = [AgendaRow(4, "mails", None, 9, NOW - 120_000, NOW, 3, "STUCK", 30_000, 0, 0, 9)]
     assert texts([overview.delayed_line(agenda, NOW)]) == [

@@ -29,7 +29,7 @@ def test_no_key_means_two_things_on_one_screen(screen):
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.action}-{key.label}")
 def test_each_key_of_the_table_does_something(key):
     assert set(key.screens) <= {*TABLE, "plan"}
-    if key.action not in CHANGING:
+    if key.action not in CHANGING and key.screens != ("plan",):
         module = import_module(f"rmqctl.console.{key.module or 'program.actions'}")
         assert callable(getattr(module, f"do_{key.action}"))
 

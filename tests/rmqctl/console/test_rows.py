@@ -12,6 +12,7 @@ from rmqctl.admin.store.cleaning_levers import CleaningLevers
 from rmqctl.console.attention import AttentionRow
 from rmqctl.console.looks.lag import TrendRow
 from rmqctl.console.looks.look import Look, Place, Source
+from rmqctl.console.looks.new_letters import NewLettersRow
 from rmqctl.console.panes import Pane
 from rmqctl.console.screens.table import TABLE, spec_of
 from rmqctl.output.fields import fields_of
@@ -52,7 +53,7 @@ RICH_NAMES = {
     "TOPIC": ["orders", "-leading"],
     "CHANGE-ID": ["9"],
 }
-OWN_ROWS = (TrendRow, CleaningLevers, AttentionRow)
+OWN_ROWS = (TrendRow, CleaningLevers, AttentionRow, NewLettersRow)
 """Rows that no command prints as JSON; other tests compare them with what commands print."""
 
 

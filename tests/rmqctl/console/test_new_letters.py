@@ -1,0 +1,58 @@
+"""New dead letters on the overview: how many came within ten minutes, and unknown is unknown."""
+
+import shutil
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks.look import Place, Source
+from rmqctl.console.looks.new_letters import NEW, NEW_MS
+from storage.clock import now_ms
+from storage.format.message import Message
+from tests.support.cli import run
+from tests.support.console import drive
+from tests.support.dead_letters import bury
+
+
+@pytest.fixture
+def with_letters(store):
+    """Three dead letters of now."""
+    bury(store, "billing", [Message("orders", b"%d" % n) for n in range(3)], ["timeout"])
+    return store
+
+
+def counted(store, now):
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        source = Source(broker, now, lambda sentence: None, {})
+        return {row.group: row.new for row in NEW.read(source, Place("overview"))}
+
+
+def test_the_count_is_that_of_the_command(with_letters):
+    now = now_ms()
+    rows = run("dlq", "browse", "billing", "--from", "-10m", "-o", "json", "-S", with_letters)
+    assert counted(with_letters, now) == {"billing": len(rows.json())} == {"billing": 3}
+    assert counted(with_letters, now + NEW_MS + 60_000) == {}
+
+
+def test_a_newest_letter_that_cannot_be_read_is_unknown(with_letters, tmp_path):
+    run("produce", "orders", "-S", with_letters, stdin=b"1\n2\n")
+    store = tmp_path / "damaged"
+    shutil.copytree(with_letters, store)
+    log = next(iter(sorted((store / "commitlog").iterdir())))
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        unit = broker.view.unit("%DLQ%billing", 0, 2)
+    assert unit is not None
+    with log.open("r+b") as file:
+        file.seek(unit[0])
+        file.write(b"\xff" * unit[1])
+    assert counted(store, now_ms()) == {"billing": None}
+
+
+def test_the_overview_says_how_many_came(with_letters):
+    async def steps(console):
+        await console.read()
+        assert "+3 in 10m" in console.text()
+        assert "DLQ" in console.text()
+        assert "+3 in 10m, 3 unhandled" in console.text()
+
+    drive(with_letters, steps, "overview", size=(140, 40))

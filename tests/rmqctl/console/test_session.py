@@ -1,0 +1,90 @@
+"""What a console remembers of a store while it runs, and the order of its changes."""
+
+import shutil
+
+import pytest
+
+from rmqctl.console.screens.health import SCREENS
+from tests.support.cli import run
+from tests.support.console import drive
+
+
+@pytest.fixture
+def stocked(store):
+    """A topic, a group, and three changes of its offsets."""
+    run("produce", "orders", stdin=b"".join(b"%d\n" % n for n in range(8)))
+    run("consume", "orders", "-g", "billing", "-e")
+    for where in ("--to-earliest", "--to-latest", "--to-earliest"):
+        run("offset", "reset", "billing", "--all-topics", where, "--yes")
+    return store
+
+
+@pytest.mark.parametrize("words", [("overview",), ("group", "billing"), ("health",)])
+def test_the_newest_change_comes_first(stocked, words):
+    async def steps(console):
+        await console.read()
+        pane = next(p for p in console.app.panes if p.spec.title == "LAST CHANGES")
+        shown = [row.change_id for row in pane.table.shown]
+        assert shown == sorted(shown, reverse=True)
+        assert shown[0] == 3
+        lines = console.lines()
+        title = next(n for n, line in enumerate(lines) if "LAST CHANGES" in line)
+        assert lines[title + 2].split()[0] == "3"
+
+    drive(stocked, steps, *words, size=(140, 40))
+
+
+def test_the_last_check_is_remembered_with_its_age(stocked):
+    async def steps(console):
+        await console.read()
+        assert "CHECK   never in this session" in console.text()
+        await console.press("C")
+        await console.until(lambda: not console.app.pane.loading)
+        await console.press("escape")
+        await console.read()
+        assert "ago: no errors, no warnings" in console.text()
+        await console.type(":overview")
+        await console.press("enter")
+        await console.type(":health")
+        await console.press("enter")
+        await console.read()
+        assert "ago: no errors, no warnings" in console.text()
+
+    drive(stocked, steps, "health")
+
+
+def test_what_a_check_found_is_counted(stocked, tmp_path):
+    store = tmp_path / "damaged"
+    shutil.copytree(stocked, store)
+    log = next(iter(sorted((store / "commitlog").iterdir())))
+    with log.open("r+b") as file:
+        file.seek(30)
+        file.write(b"\xff" * 60)
+    found = run("store", "fsck", "-o", "json", "-S", store).json()["findings"]
+    errors = sum(row["severity"] == "error" for row in found)
+    assert errors
+
+    async def steps(console):
+        await console.read()
+        await console.press("C")
+        await console.until(lambda: not console.app.pane.loading)
+        await console.press("escape")
+        await console.read()
+        assert f"ago: {errors} error" in console.text()
+
+    drive(store, steps, "health", size=(140, 40))
+
+
+def test_a_check_that_was_stopped_is_not_taken_for_a_whole_one():
+    from collections import Counter
+
+    from rmqctl.console.health import LastCheck, check_line
+
+    def text(last):
+        return "".join(span.text for span in check_line(None, last, 720_000))
+
+    assert "12m ago: not all was checked" in text(LastCheck(0, Counter(), whole=False))
+    assert "at least 2 errors, 1 warning, not all was checked" in text(
+        LastCheck(0, Counter(error=2, warning=1), whole=False)
+    )
+    assert SCREENS["check"].panes[0].pane is not None
