@@ -2,6 +2,7 @@
 
 AnalyticsError
   NoSuchStoreError      no folder matches the name
+  NotAFolderError       a name with a scheme that is not read, as s3a://
   ManifestError         a list of stores is malformed
   KeptError             a folder holds no kept reports
   NoArrowError          the [spark] extra's pyarrow is not installed
@@ -24,6 +25,16 @@ class NoSuchStoreError(AnalyticsError):
 
     def __init__(self, text: str) -> None:
         super().__init__(f"no folder matches {text}")
+
+
+class NotAFolderError(AnalyticsError):
+    """A name with a scheme, which is no folder."""
+
+    def __init__(self, text: str, scheme: str) -> None:
+        super().__init__(
+            f"{text}: stores are read from folders; {scheme}: is not one of them. Copy the store, "
+            "or a snapshot of it, into a folder, or mount it"
+        )
 
 
 class ManifestError(AnalyticsError):

@@ -1,5 +1,15 @@
-"""The data source ``rocketmq`` for Spark, which searches packages named ``pyspark_*``."""
+"""The data source ``rocketmq`` for Spark, which searches packages named ``pyspark_*``.
 
+    import pyspark_rocketmq
+
+    spark = pyspark_rocketmq.builder().getOrCreate()
+    spark.read.format("rocketmq").load("/data/*/store")
+
+In a session that exists, or where only ``--py-files`` brings the packages to the workers:
+``pyspark_rocketmq.register(spark)``.
+"""
+
+from analytics.datasource.session import builder, register
 from analytics.datasource.source import RocketMQSource as DefaultSource
 
-__all__ = ["DefaultSource"]
+__all__ = ["DefaultSource", "builder", "register"]

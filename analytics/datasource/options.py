@@ -11,26 +11,41 @@ from typing import Final, NamedTuple
 from analytics.report.copies import store_log, without_copies
 from analytics.report.stores import StoreRef, find_stores
 
-from .tables import TABLES
-
-_KNOWN: Final = (
-    "path",
-    "paths",
-    "table",
-    "topics",
-    "groups",
-    "pushdown",
-    "tasks",
-    "batchRows",
-    "startingOffset",
-    "maxBytesPerTrigger",
-    "failOnDataLoss",
-    "mode",
-    "copies",
-)
+from .tables import STREAMED, TABLES
 
 logger = logging.getLogger("rmqctl.datasource")
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
+_COPIES: Final = ("once", "all")
+_OF_TABLES: Final = "option."
+"""Spark gives the options of CREATE TABLE under this prefix, too."""
+_OF_CATALOG: Final = ("comment", "external", "is_managed_location", "location", "owner", "provider")
+"""What Spark adds to the options of CREATE TABLE."""
+
+
+class Scope(NamedTuple):
+    """Where an option has an effect."""
+
+    tables: tuple[str, ...] = tuple(TABLES)
+    batch: bool = True
+    stream: bool = True
+
+
+_PROGRESS: Final = tuple(name for name in TABLES if name not in STREAMED)
+OPTIONS: Final[dict[str, Scope]] = {
+    "path": Scope(),
+    "paths": Scope(),
+    "table": Scope(),
+    "topics": Scope(),
+    "groups": Scope(_PROGRESS),
+    "pushdown": Scope(stream=False),
+    "tasks": Scope(STREAMED),
+    "batchRows": Scope(STREAMED),
+    "startingOffset": Scope(STREAMED, batch=False),
+    "maxBytesPerTrigger": Scope(STREAMED, batch=False),
+    "failOnDataLoss": Scope(STREAMED),
+    "mode": Scope(("messages",)),
+    "copies": Scope(),
+}
 
 
 class OptionError(ValueError):
@@ -71,19 +86,13 @@ class Options(NamedTuple):
     fail_on_data_loss: bool
     fail_fast: bool
     copies_once: bool
+    given: tuple[str, ...] = ()
+    """Names of the options that are given."""
 
 
 def read_options(options: Mapping[str, str]) -> Options:
     """Read the options. Raises OptionError, and the errors of find_stores."""
-    known = {name.lower(): name for name in _KNOWN}
-    given: dict[str, str] = {}
-    for name, value in options.items():
-        right = known.get(name.lower())
-        if right is None:
-            near = get_close_matches(name, _KNOWN, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KNOWN)}"
-            raise OptionError(f"unknown option {name!r} ({hint})")
-        given[right] = value
+    given = _given(options)
     table = given.get("table", "messages").lower()
     if table not in TABLES:
         raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
@@ -98,13 +107,13 @@ def read_options(options: Mapping[str, str]) -> Options:
     if mode not in _MODES:
         raise OptionError(f"mode: {mode!r} is neither {' nor '.join(_MODES)}")
     copies = given.get("copies", "once").lower()
-    if copies not in {"once", "all"}:
-        raise OptionError(f"copies: {copies!r} is neither once nor all")
+    if copies not in _COPIES:
+        raise OptionError(f"copies: {copies!r} is neither {' nor '.join(_COPIES)}")
     return Options(
         tuple(stores),
         table,
-        _set(given.get("topics")),
-        _set(given.get("groups")),
+        _set("topics", given.get("topics")),
+        _set("groups", given.get("groups")),
         _flag("pushdown", given.get("pushdown", "false")),
         _number("tasks", given.get("tasks", "8"), 1),
         _number("batchRows", given.get("batchRows", "10000"), 1),
@@ -113,7 +122,44 @@ def read_options(options: Mapping[str, str]) -> Options:
         _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
         mode == "FAILFAST",
         copies == "once",
+        tuple(given),
     )
+
+
+def check_effects(options: Options, *, stream: bool) -> None:
+    """Raise OptionError for an option that has no effect on a batch or stream of the table."""
+    for name in options.given:
+        scope = OPTIONS[name]
+        if options.table not in scope.tables:
+            raise OptionError(
+                f"{name} has no effect on {options.table}, only on {', '.join(scope.tables)}"
+            )
+        if not (scope.stream if stream else scope.batch):
+            here, there = ("a stream", "a batch") if stream else ("a batch", "a stream")
+            raise OptionError(f"{name} has no effect in {here}, only in {there}; leave it out")
+
+
+def of_table(options: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of CREATE TABLE, to be kept in the table's schema; None for other queries."""
+    if not any(name.lower().startswith(_OF_TABLES) or name == "provider" for name in options):
+        return None
+    return _given(options)
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """Options by their right names. Raises OptionError for unknown ones."""
+    known = {name.lower(): name for name in OPTIONS}
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        bare = name[len(_OF_TABLES) :] if name.lower().startswith(_OF_TABLES) else name
+        right = known.get(bare.lower())
+        if right is not None:
+            given[right] = value
+        elif name.lower() not in _OF_CATALOG or "provider" not in options:
+            lower = get_close_matches(bare.lower(), known, 1)
+            hint = f"did you mean {known[lower[0]]}?" if lower else f"known: {', '.join(OPTIONS)}"
+            raise OptionError(f"unknown option {bare!r} ({hint})")
+    return given
 
 
 def kept_stores(options: Options) -> Sequence[StoreRef]:
@@ -133,8 +179,13 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _set(text: str | None) -> frozenset[str] | None:
-    return None if text is None else frozenset(_names(text))
+def _set(name: str, text: str | None) -> frozenset[str] | None:
+    if text is None:
+        return None
+    found = frozenset(_names(text))
+    if not found:
+        raise OptionError(f"{name}: {text!r} names none")
+    return found
 
 
 def _listed(text: str) -> list[str]:

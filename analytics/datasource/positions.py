@@ -155,7 +155,7 @@ def find_positions(stored: Mapping[str, Any], logs: Sequence[LogNow]) -> list[Fo
         if key not in found.values():
             _take_by_short_name(key, position, logs, agreements, take, found)
     by(lambda how, key, ref: key in {ref.broker, ref.path})
-    result = []
+    result: list[Found] = []
     for number, log in enumerate(logs):
         known = found.get(number)
         if known is None:

@@ -8,15 +8,19 @@ elsewhere ``spark.dataSource.register(RocketMQSource)`` registers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from .options import OptionError, Options, kept_stores, read_options
+from .created import options_in, with_options
+from .named import check_named
+from .options import OptionError, Options, check_effects, kept_stores, of_table, read_options
 from .selection import EVERYTHING, Selection, select
 from .tables import STREAMED, TABLES, ddl
+from .versions import check_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +39,19 @@ class RocketMQSource(DataSource):
         """The source's short name."""
         return NAME
 
-    def schema(self) -> str:
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        check_version(pyspark.__version__)
+
+    def schema(self) -> StructType | str:
         """The columns of the table that the options name."""
-        return ddl(read_options(self.options).table)
+        kept = of_table(self.options)
+        table = read_options(self.options).table
+        return ddl(table) if kept is None else with_options(TABLES[table], kept)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Read a table once; ``schema`` may be some of its columns, in any order."""
-        options = read_options(self.options)
-        _check(schema, options.table)
+        options = self._checked(schema, stream=False)
         kind = PushdownReader if options.pushdown else TableReader
         return kind(options, schema)
 
@@ -50,11 +59,16 @@ class RocketMQSource(DataSource):
         """Follow a table; ``schema`` may be some of its columns, in any order."""
         from .stream import LogStream
 
-        options = read_options(self.options)
-        if options.table not in STREAMED:
+        return LogStream(self._checked(schema, stream=True), schema)
+
+    def _checked(self, schema: StructType, *, stream: bool) -> Options:
+        """The options, from the schema in a table that CREATE TABLE has made."""
+        options = read_options(self.options or options_in(schema))
+        if stream and options.table not in STREAMED:
             raise OptionError(f"{options.table} is no stream; these are: {', '.join(STREAMED)}")
+        check_effects(options, stream=stream)
         _check(schema, options.table)
-        return LogStream(options, schema)
+        return options
 
 
 def _check(schema: StructType, table: str) -> None:
@@ -87,6 +101,7 @@ class TableReader(DataSourceReader):
 
         options = self._options
         stores = kept_stores(options)
+        check_named(stores, options)
         if options.table in STREAMED:
             ranges = list(queue_ranges(stores, options.topics, self._chosen))
             return [Part(task) for task in tasks_of(ranges, options.tasks)]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
-from analytics.errors import AnalyticsError, ManifestError, NoSuchStoreError
+from analytics.errors import AnalyticsError, ManifestError, NoSuchStoreError, NotAFolderError
 
 _LISTS: Final = (".yaml", ".yml")
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+"""Of a URI. A folder may have a colon in its name: ``./a:/b`` is one."""
 
 
 class StoreRef(NamedTuple):
@@ -25,8 +29,9 @@ def find_stores(named: Iterable[str]) -> list[StoreRef]:
 
     A YAML file maps names of brokers to folders, relative to the file. Elsewhere a store is named
     after its folder, or after the one above if that is called ``store``; where that is ambiguous,
-    by its whole path. Opening a folder shows whether it is a store. Raises NoSuchStoreError for a
-    pattern without a match and a missing file, and ManifestError.
+    by its whole path. Opening a folder shows whether it is a store. A ``file:`` URI is its path.
+    Raises NoSuchStoreError for a pattern without a match and a missing file, NotAFolderError for
+    another URI, and ManifestError.
     """
     found: dict[str, str | None] = {}
     for text in named:
@@ -41,10 +46,10 @@ def find_stores(named: Iterable[str]) -> list[StoreRef]:
 
 
 def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
-    if text.endswith(_LISTS):
-        yield from _listed(Path(text))
-        return
     expanded = _expanded(text)
+    if text.endswith(_LISTS):
+        yield from _listed(Path(expanded))
+        return
     if not has_magic(expanded):
         yield None, str(Path(expanded).absolute())
         return
@@ -57,7 +62,23 @@ def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _expanded(text: str) -> str:
+    uri = _SCHEME.match(text)
+    if uri is not None:
+        return _of_uri(text, uri[1], text[uri.end() :])
     return os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser raises where no home is known
+
+
+def _of_uri(text: str, scheme: str, rest: str) -> str:
+    """The path of ``file:/a``, ``file:///a`` or ``file://localhost/a``, with ``%20`` and the like
+    replaced."""
+    if scheme.lower() != "file":
+        raise NotAFolderError(text, scheme)
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host not in {"", "localhost"}:
+            raise NotAFolderError(text, f"{scheme}://{host}")
+        rest = slash + path
+    return unquote(rest)
 
 
 def short_name(path: str) -> str:

@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, Filter
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
+from analytics.datasource.created import columns
 from analytics.datasource.source import RocketMQSource
 from analytics.datasource.tables import TABLES
 
 Row = dict[str, Any]
-_KINDS: Final[Mapping[str, DataType]] = {
-    "string": StringType(),
-    "int": IntegerType(),
-    "bigint": LongType(),
-    "timestamp": TimestampType(),
-    "binary": BinaryType(),
-    "array<string>": ArrayType(StringType()),
-    "map<string,string>": MapType(StringType(), StringType()),
-}
 
 
 def columns_of(table: str, *names: str) -> StructType:
     """The schema of a table, or of some of its columns."""
     whole = TABLES[table]
-    return StructType([StructField(name, _KINDS[whole[name]]) for name in names or whole])
+    return columns({name: whole[name] for name in names or whole})
 
 
 def source(*paths: Path | str, **options: str) -> RocketMQSource:

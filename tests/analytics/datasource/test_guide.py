@@ -26,7 +26,7 @@ def test_the_blocks_of_the_guide_run(
     assert consumed.code == 0
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     shown = []
     with SparkSession("local[2]") as session:
         names = {"spark": Sql(session.context)}
@@ -34,10 +34,11 @@ def test_the_blocks_of_the_guide_run(
             exec(compile(block, str(GUIDE), "exec"), names)
             shown.append(capsys.readouterr().out)
         assert names["spark"].read.parquet("archive").count() == 10
-    lag, narrow, joined, partials, _ = shown
+    lag, narrow, joined, units, partials, _ = shown
     assert len(re.findall(r"shop\|orders", lag)) >= 1
     assert "orders|" in narrow
     assert "order " in narrow
+    assert re.search(r"orders\| *10\|", units)
     assert re.search(r"shop\| *new\| *6\|", joined)
     assert sum(int(n) for n in re.findall(r"\| *(\d+)\| *\d+\|$", partials, re.MULTILINE)) == 6
 
@@ -46,5 +47,5 @@ def test_every_option_is_named_in_the_guide() -> None:
     from analytics.datasource import options, tables
 
     text = GUIDE.read_text("utf-8")
-    for name in (*options._KNOWN, *tables.TABLES):
+    for name in (*options.OPTIONS, *tables.TABLES):
         assert f"`{name}`" in text, name
