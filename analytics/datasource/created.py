@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from .options import OptionError
+from .errors import OptionError
 
 _KEY: Final = "rocketmq.options"
 _TYPES: Final[dict[str, DataType]] = {

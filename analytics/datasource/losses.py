@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Final
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
+from .errors import DataLossError
+
 if TYPE_CHECKING:
     from .ranges import Range
 
 logger = logging.getLogger("rmqctl.datasource")
 GOES_ON: Final = "failOnDataLoss=false goes on after them"
-
-
-class DataLossError(Exception):
-    """Data that a query was to read is gone; the error goes to Spark."""
 
 
 def opened_ranges(ranges: Iterable[Range]) -> Iterator[tuple[Range, StoreView]]:

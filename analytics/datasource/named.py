@@ -11,24 +11,37 @@ from storage.configs.subscription_groups import subscription_groups_file
 from storage.errors import CorruptFileError
 from storage.readonly import StoreView
 
-from .options import OptionError, Options
+from .errors import OptionError
+from .topics import SYSTEM, TopicChoice
 
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
 
+    from .options import Options
+
 _SHOWN: Final = 5
 
 
-def check_named(stores: Sequence[StoreRef], options: Options) -> None:
-    """Raise OptionError for a topic or a group that is named and that no store has."""
-    if options.topics is None and options.groups is None:
+def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool = False) -> None:
+    """Raise OptionError for a topic, queue or group that is named and that no store has, and for a
+    pattern without a match, unless topics that match it ``may_come``."""
+    choice = options.topics
+    if choice == TopicChoice() and options.groups is None:
         return
+    queues: set[tuple[str, str, int]] = set()
     topics: set[str] = set()
     groups: set[str] = set()
     for ref in stores:
         with StoreView.open(ref.path) as view:
             try:
-                topics.update(known_topics(view))
+                found = known_topics(view)
+                topics.update(found)
+                queues.update((ref.broker, *queue) for queue in view.queues())
+                queues.update(
+                    (ref.broker, topic, number)
+                    for topic, config in found.items()
+                    for number in range(config.read_queue_nums)
+                )
                 for group, topic in progress_of(view):
                     groups.add(group)
                     topics.add(topic)
@@ -36,7 +49,12 @@ def check_named(stores: Sequence[StoreRef], options: Options) -> None:
                     groups.update(subscription_groups_file(view.root).read(0).items)
             except CorruptFileError:
                 return  # what is not known is not refused
-    _check("topics", "topic", options.topics, topics)
+    _check("topics" if choice.queues is None else "queues", "topic", choice.named, topics)
+    _check_queues(choice, queues)
+    if choice.pattern is not None and not may_come and not any(choice.wants(*q) for q in queues):
+        raise OptionError(
+            f"topicsPattern: {choice.pattern.pattern!r} matches no topic ({_some(topics)})"
+        )
     _check("groups", "group", options.groups, groups)
 
 
@@ -44,8 +62,26 @@ def _check(option: str, what: str, named: Collection[str] | None, known: Collect
     for name in sorted(named or ()):
         if name not in known:
             near = get_close_matches(name, known, 1)
-            some = [one for one in sorted(known) if not one.startswith(("%", "RMQ_SYS_"))]
-            more = ", ..." if len(some) > _SHOWN else ""
-            there = f"there are {', '.join(some[:_SHOWN])}{more}" if some else "there is none"
-            hint = f"did you mean {near[0]}?" if near else there
+            hint = f"did you mean {near[0]}?" if near else _some(known)
             raise OptionError(f"{option}: no store has a {what} {name!r} ({hint})")
+
+
+def _check_queues(choice: TopicChoice, known: Collection[tuple[str, str, int]]) -> None:
+    brokers = {broker for broker, _, _ in known}
+    for broker, topics in (choice.queues or {}).items():
+        if broker is not None and broker not in brokers:
+            _check("queues", "broker", {broker}, brokers)
+        for topic, ids in topics.items():
+            there = {q for b, t, q in known if t == topic and broker in {None, b}}
+            missing = sorted(ids - there)
+            if missing:
+                has = ", ".join(map(str, sorted(there))) or "none"
+                raise OptionError(
+                    f"queues: no store has queue {missing[0]} of {topic!r} (there are {has})"
+                )
+
+
+def _some(known: Collection[str]) -> str:
+    some = [one for one in sorted(known) if not one.startswith(SYSTEM)]
+    more = ", ..." if len(some) > _SHOWN else ""
+    return f"there are {', '.join(some[:_SHOWN])}{more}" if some else "there is none"

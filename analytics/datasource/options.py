@@ -10,12 +10,16 @@ from typing import Final, NamedTuple
 
 from analytics.report.copies import store_log, without_copies
 from analytics.report.stores import StoreRef, find_stores
+from storage.errors import RocketMQError
 
+from .errors import OptionError
 from .tables import STREAMED, TABLES
+from .topics import TopicChoice, read_names, read_topics, split_names
 
 logger = logging.getLogger("rmqctl.datasource")
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 _COPIES: Final = ("once", "all")
+_UNREADABLE: Final = ("fail", "skip")
 _OF_TABLES: Final = "option."
 """Spark gives the options of CREATE TABLE under this prefix, too."""
 _OF_CATALOG: Final = ("comment", "external", "is_managed_location", "location", "owner", "provider")
@@ -36,6 +40,8 @@ OPTIONS: Final[dict[str, Scope]] = {
     "paths": Scope(),
     "table": Scope(),
     "topics": Scope(),
+    "topicsPattern": Scope(STREAMED),
+    "queues": Scope(STREAMED),
     "groups": Scope(_PROGRESS),
     "pushdown": Scope(stream=False),
     "tasks": Scope(STREAMED),
@@ -45,11 +51,8 @@ OPTIONS: Final[dict[str, Scope]] = {
     "failOnDataLoss": Scope(STREAMED),
     "mode": Scope(("messages",)),
     "copies": Scope(),
+    "onUnreadableStore": Scope(),
 }
-
-
-class OptionError(ValueError):
-    """An option is unknown, missing or malformed."""
 
 
 class Options(NamedTuple):
@@ -59,6 +62,8 @@ class Options(NamedTuple):
     paths                the same as a list in JSON: Spark makes one of load([...])
     table                see TABLES; default messages
     topics, groups       names with commas between; default all but RocketMQ's own
+    topicsPattern        a regular expression that matches whole names of topics, also of new ones
+    queues               queue ids in JSON, by topic, or by broker and topic
     pushdown             true: filters on place and time are used before reading (Spark's setting
                          spark.sql.python.filterPushdown.enabled must be on, too)
     tasks                intended number of partitions; default 8
@@ -72,11 +77,13 @@ class Options(NamedTuple):
     copies               once (default): of stores that hold one log (a slave and its master, a
                          store and its snapshot) only the one that goes farthest is read, as in a
                          lag report; all: each of them
+    onUnreadableStore    fail (default), or skip: a store that cannot be opened is left out, and a
+                         stream goes on there when it can be opened again
     """
 
     stores: tuple[StoreRef, ...]
     table: str
-    topics: frozenset[str] | None
+    topics: TopicChoice
     groups: frozenset[str] | None
     pushdown: bool
     tasks: int
@@ -86,6 +93,7 @@ class Options(NamedTuple):
     fail_on_data_loss: bool
     fail_fast: bool
     copies_once: bool
+    skip_unreadable: bool
     given: tuple[str, ...] = ()
     """Names of the options that are given."""
 
@@ -96,32 +104,27 @@ def read_options(options: Mapping[str, str]) -> Options:
     table = given.get("table", "messages").lower()
     if table not in TABLES:
         raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
-    stores = find_stores([*_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
+    stores = find_stores([*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
     if not stores:
         raise OptionError('no store is named: option("path", ...), or load(...)')
     starting = given.get("startingOffset", "earliest")
     if starting not in {"earliest", "latest"}:
         _number("startingOffset", starting, 0, "neither earliest nor latest, and ")
     limit = given.get("maxBytesPerTrigger")
-    mode = given.get("mode", _MODES[0]).upper()
-    if mode not in _MODES:
-        raise OptionError(f"mode: {mode!r} is neither {' nor '.join(_MODES)}")
-    copies = given.get("copies", "once").lower()
-    if copies not in _COPIES:
-        raise OptionError(f"copies: {copies!r} is neither {' nor '.join(_COPIES)}")
     return Options(
         tuple(stores),
         table,
-        _set("topics", given.get("topics")),
-        _set("groups", given.get("groups")),
+        read_topics(given),
+        read_names("groups", given["groups"]) if "groups" in given else None,
         _flag("pushdown", given.get("pushdown", "false")),
         _number("tasks", given.get("tasks", "8"), 1),
         _number("batchRows", given.get("batchRows", "10000"), 1),
         starting,
         None if limit is None else _number("maxBytesPerTrigger", limit, 1),
         _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
-        mode == "FAILFAST",
-        copies == "once",
+        _one_of("mode", given, _MODES) == "FAILFAST",
+        _one_of("copies", given, _COPIES) == "once",
+        _one_of("onUnreadableStore", given, _UNREADABLE) == "skip",
         tuple(given),
     )
 
@@ -165,27 +168,24 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
 def kept_stores(options: Options) -> Sequence[StoreRef]:
     """The stores to read: without copies of one log, as in a lag report, unless the options say so.
 
-    Logs each store that is left out. Raises the errors of ``StoreView.open``.
+    Logs each store that is left out. Raises the errors of ``StoreView.open``, unless such stores
+    are to be skipped.
     """
-    if not options.copies_once or len(options.stores) == 1:
+    skips, once = options.skip_unreadable, options.copies_once and len(options.stores) > 1
+    if not (skips or once):
         return options.stores
-    kept, notes = without_copies([store_log(ref) for ref in options.stores])
+    logs = []
+    for ref in options.stores:
+        try:
+            logs.append(store_log(ref))
+        except (RocketMQError, OSError) as error:
+            if not skips:
+                raise
+            logger.warning("%s: left out, it cannot be read: %s", ref.broker, error)
+    kept, notes = without_copies(logs) if once else (logs, [])
     for note in notes:
         logger.warning("%s; copies=all reads it, too", note)
     return [log.ref for log in kept]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _set(name: str, text: str | None) -> frozenset[str] | None:
-    if text is None:
-        return None
-    found = frozenset(_names(text))
-    if not found:
-        raise OptionError(f"{name}: {text!r} names none")
-    return found
 
 
 def _listed(text: str) -> list[str]:
@@ -202,6 +202,15 @@ def _number(name: str, text: str, least: int, but: str = "") -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise OptionError(f"{name}: {text!r} is {but}not a number from {least} on")
     return int(text)
+
+
+def _one_of(name: str, given: Mapping[str, str], values: Sequence[str]) -> str:
+    """One of some values, in any case; the first is the default."""
+    text = given.get(name, values[0])
+    found = next((value for value in values if value.lower() == text.lower()), None)
+    if found is None:
+        raise OptionError(f"{name}: {text!r} is neither {' nor '.join(values)}")
+    return found
 
 
 def _flag(name: str, text: str) -> bool:

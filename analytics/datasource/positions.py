@@ -19,7 +19,7 @@ from analytics.report.stores import StoreRef, short_name
 from storage.format.sys_flag import REPLACED_FLAG
 from storage.readonly import StoreView
 
-from .options import OptionError
+from .errors import OptionError
 
 
 class Position(NamedTuple):

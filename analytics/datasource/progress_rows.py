@@ -42,7 +42,7 @@ def group_positions(
     needed."""
     table = progress_of(view)
     topics = known_topics(view)
-    choice = Choice(options.groups, options.topics)
+    choice = Choice(options.groups, options.topics.named)
     choice.add_retry_topics(table, view, topics)
     wanted = {
         (group, topic): table[group, topic]

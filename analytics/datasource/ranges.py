@@ -13,9 +13,10 @@ from .selection import Selection
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
 
+    from .topics import TopicChoice
+
 _LEAST: Final = 20_000
 """Messages that justify a task of their own."""
-_SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_")
 
 
 class Range(NamedTuple):
@@ -35,11 +36,11 @@ class Range(NamedTuple):
 
 
 def queue_ranges(
-    stores: Sequence[StoreRef], topics: frozenset[str] | None, chosen: Selection
+    stores: Sequence[StoreRef], topics: TopicChoice, chosen: Selection
 ) -> Iterator[Range]:
     """The selected range of each queue, whole; queues without messages are left out.
 
-    RocketMQ's own topics are read only if ``topics`` names them, whatever the filters select.
+    RocketMQ's own topics are read only if ``topics`` selects them, whatever the filters select.
     """
     for ref in stores:
         if not chosen.wants("broker", ref.broker):
@@ -48,16 +49,11 @@ def queue_ranges(
             for topic, queue_id in view.queues():
                 if not (chosen.wants("topic", topic) and chosen.wants("queue_id", queue_id)):
                     continue
-                if not is_wanted(topic, topics):
+                if not topics.wants(ref.broker, topic, queue_id):
                     continue
                 first, end = _bounds(view, topic, queue_id, chosen)
                 if first < end:
                     yield Range(ref.broker, ref.path, topic, queue_id, first, end)
-
-
-def is_wanted(topic: str, topics: frozenset[str] | None) -> bool:
-    """Whether a topic is read: the option names it, or names none and it is not RocketMQ's own."""
-    return topic in topics if topics is not None else not topic.startswith(_SYSTEM)
 
 
 def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:

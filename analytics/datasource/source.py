@@ -16,8 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from .created import options_in, with_options
+from .errors import OptionError
 from .named import check_named
-from .options import OptionError, Options, check_effects, kept_stores, of_table, read_options
+from .options import Options, check_effects, kept_stores, of_table, read_options
 from .selection import EVERYTHING, Selection, select
 from .tables import STREAMED, TABLES, ddl
 from .versions import check_version

@@ -21,9 +21,9 @@ from pyspark.sql.streaming.datasource import (
 
 from storage.readonly import StoreView
 
-from .losses import DataLossError
+from .errors import DataLossError, OptionError
 from .named import check_named
-from .options import OptionError, kept_stores
+from .options import kept_stores
 from .positions import Found, LogNow, Position, find_positions, look_at_log
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Where the stream begins: each store's own begin, its end, or the given offset."""
         logs = self._look()
-        check_named([log.ref for log in logs], self._options)
+        check_named([log.ref for log in logs], self._options, may_come=True)
         return {
             found.key: _position(log, self._begin_of(log)).stored()
             for log, found in zip(logs, find_positions({}, logs), strict=True)

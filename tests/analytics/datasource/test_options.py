@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from analytics.datasource.created import options_in
-from analytics.datasource.options import OPTIONS, OptionError, of_table, read_options
+from analytics.datasource.errors import OptionError
+from analytics.datasource.options import OPTIONS, of_table, read_options
 from analytics.datasource.session import WorkerError, check_python
 from analytics.datasource.tables import TABLES
 from analytics.datasource.versions import PySparkVersionError, check_version

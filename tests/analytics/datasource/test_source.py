@@ -16,7 +16,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
 
 from analytics.datasource.batches import DamagedError, message_batches
-from analytics.datasource.options import OptionError, read_options
+from analytics.datasource.errors import OptionError
+from analytics.datasource.options import read_options
 from analytics.datasource.ranges import Range
 from analytics.spark.session import SparkSession
 from broker.api.send import SendOptions

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.datasource.losses import DataLossError
-from analytics.datasource.options import OptionError
+from analytics.datasource.errors import DataLossError, OptionError
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Row, Stream

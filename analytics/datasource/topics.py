@@ -1,0 +1,105 @@
+"""The topics and queues that the options select: ``topics``, ``topicsPattern`` or ``queues``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from .errors import OptionError
+
+SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_")
+"""How RocketMQ's own topics begin."""
+_FORMS: Final = '{"topic": [0, 1]}, or {"broker": {"topic": [0, 1]}}'
+
+
+class TopicChoice(NamedTuple):
+    """One of three choices; none of them selects all topics but RocketMQ's own."""
+
+    names: frozenset[str] | None = None
+    pattern: re.Pattern[str] | None = None
+    queues: Mapping[str | None, Mapping[str, frozenset[int]]] | None = None
+    """By broker (None: any), then by topic."""
+
+    def wants(self, broker: str, topic: str, queue_id: int) -> bool:
+        """Whether a queue is selected. RocketMQ's own topics are only if they are named, or if the
+        pattern begins as they do."""
+        if self.queues is not None:
+            return any(
+                queue_id in self.queues.get(key, {}).get(topic, ()) for key in (broker, None)
+            )
+        if self.names is not None:
+            return topic in self.names
+        own = next((prefix for prefix in SYSTEM if topic.startswith(prefix)), None)
+        if self.pattern is None:
+            return own is None
+        text = self.pattern.pattern
+        return bool(self.pattern.fullmatch(topic)) and (own is None or text.startswith(own))
+
+    @property
+    def named(self) -> Collection[str] | None:
+        """The topics that are named one by one; None if they are not."""
+        if self.queues is not None:
+            return {topic for topics in self.queues.values() for topic in topics}
+        return self.names
+
+
+def read_topics(given: Mapping[str, str]) -> TopicChoice:
+    """Read the three options. Raises OptionError."""
+    some = [name for name in ("topics", "topicsPattern", "queues") if name in given]
+    if len(some) > 1:
+        raise OptionError(f"{' and '.join(some)}: give one of them, each selects topics by itself")
+    if "topics" in given:
+        return TopicChoice(names=read_names("topics", given["topics"]))
+    if "topicsPattern" in given:
+        text = given["topicsPattern"]
+        try:
+            return TopicChoice(pattern=re.compile(text))
+        except re.error as error:
+            raise OptionError(
+                f"topicsPattern: {text!r} is no regular expression: {error}"
+            ) from None
+    if "queues" in given:
+        return TopicChoice(queues=_queues(given["queues"]))
+    return TopicChoice()
+
+
+def read_names(name: str, text: str) -> frozenset[str]:
+    """Read names with commas between. Raises OptionError if there is none."""
+    found = frozenset(split_names(text))
+    if not found:
+        raise OptionError(f"{name}: {text!r} names none")
+    return found
+
+
+def split_names(text: str) -> list[str]:
+    """Split a text at commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _queues(text: str) -> dict[str | None, dict[str, frozenset[int]]]:
+    try:
+        tree: Any = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"queues: {text!r} is no JSON: {error}") from None
+    found: dict[str | None, dict[str, frozenset[int]]] = {}
+    if isinstance(tree, dict) and tree:
+        for key, value in tree.items():
+            topics = {key: value} if isinstance(value, list) else value
+            broker = None if isinstance(value, list) else key
+            if not (isinstance(topics, dict) and topics and all(map(_are_ids, topics.values()))):
+                break
+            more = {topic: frozenset(ids) for topic, ids in topics.items()}
+            found[broker] = {**found.get(broker, {}), **more}
+        else:
+            return found
+    raise OptionError(f"queues: {text!r} has not the form {_FORMS}")
+
+
+def _are_ids(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(one) is int and one >= 0 for one in value)
+    )
