@@ -1,32 +1,38 @@
-"""Values that were made of the lag of a group in a topic, kept while it is the same object."""
+"""Values that were made of things, kept while these are the same objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import is_not
 from typing import Generic, TypeVar
 
-from .lag_snapshot import GroupLag
-
+S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
-    """The values of the last snapshot. Not safe for threads."""
+def changed(before: Sequence[object], now: Sequence[object]) -> Iterable[int]:
+    """The places whose object is another one; all if there are more or less of them."""
+    if len(before) != len(now):
+        return range(len(now))
+    return compress(range(len(now)), map(is_not, now, before))
 
-    def __init__(self, make: Callable[[GroupLag], T]) -> None:
+
+class Kept(Generic[S, T]):
+    """The values of the things of the last call. Not safe for threads."""
+
+    def __init__(self, make: Callable[[S], T]) -> None:
         self._make = make
-        self._known: dict[int, tuple[GroupLag, T]] = {}
+        self._things: Sequence[S] = ()
+        self._values: list[T] = []
 
-    def of(self, group_lags: Iterable[GroupLag]) -> list[T]:
-        """The value of each; those of a :class:`.repeated_look.RepeatedLook` that did not change
-        are not made again."""
-        before, make = self._known, self._make
-        known = self._known = {}
-        found: list[T] = []
-        for group_lag in group_lags:
-            entry = before.get(id(group_lag))  # it is held here, so no other one has its id
-            if entry is None:
-                entry = group_lag, make(group_lag)
-            known[id(group_lag)] = entry
-            found.append(entry[1])
-        return found
+    def of(self, things: Sequence[S]) -> Sequence[T]:
+        """The value of each, until the next call; only those of other objects are made again."""
+        make, values = self._make, self._values
+        if len(things) != len(values):
+            self._values = [make(thing) for thing in things]
+        else:
+            for number in changed(self._things, things):
+                values[number] = make(things[number])
+        self._things = things
+        return self._values

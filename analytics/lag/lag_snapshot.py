@@ -125,7 +125,7 @@ def look_at(
         members = chosen.members.get(group, 0)
         changes = history.queues_of(topic_at_group(topic, group))
         of_topic = queues[topic]
-        stand = GroupInQueue(trend, as_of, progress_then, has_members=members > 0)
+        stand = GroupInQueue(trend.rate_out, as_of, progress_then, has_members=members > 0)
         rows = [
             stand.in_queue(
                 queue_id,
@@ -165,13 +165,13 @@ class GroupInQueue:
 
     def __init__(
         self,
-        trend: Trend,
+        rate_out: Callable[[Sequence[Change], int | None], float | None],
         as_of: int,
         progress_then: _Then | None,
         *,
         has_members: bool,
     ) -> None:
-        self._rate_out = trend.rate_out
+        self._rate_out = rate_out
         self._then = progress_then
         self._as_of = as_of
         self._has_members = has_members

@@ -1,14 +1,16 @@
 """Looking again and again at the lag of a store: what did not change is not computed again.
 
 A look equals :func:`.lag_snapshot.look_at` with the same history. What it gave for a group in a
-queue holds while its committed offset, the queue's bounds and ``rate_in``, the time from which on
-files may be deleted, and whether the group has members stay as they are, and until a time
-(:mod:`.validity`) at which the passing of time alone may change it. What is unknown because a unit
-or a record could not be read is read again with each look; what was read once is not, as a log only
-grows.
+queue holds while its committed offset, the queue's bounds, the time from which on files may be
+deleted, and whether the group has members stay as they are, and until a time (:mod:`.validity`) at
+which the passing of time alone may change it. Rates change with each moment, so counts of messages
+are kept instead (:mod:`.counts`). What is unknown because a unit or a record could not be read is
+read again with each look; what was read once is not, as a log only grows.
 
-A GroupLag that did not change is the same object in the next snapshot, so that what was made of it
-may be kept, too (:class:`.kept.Kept`).
+Most groups are as they were, so they are passed over without a step of Python: lists of what was
+and of what is are compared as a whole. A GroupCounts, or a GroupLag, that did not change is the
+same object in the next snapshot, so that what was made of it may be kept, too
+(:class:`.kept.Kept`).
 """
 
 from __future__ import annotations
@@ -16,17 +18,19 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import compress
+from operator import is_not
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.configs.consumer_offsets import topic_at_group
 from storage.coordination.shared_state import SharedStateBounds
 from storage.read.log_cut import LogCut
 from storage.retention import LogFile, due_of, log_files, rules_of
 
+from .counts import CountedLags, GroupCounts, Rates, Read
 from .lag_snapshot import (
     Depths,
     GroupInQueue,
-    GroupLag,
     Head,
     LagSnapshot,
     QueueNow,
@@ -37,10 +41,10 @@ from .queue_position import unread_bytes
 from .selection import Offsets
 from .totals import QueueLag
 from .trend import RATE_WINDOW_MS, TREND_WINDOW_MS, StoredSince, Trend
-from .validity import AT_ONCE, Validity
+from .validity import AT_ONCE, FOREVER, Validity
 
 if TYPE_CHECKING:
-    from storage.configs.offset_samples import SampleHistory
+    from storage.configs.offset_samples import Change, SampleHistory
     from storage.configs.topics import TopicConfig
     from storage.read.bounds import Bounds
     from storage.readonly import StoreView
@@ -48,6 +52,10 @@ if TYPE_CHECKING:
 _FORGET_EVERY: Final = 100
 """Looks after which old observations are discarded."""
 _NONE: Final[Offsets] = {}
+_NOT_READ: Final[Read] = (None, 0)
+
+_Stale = Sequence[tuple["_Pair", Sequence[int]]]
+"""Groups in topics, and the queues in which they are judged again."""
 
 
 class _Moment(NamedTuple):
@@ -63,16 +71,24 @@ class _Moment(NamedTuple):
     cut: LogCut
     chosen: Readers
 
-    def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """The bounds of a queue, as :func:`.lag_snapshot.look_at` takes them."""
-        low, high = self.cut.queue_bounds(topic, queue_id)
-        written = self.view.max_offset_in_queue(topic, queue_id)
-        if written > high:  # what is committed was read, though it lies past the cut
-            for key, offsets in self.chosen.offsets.items():
-                committed = offsets.get(queue_id, -1) if key[1] == topic else -1
-                if high < committed <= written:
-                    high = committed
-        return low, high
+    def bounds(self, queues: Sequence[_Queue]) -> list[tuple[int, int]]:
+        """The bounds of queues, as :func:`.lag_snapshot.look_at` takes them."""
+        places = [queue.place for queue in queues]
+        found = self.cut.each_queue_bounds(places, [queue.high for queue in queues])
+        if self.cut.is_whole:
+            return found
+        for number, written in enumerate(self.view.each_queue_bounds(places)):
+            low, high = found[number]
+            if written.max_offset > high:  # what is committed was read, though it lies past the cut
+                found[number] = low, self._committed(*places[number], high, written.max_offset)
+        return found
+
+    def _committed(self, topic: str, queue_id: int, high: int, written: int) -> int:
+        for key, offsets in self.chosen.offsets.items():
+            committed = offsets.get(queue_id, -1) if key[1] == topic else -1
+            if high < committed <= written:
+                high = committed
+        return high
 
 
 class RepeatedLook:
@@ -83,11 +99,13 @@ class RepeatedLook:
         self._history = history
         self._looks = 0
         self._as_of = 0
-        self._queues: dict[str, dict[int, _Queue]] = {}
-        self._pairs: dict[tuple[str, str], _Pair] = {}
         self._files: Sequence[LogFile] = []
         self._bounds: tuple[Bounds | None, int] = None, 0
         self._watched_since: int | None = None
+        self._keys: list[tuple[str, str]] = []
+        self._pairs: list[_Pair] = []
+        self._counts: list[GroupCounts | None] = []
+        self._forget()
 
     def look(self, topics: Mapping[str, TopicConfig], chosen: Readers, as_of: int) -> LagSnapshot:
         """Look at a store whose progress was read before, and keep what was observed."""
@@ -98,45 +116,60 @@ class RepeatedLook:
             raise
 
     def _forget(self) -> None:
-        self._queues, self._pairs, self._files = {}, {}, []
+        self._files = []
+        self._queues: dict[str, dict[int, _Queue]] = {}
+        self._read_at: tuple[int, int] | None = None
+        """The log's end and the generation of files at which the queues were read; None: they have
+        to be read."""
+        self._made: dict[tuple[str, str], Any] = {}
+        self._arrange([])
+
+    def _arrange(self, keys: list[tuple[str, str]]) -> None:
+        """Have a place for each group in its topic, in this order; known ones are kept."""
+        known = {} if not keys else dict(zip(self._keys, self._pairs, strict=True))
+        counts = {} if not keys else dict(zip(self._keys, self._counts, strict=True))
+        topics = {topic for _, topic in keys}
+        self._queues = {topic: self._queues.get(topic, {}) for topic in topics}
+        self._keys = keys
+        self._pairs = [
+            known.get(key) or _Pair(key[1], key[0], self._queues[key[1]]) for key in keys
+        ]
+        self._counts = [counts.get(key) for key in keys]
+        self._offsets: list[Offsets] = [pair.offsets for pair in self._pairs]
+        self._untils = [pair.until for pair in self._pairs]
+        self._of_topic: dict[str, list[int]] = {topic: [] for topic in topics}
+        self._of_group: dict[str, list[int]] = {group: [] for group, _ in keys}
+        for number, (group, topic) in enumerate(keys):
+            self._of_topic[topic].append(number)
+            self._of_group[group].append(number)
+        self._configs: dict[str, TopicConfig | None] = {}
+        self._depths: dict[str, tuple[int | None, int, int]] = {}
+        self._made = {key: made for key, made in self._made.items() if key in counts}
 
     def _look(self, topics: Mapping[str, TopicConfig], chosen: Readers, as_of: int) -> LagSnapshot:
         moment = self._moment(chosen, as_of)
-        before, self._pairs = self._pairs, {}
-        changed: dict[str, Collection[int]] = {}
-        stale: list[tuple[_Pair, Sequence[int]]] = []
-        for key, offsets in chosen.offsets.items():
-            group, topic = key
-            if topic not in changed:
-                changed[topic] = self._refresh(topic, moment)
-            queues = self._queues[topic]
-            pair = before.get(key)
-            if pair is None or pair.queues is not queues:
-                pair = _Pair(topic, group, queues)
-            self._pairs[key] = pair
-            has_members = chosen.members.get(group, 0) > 0
-            config = topics.get(topic)
-            if (
-                pair.until <= as_of
-                or offsets is not pair.offsets
-                or config is not pair.config
-                or has_members is not pair.has_members
-                or changed[topic]
-            ):
-                which = pair.stale(offsets, config, changed[topic], as_of, has_members)
-                self._add_queues(pair, which, moment)
-                if which:
-                    stale.append((pair, which))
-        self._queues = {topic: self._queues[topic] for topic in changed}
+        keys = list(chosen.offsets)
+        if keys != self._keys:
+            self._arrange(keys)
+        stale, dirty = self._stale(topics, moment)
         self._read_heads(stale, moment)
         _judge(stale, moment)
         self._observe(stale, moment)
+        pairs, untils = self._pairs, self._untils
+        for number in dirty:
+            untils[number] = pairs[number].until
         depths = Depths(self._view, chosen.all_offsets)
-        group_lags = [
-            pair.group_lag(depths.of(group), chosen.members.get(group, 0))
-            for (group, _), pair in self._pairs.items()
-        ]
-        return LagSnapshot(as_of, group_lags, self._view.progress_doubt())
+        for group, numbers in self._of_group.items():
+            depth = (*depths.of(group), chosen.members.get(group, 0))
+            if self._depths.get(group) != depth:
+                self._depths[group] = depth
+                dirty.update(numbers)
+        counts = self._counts
+        for number in dirty:
+            counts[number] = pairs[number].counts(self._depths[keys[number][0]])
+        found = [one for one in counts if one is not None]
+        lags = CountedLags(self._keys, found, self._rates(moment), self._made)
+        return LagSnapshot(as_of, lags, self._view.progress_doubt())
 
     def _moment(self, chosen: Readers, as_of: int) -> _Moment:
         view = self._view
@@ -147,8 +180,7 @@ class RepeatedLook:
         self._bounds, self._as_of = (bounds, made), as_of
         trend = Trend(self._history.watched, as_of)
         if trend.watched_since != self._watched_since:
-            self._pairs = {}  # rates are of another time
-        self._watched_since = trend.watched_since
+            self._count_anew()
         rules = rules_of(view.root, view.config)
         cut = LogCut(view)
         files = log_files(view.root, view.config, rules, cut.log_end, as_of)
@@ -158,48 +190,115 @@ class RepeatedLook:
             view, as_of, trend, files, files_changed, arrivals, self._history, cut, chosen
         )
 
-    def _refresh(self, topic: str, moment: _Moment) -> Collection[int]:
-        """Read the bounds of a topic's queues; gives the ids of those that changed."""
-        queues = self._queues.setdefault(topic, {})
-        return [queue_id for queue_id, queue in queues.items() if queue.refresh(moment)]
+    def _count_anew(self) -> None:
+        """Count of another time on what was read. What is 0 stays 0: the time is shorter."""
+        for number, pair in enumerate(self._pairs):
+            pair.count_anew()
+            self._untils[number] = pair.until
+        for queues in self._queues.values():
+            for queue in queues.values():
+                queue.until = AT_ONCE
 
-    def _add_queues(self, pair: _Pair, which: Sequence[int], moment: _Moment) -> None:
-        for queue_id in which:
-            if queue_id not in pair.queues:
-                queue = pair.queues[queue_id] = _Queue(pair.topic, queue_id)
-                queue.refresh(moment)
+    def _stale(self, topics: Mapping[str, TopicConfig], moment: _Moment) -> tuple[_Stale, set[int]]:
+        """The groups whose state may be another one than before, and their numbers."""
+        as_of, members = moment.as_of, moment.chosen.members
+        offsets = list(moment.chosen.offsets.values())
+        numbers = range(len(offsets))
+        dirty = set(compress(numbers, map(is_not, offsets, self._offsets)))
+        dirty.update(compress(numbers, map(as_of.__ge__, self._untils)))
+        self._offsets = offsets
+        changed = self._refresh(moment)
+        for topic, of_topic in self._of_topic.items():
+            config = topics.get(topic)
+            if topic not in self._configs or self._configs[topic] is not config:
+                self._configs[topic] = config
+                dirty.update(of_topic)
+            if topic in changed:
+                dirty.update(of_topic)
+        for group, of_group in self._of_group.items():
+            pair = self._pairs[of_group[0]]
+            if pair.has_members is not (members.get(group, 0) > 0):
+                dirty.update(of_group)
+        stale: list[tuple[_Pair, Sequence[int]]] = []
+        for number in sorted(dirty):
+            pair = self._pairs[number]
+            topic = pair.topic
+            has_members = members.get(pair.group, 0) > 0
+            of_topic_changed = changed.get(topic, ())
+            which = pair.stale(
+                offsets[number], self._configs[topic], of_topic_changed, as_of, has_members
+            )
+            if which:
+                stale.append((pair, which))
+        self._add_queues(stale, moment)
+        return stale, dirty
 
-    def _read_heads(self, stale: Iterable[tuple[_Pair, Sequence[int]]], moment: _Moment) -> None:
+    def _refresh(self, moment: _Moment) -> Mapping[str, Collection[int]]:
+        """Read the bounds of queues; gives the ids of those that changed, by topic."""
+        all_queues = [queue for queues in self._queues.values() for queue in queues.values()]
+        read_at = self._now(moment)
+        if read_at is None or read_at != self._read_at:
+            bounds = moment.bounds(all_queues)
+        else:
+            bounds = [(queue.low, queue.high) for queue in all_queues]
+        self._read_at = read_at
+        changed: dict[str, list[int]] = {}
+        for queue, (low, high) in zip(all_queues, bounds, strict=True):
+            if queue.refresh(low, high, moment):
+                changed.setdefault(queue.place[0], []).append(queue.place[1])
+        return changed
+
+    def _now(self, moment: _Moment) -> tuple[int, int] | None:
+        """What is as before if no queue has changed; None if that cannot be known."""
+        bounds = self._bounds[0]
+        if not isinstance(bounds, SharedStateBounds) or not moment.cut.is_whole:
+            return None
+        return moment.cut.log_end, bounds.files_generation()
+
+    def _add_queues(self, stale: _Stale, moment: _Moment) -> None:
+        """Read queues that were not read before."""
+        new: list[_Queue] = []
+        for pair, which in stale:
+            for queue_id in which:
+                if queue_id not in pair.queues:
+                    queue = pair.queues[queue_id] = _Queue(pair.topic, queue_id)
+                    new.append(queue)
+        for queue, (low, high) in zip(new, moment.bounds(new) if new else (), strict=True):
+            queue.refresh(low, high, moment)
+
+    def _read_heads(self, stale: _Stale, moment: _Moment) -> None:
         """Read the first unread messages that are not known, each queue's at once."""
         missing: dict[_Queue, set[int]] = defaultdict(set)
         for pair, which in stale:
+            committed, queues = pair.offsets, pair.queues
             for queue_id in which:
-                queue = pair.queues[queue_id]
-                first = queue.first_unread(pair.offsets.get(queue_id))
+                queue = queues[queue_id]
+                first = queue.first_unread(committed.get(queue_id))
                 if first is not None and first not in queue.heads:
                     missing[queue].add(first)
         for queue, offsets in missing.items():
             queue.read(offsets, moment)
 
-    def _observe(self, stale: Iterable[tuple[_Pair, Sequence[int]]], moment: _Moment) -> None:
+    def _observe(self, stale: _Stale, moment: _Moment) -> None:
         """Keep what was seen, and until when it holds: only what is new is an observation."""
-        committed: dict[str, dict[str, int]] = {}
-        ends: dict[str, dict[str, int]] = {}
+        committed: dict[str, dict[int, int]] = {}
+        ends: dict[str, dict[int, int]] = {}
         for pair, which in stale:
             offsets = committed.setdefault(pair.place, {})
             highs = ends.setdefault(pair.topic, {})
             for queue_id in which:
-                highs[str(queue_id)] = pair.queues[queue_id].high
+                highs[queue_id] = pair.queues[queue_id].high
                 offset = pair.offsets.get(queue_id)
                 if offset is not None:
-                    offsets[str(queue_id)] = offset
+                    offsets[queue_id] = offset
         as_of, history = moment.as_of, moment.history
-        sample = {"at": as_of, "committed": committed, "ends": ends}
         again = bool(history.watched) and history.watched[-1].end >= as_of
-        history.add(sample, is_first=not self._looks)
-        validity = Validity(moment.trend, as_of, again=again)
+        history.add_seen(as_of, committed, ends, is_first=not self._looks)
+        trend = Trend(history.watched, as_of)
+        self._watched_since = trend.watched_since
+        validity = Validity(trend, as_of, again=again)
         for pair, which in stale:
-            pair.keep_until(which, validity, history)
+            pair.keep_until(which, validity, trend, history)
         self._looks += 1
         if not self._looks % _FORGET_EVERY:
             history.forget_before(as_of - TREND_WINDOW_MS)
@@ -208,7 +307,7 @@ class RepeatedLook:
     def _forget_heads(self) -> None:
         """Forget messages that are no group's first unread one any more."""
         needed: dict[_Queue, set[int]] = defaultdict(set)
-        for pair in self._pairs.values():
+        for pair in self._pairs:
             for queue_id, queue in pair.queues.items():
                 first = queue.first_unread(pair.offsets.get(queue_id))
                 if first is not None:
@@ -217,55 +316,93 @@ class RepeatedLook:
             for queue in queues.values():
                 queue.keep_heads(needed[queue])
 
+    def _rates(self, moment: _Moment) -> Rates:
+        span_s = moment.trend.span_s
+        rate_in = {
+            topic: {queue_id: queue.rate_in(span_s) for queue_id, queue in queues.items()}
+            for topic, queues in self._queues.items()
+        }
+        return Rates(moment.trend.start, span_s, rate_in)
+
 
 class _Queue:
     """A queue, and what is known of messages that are the first unread one of a group."""
 
-    __slots__ = ("_nothing_new", "_places", "heads", "high", "id", "low", "now", "topic")
+    __slots__ = (
+        *("_arrived", "_by_log", "_nothing_new", "_places"),
+        *("heads", "high", "low", "now", "place", "until"),
+    )
 
     def __init__(self, topic: str, queue_id: int) -> None:
-        self.topic = topic
-        self.id = queue_id
+        self.place = topic, queue_id
         self.low = self.high = -1
         self.heads: dict[int, Head] = {}
         self.now: QueueNow
+        self.until = AT_ONCE
+        """When the messages that were stored have to be counted again."""
+        self._arrived: int | None = None
+        """Messages that were stored in the known part of the five minutes, or in all of them."""
+        self._by_log = True
+        """Whether it is all of them: the log shows it."""
         self._places: dict[int, int] = {}
         """Where the messages lie in the log; of each head that is wholly known."""
         self._nothing_new = False
-        """Whether no message is as young as ``rate_in`` counts; none gets younger."""
+        """Whether no message is as young as is counted; none gets younger."""
 
-    def refresh(self, moment: _Moment) -> bool:
-        """Read the bounds; whether something has changed for its readers."""
-        ends = moment.history.ends(self.topic, self.id)
-        low, high = moment.bounds(self.topic, self.id)
+    def refresh(self, low: int, high: int, moment: _Moment) -> bool:
+        """Take over the bounds; whether something has changed for its readers."""
         same = low == self.low and high == self.high
-        rate = moment.trend.rate_in(ends, high)
-        if rate is None and same and self._nothing_new:
-            rate = 0.0
-        elif rate is None:
-            count = moment.arrivals.count(self.topic, self.id, low, high)
-            rate = None if count is None else count * 1000 / RATE_WINDOW_MS
-            self._nothing_new = count == 0
-        elif not same:
-            self._nothing_new = False
         if not same:
             self._move(low, high, moment.view)
+        if not same or self.until <= moment.as_of:
+            self._count(moment, same=same)
         unknown = len(self.heads) > len(self._places)
         if unknown:
             self.heads = {offset: self.heads[offset] for offset in self._places}
         moved = moment.files_changed and self._judge_files(moment.files)
-        if same and not unknown and not moved and rate == self.now.rate_in:
-            if ends is not self.now.ends:
-                self.now = self.now._replace(ends=ends)
+        if same and not unknown and not moved:
             return False
-        self.now = QueueNow(low, high, rate, ends, self.heads)
+        self.now = QueueNow(low, high, None, moment.history.ends(*self.place), self.heads)
         return True
+
+    def observe(self, ends: Sequence[Change], as_of: int) -> None:
+        """Take note of what was observed of its end, now included."""
+        if self.now.ends is not ends:
+            self.now = self.now._replace(ends=ends)
+        if ends[-1][0] == as_of:  # it is counted on from here
+            self.until = AT_ONCE
+
+    def _count(self, moment: _Moment, *, same: bool) -> None:
+        """Count the messages that were stored lately."""
+        trend, ends = moment.trend, moment.history.ends(*self.place)
+        count = None if trend.span_s is None else trend.arrived(ends, self.high)
+        self._by_log, self.until = count is None, AT_ONCE
+        if count is not None:
+            self._nothing_new = self._nothing_new and same
+            known_from = trend.known_from or 0
+            leaves = next((at for at, _ in ends if at > known_from), None)
+            self.until = FOREVER if leaves is None else leaves + RATE_WINDOW_MS
+        elif same and self._nothing_new:
+            count = 0
+        else:
+            count = moment.arrivals.count(*self.place, self.low, self.high)
+            self._nothing_new = count == 0
+        self._arrived = count
+
+    def rate_in(self, span_s: float | None) -> float | None:
+        """How fast it grew; ``span_s`` is the length of the known part of the five minutes."""
+        count = self._arrived
+        if not count:
+            return None if count is None else 0.0
+        if self._by_log or span_s is None:
+            return count * 1000 / RATE_WINDOW_MS
+        return count / span_s
 
     def _move(self, low: int, high: int, view: StoreView) -> None:
         """Take over new bounds; the unread bytes are those of before and those of new units."""
         more: int | None = 0
         if high > self.high and self._places:
-            more = unread_bytes(view, self.topic, self.id, [self.high], high)[self.high]
+            more = unread_bytes(view, *self.place, [self.high], high)[self.high]
         kept: dict[int, Head] = {}
         if more is not None and high >= self.high:
             for offset in self._places:
@@ -296,7 +433,7 @@ class _Queue:
     def read(self, offsets: Collection[int], moment: _Moment) -> None:
         """Read the heads at some offsets."""
         sizes = self._sizes(offsets, moment.view)
-        places = moment.view.places(self.topic, self.id, offsets)
+        places = moment.view.places(*self.place, offsets)
         for offset in offsets:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(moment.files, place)
@@ -308,7 +445,7 @@ class _Queue:
     def _sizes(self, offsets: Collection[int], view: StoreView) -> Mapping[int, int | None]:
         """Bytes from offsets to the end: by way of the nearest known one, if there is any."""
         if not self._places:
-            return unread_bytes(view, self.topic, self.id, offsets, self.high)
+            return unread_bytes(view, *self.place, offsets, self.high)
         known: dict[int, int] = {self.high: 0}
         known.update((at, size) for at in self._places if (size := self.heads[at][0]) is not None)
         order = sorted(known)
@@ -318,10 +455,10 @@ class _Queue:
             after = order[number]
             before = order[number - 1] if number else None
             if before is not None and offset - before < after - offset:
-                part = unread_bytes(view, self.topic, self.id, [before], offset)[before]
+                part = unread_bytes(view, *self.place, [before], offset)[before]
                 size = None if part is None else known[before] - part
             else:
-                part = unread_bytes(view, self.topic, self.id, [offset], after)[offset]
+                part = unread_bytes(view, *self.place, [offset], after)[offset]
                 size = None if part is None else known[after] + part
             found[offset] = size
             if size is not None:
@@ -340,18 +477,8 @@ class _Pair:
     """A group in a topic: what was found, and what of it still holds."""
 
     __slots__ = (
-        "_group_lag",
-        "_rows",
-        "_untils",
-        "config",
-        "group",
-        "has_members",
-        "ids",
-        "offsets",
-        "place",
-        "queues",
-        "topic",
-        "until",
+        *("_counts", "_fresh", "_read", "_rows", "_untils", "config", "group", "has_members"),
+        *("ids", "offsets", "place", "queues", "topic", "until"),
     )
 
     def __init__(self, topic: str, group: str, queues: dict[int, _Queue]) -> None:
@@ -359,15 +486,18 @@ class _Pair:
         self.group = group
         self.place = topic_at_group(topic, group)
         self.queues = queues
-        self.ids: Sequence[int] = ()
+        self.ids: tuple[int, ...] = ()
         self.offsets: Offsets = _NONE
         self.config: TopicConfig | None = None
         self.has_members = False
         self.until = AT_ONCE
         """When the first of its queues has to be judged again."""
         self._rows: dict[int, QueueLag] = {}
+        self._read: dict[int, Read] = {}
+        self._fresh: set[int] = set()
+        """Queues whose progress was not observed before this look."""
         self._untils: dict[int, int] = {}
-        self._group_lag: GroupLag | None = None
+        self._counts: GroupCounts | None = None
 
     def stale(
         self,
@@ -380,60 +510,106 @@ class _Pair:
         """Take over what is there now; gives the queues that have to be judged again."""
         before, untils = self.offsets, self._untils
         if config is not self.config or offsets.keys() != before.keys() or not self.ids:
-            ids = read_queue_ids(config, offsets)
+            ids = tuple(read_queue_ids(config, offsets))
             if ids != self.ids:
                 for queue_id in set(self.ids).difference(ids):  # it changes unseen from now on
-                    del untils[queue_id], self._rows[queue_id]
-                self._group_lag = None
+                    del untils[queue_id], self._rows[queue_id], self._read[queue_id]
+                self._counts = None
                 self.ids = ids
         all_anew = has_members is not self.has_members
         self.offsets, self.config, self.has_members = offsets, config, has_members
+        if all_anew:
+            return self.ids
+        if self.until > as_of and not changed and offsets is before and self._counts is not None:
+            return ()
         return [
             queue_id
             for queue_id in self.ids
             if untils.get(queue_id, AT_ONCE) <= as_of
             or queue_id in changed
             or offsets.get(queue_id) != before.get(queue_id)
-            or all_anew
         ]
 
-    def take(self, queue_id: int, row: QueueLag) -> None:
-        """Note the state in a queue."""
+    def take(self, queue_id: int, row: QueueLag, *, fresh: bool) -> None:
+        """Note the state in a queue; ``fresh``: its progress was not observed before."""
+        if fresh:
+            self._fresh.add(queue_id)
         if row != self._rows.get(queue_id):
             self._rows[queue_id] = row
-            self._group_lag = None
+            self._counts = None
 
-    def keep_until(self, which: Iterable[int], validity: Validity, history: SampleHistory) -> None:
-        """Note until when the states in some queues hold."""
-        untils, changes = self._untils, history.queues_of(self.place)
+    def keep_until(
+        self, which: Iterable[int], validity: Validity, trend: Trend, history: SampleHistory
+    ) -> None:
+        """Note what was read in some queues, and until when the states hold."""
+        untils, all_changes, fresh = self._untils, history.queues_of(self.place), self._fresh
+        ends = history.ends_of(self.topic)
         for queue_id in which:
-            ends = history.ends(self.topic, queue_id)
             row = self._rows[queue_id]
-            untils[queue_id] = validity.until(row, changes.get(queue_id, ()), ends)
-        self.until = min((untils[queue_id] for queue_id in self.ids), default=AT_ONCE)
+            committed = row.unread.committed_offset
+            read, until = _NOT_READ, FOREVER
+            if committed is not None:
+                changes = all_changes[queue_id]
+                read, until = self._read_now(queue_id, committed, changes, validity, trend)
+                until = min(until, validity.of_status(row, changes, ends[queue_id]))
+            self.queues[queue_id].observe(ends[queue_id], validity.as_of)
+            if read != self._read.get(queue_id):
+                self._read[queue_id] = read
+                self._counts = None
+            untils[queue_id] = until
+        fresh.clear()
+        self.until = min(map(untils.__getitem__, self.ids), default=AT_ONCE)
 
-    def group_lag(self, depth: tuple[int | None, int], members: int) -> GroupLag:
-        """The result; the same object as before if it is equal."""
-        known = self._group_lag
+    def _read_now(
+        self,
+        queue_id: int,
+        committed: int,
+        changes: Sequence[Change],
+        validity: Validity,
+        trend: Trend,
+    ) -> tuple[Read, int]:
+        """What was read in a queue, and until when that holds."""
+        if queue_id in self._fresh and trend.span_s is not None:
+            return _NOT_READ, AT_ONCE  # it is known from now on
+        count = trend.read(changes, committed)
+        return (count, changes[-1][0]), validity.of_count(count, changes)
+
+    def count_anew(self) -> None:
+        """Count with the next look what was read, where that may be another number."""
+        for queue_id, (count, _) in self._read.items():
+            if count != 0:
+                self._untils[queue_id] = AT_ONCE
+                self.until = AT_ONCE
+
+    def counts(self, depth: tuple[int | None, int, int]) -> GroupCounts:
+        """The result, with retries, dead letters and members of the group; the same object as
+        before if it is equal."""
+        known = self._counts
         if known is None:
             rows = [self._rows[queue_id] for queue_id in self.ids]
-            known = self._group_lag = GroupLag(self.group, self.topic, rows, *depth, members)
-        elif known.members != members or (known.retry, known.dlq) != depth:
-            known = self._group_lag = GroupLag(
-                self.group, self.topic, known.queues, *depth, members
-            )
+            read = [self._read[queue_id] for queue_id in self.ids]
+            known = GroupCounts(self.group, self.topic, self.ids, rows, read, *depth)
+        elif known[-3:] != depth:
+            known = known._replace(retry=depth[0], dlq=depth[1], members=depth[2])
+        self._counts = known
         return known
 
 
-def _judge(stale: Iterable[tuple[_Pair, Sequence[int]]], moment: _Moment) -> None:
+def _no_rate(changes: Sequence[Change], offset: int | None) -> None:
+    """Rates are made of counts."""
+
+
+def _judge(stale: _Stale, moment: _Moment) -> None:
     states = {
-        has_members: GroupInQueue(moment.trend, moment.as_of, None, has_members=has_members)
+        has_members: GroupInQueue(_no_rate, moment.as_of, None, has_members=has_members)
         for has_members in (False, True)
     }
     for pair, which in stale:
         state = states[pair.has_members].in_queue
-        changes = moment.history.queues_of(pair.place)
+        all_changes = moment.history.queues_of(pair.place)
         for queue_id in which:
             committed = pair.offsets.get(queue_id)
             queue = pair.queues[queue_id].now
-            pair.take(queue_id, state(queue_id, queue, committed, changes.get(queue_id, ())))
+            changes = all_changes.get(queue_id, ())
+            row = state(queue_id, queue, committed, changes)
+            pair.take(queue_id, row, fresh=not changes)

@@ -123,20 +123,27 @@ class Trend:
         self.known_from = (
             None if self.watched_since is None else max(self.watched_since, self.start)
         )
-        if self.known_from is not None and now_ms - self.known_from < LEAST_SPAN_MS:
-            self.known_from = self.watched_since = None
-        self._span_s = (now_ms - (self.known_from or 0)) / 1000
+        self.span_s: float | None = None
+        """The length of the known part; None if it is too short for a rate."""
+        if self.known_from is not None and now_ms - self.known_from >= LEAST_SPAN_MS:
+            self.span_s = (now_ms - self.known_from) / 1000
 
     def rate_in(self, ends: Changes, max_offset: int) -> float | None:
         """How fast a queue grew whose end is ``max_offset`` now; None if it was not observed.
 
         The log has the rate in that case (:class:`.rates.StoredSince`).
         """
+        span_s = self.span_s
+        count = None if span_s is None else self.arrived(ends, max_offset)
+        return None if span_s is None or count is None else count / span_s
+
+    def arrived(self, ends: Changes, max_offset: int) -> int | None:
+        """The messages that were stored in the known part; None if it was not observed."""
         known_from = self.known_from
         if known_from is None:
             return None
         held = next((end for at, end in reversed(ends) if at <= known_from), None)
-        return None if held is None else max(0, max_offset - held) / self._span_s
+        return None if held is None else max(0, max_offset - held)
 
     def rate_out(self, committed: Changes, offset: int | None) -> float | None:
         """How fast a queue was read whose progress is ``offset`` now.
@@ -148,6 +155,12 @@ class Trend:
             return None
         if committed[-1][1] == offset and committed[-1][0] <= self.start:
             return 0.0
+        span_s = self.span_s
+        count = None if span_s is None else self.read(committed, offset)
+        return None if span_s is None or count is None else count / span_s
+
+    def read(self, committed: Changes, offset: int) -> int | None:
+        """The messages that were read in the known part; None if no part is known."""
         known_from = self.known_from
         if known_from is None:
             return None
@@ -158,7 +171,7 @@ class Trend:
                 later = before
             if at <= known_from:
                 break
-        return read / self._span_s
+        return read
 
 
 def unchanged_since(committed: Changes, offset: int | None, now_ms: int) -> int:

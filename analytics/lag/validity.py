@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from storage.configs.offset_samples import Change
 
 from .health import PATIENCE_MS
-from .trend import RATE_WINDOW_MS, TREND_WINDOW_MS, Trend, observations
+from .trend import RATE_WINDOW_MS, TREND_WINDOW_MS, Trend
 
 if TYPE_CHECKING:
     from .totals import QueueLag
@@ -23,58 +23,56 @@ AT_ONCE: Final = 0
 
 
 class Validity:
-    """The validity of what was computed at one time (ms), with the trend of that time."""
+    """The validity of what was computed at one time (ms), with the trend of that time.
+
+    ``changes`` and ``ends`` are the observations, the present one included.
+    """
 
     def __init__(self, trend: Trend, as_of: int, *, again: bool) -> None:
         """``again``: there was an observation at this time before."""
         self._again = again
-        self._trend = trend
-        self._as_of = as_of
-        self._grows = trend.known_from is not None and trend.known_from > trend.start
+        self._known_from = trend.known_from
+        self.as_of = as_of
 
-    def until(self, row: QueueLag, changes: Sequence[Change], ends: Sequence[Change]) -> int:
-        """The first time (ms) at which ``row`` may differ; ``changes`` and ``ends`` are the
-        observations, the present one included."""
-        committed = row.unread.committed_offset
-        if committed is None:
-            return FOREVER
-        if not changes or changes[-1][1] != committed:
+    def of_count(self, count: int | None, changes: Sequence[Change]) -> int:
+        """The first time (ms) at which what was counted from changes (:meth:`.Trend.read`) may
+        differ: when the first of them leaves the five minutes. What is 0 stays 0."""
+        known_from = self._known_from
+        if count is None or known_from is None:
             return AT_ONCE
-        rate = self._rate_out(row.rate_out, changes)
-        high = row.unread.max_offset
-        if committed >= high or not rate:
-            return rate
-        return min(rate, self._status(row, changes, ends))
-
-    def _rate_out(self, rate: float | None, changes: Sequence[Change]) -> int:
-        trend = self._trend
-        last = changes[-1][0]
-        if rate is None:
-            # The rate is 0 from then on. A trend that becomes known is another matter.
-            return last + RATE_WINDOW_MS if trend.known_from is None else AT_ONCE
-        if not rate:
+        if not count:
             return FOREVER
-        if self._grows or trend.known_from is None:
-            return AT_ONCE  # the same messages in a longer time
-        within = [at for at, _ in changes if at > trend.known_from]
-        return within[0] + RATE_WINDOW_MS if within else FOREVER
+        return next((at + RATE_WINDOW_MS for at, _ in changes if at > known_from), FOREVER)
 
-    def _status(self, row: QueueLag, changes: Sequence[Change], ends: Sequence[Change]) -> int:
-        as_of = self._as_of
+    def of_status(self, row: QueueLag, changes: Sequence[Change], ends: Sequence[Change]) -> int:
+        """The first time (ms) at which the status may differ."""
+        committed = row.unread.committed_offset
+        if committed is None or committed >= row.unread.max_offset:
+            return FOREVER
+        as_of = self.as_of
         oldest = row.oldest_unread_timestamp or 0
         if as_of - oldest < PATIENCE_MS:
             return oldest + PATIENCE_MS
-        stands = max(changes[-1][0], oldest) + PATIENCE_MS
-        if as_of >= stands:
+        until = max(changes[-1][0], oldest) + PATIENCE_MS
+        if as_of >= until:
             return FOREVER
         if self._again:
             return AT_ONCE  # of two observations at one time the later one counts from now on
-        until = stands
-        seen = observations(changes, ends, as_of)
-        if seen and as_of < seen[0].at + PATIENCE_MS:
-            until = min(until, seen[0].at + PATIENCE_MS)
+        since = as_of - TREND_WINDOW_MS
+        seen = _first_observed(changes, ends, since)
+        if seen is not None and as_of < seen + PATIENCE_MS:
+            until = min(until, seen + PATIENCE_MS)
         for each in (changes, ends):
-            leaves = next((at for at, _ in each if at > as_of - TREND_WINDOW_MS), None)
-            if leaves is not None:
+            if each[-1][0] > since:
+                leaves = next(at for at, _ in each if at > since)
                 until = min(until, leaves + TREND_WINDOW_MS)
         return until
+
+
+def _first_observed(changes: Sequence[Change], ends: Sequence[Change], since: int) -> int | None:
+    """The time of the first of :func:`.trend.observations`; None without any."""
+    if ends[0][0] <= since:
+        end = next(end for at, end in reversed(ends) if at <= since)
+        if end is not None:
+            return next((at for at, _ in reversed(changes) if at <= since), since)
+    return next((at for at, end in ends if at > since and end is not None), None)

@@ -16,6 +16,8 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import compress
+from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
@@ -76,7 +78,7 @@ class ConsumerOffsetManager:
         self._noted: dict[ProgressKey, QueueProgress] = {}
         self._notes: PendingCommits | None = None
         self._keys: dict[tuple[str, str], str] = {}  # of topics and groups that were checked
-        self._given: dict[str, _Given] = {}  # what `table` gave last, by key
+        self._given = _Given([], [], {})
 
     def query(self, group: str, topic: str, queue_id: int) -> QueueProgress:
         """Read the progress of a group in a queue, with what processes keep in memory."""
@@ -211,32 +213,44 @@ class ConsumerOffsetManager:
         with self._lock:
             noted = dict(self._noted)
         known = self._file.read()
-        before, now = self._given, dict[str, _Given]()
-        found = {}
-        for key, queues in known.queues.items():
-            given = before.get(key)
-            if given is None or given.queues is not queues:
-                given = _given(key, queues)
-            now[key] = given
-            if given.names is not None and given.offsets and group in (None, given.names[0]):
-                found[given.names] = given.progress
-        self._given = now
+        found = self._rows(known)
+        if group is not None:
+            found = {names: row for names, row in found.items() if names[0] == group}
         for key in {key for key, _ in noted}:
-            names, progress = self._with_noted(known, key, noted)
+            names, progress, _ = self._with_noted(known, key, noted)
             if names is not None and progress and group in (None, names[0]):
                 found[names] = progress
         return found
 
+    def _rows(self, known: ProgressTable) -> dict[tuple[str, str], dict[int, int]]:
+        """The rows of the file, made anew where the file's row is another object."""
+        before = self._given
+        keys, rows = list(known.queues), list(known.queues.values())
+        if keys == before.keys:
+            found = before.found.copy()
+            others = [*compress(range(len(rows)), map(is_not, rows, before.rows))]
+        else:
+            found, others = {}, [*range(len(rows))]
+        for number in others:
+            names, progress, has_offsets = _row(keys[number], rows[number])
+            earlier = None if names is None else before.found.get(names)
+            progress = earlier if earlier == progress and earlier else progress
+            if names is not None and has_offsets:
+                found[names] = progress
+            elif names is not None:
+                found.pop(names, None)
+        self._given = _Given(keys, rows, found)
+        return found.copy()
+
     def _with_noted(
         self, known: ProgressTable, key: str, noted: Mapping[ProgressKey, QueueProgress]
-    ) -> tuple[tuple[str, str] | None, dict[int, int]]:
+    ) -> _Row:
         """A row with what this process keeps in memory."""
         queues = dict(known.queues.get(key, {}))
         for (noted_key, queue_id), progress in noted.items():
             if noted_key == key:
                 queues[queue_id] = _later(known.get(key, queue_id), progress)
-        given = _given(key, queues)
-        return given.names, given.progress
+        return _row(key, queues)
 
     def persist(self) -> None:
         """Write what is kept in memory, and Java's consumerOffset.json. Cheap if nothing changed.
@@ -278,22 +292,24 @@ class ConsumerOffsetManager:
 
 
 class _Given(NamedTuple):
-    """A row that was given to a reader, and what it was made of."""
+    """What was given to a reader last, and what it was made of."""
 
-    queues: Mapping[int, QueueProgress]
-    names: tuple[str, str] | None
-    """Group and topic; None for a key that is none of both."""
-    offsets: bool
-    """Whether there are any, also below 0."""
-    progress: dict[int, int]
+    keys: list[str]
+    rows: list[dict[int, QueueProgress]]
+    found: dict[tuple[str, str], dict[int, int]]
 
 
-def _given(key: str, queues: Mapping[int, QueueProgress]) -> _Given:
+_Row = tuple[tuple[str, str] | None, dict[int, int], bool]
+"""Group and topic, None for a key that is none of both; the offsets; whether there are any, also
+below 0."""
+
+
+def _row(key: str, queues: Mapping[int, QueueProgress]) -> _Row:
     parts = split_topic_at_group(key)
     names = None if parts is None else (parts[1], parts[0])
     known = [(queue_id, offset) for queue_id, (_, offset) in queues.items() if offset is not None]
     progress = {queue_id: offset for queue_id, offset in sorted(known) if offset >= 0}
-    return _Given(queues, names, bool(known), progress)
+    return names, progress, bool(known)
 
 
 def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:

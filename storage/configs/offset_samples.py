@@ -41,6 +41,7 @@ Change = tuple[int, int | None]
 
 
 _NOTHING: Final[Mapping[int, list[Change]]] = {}
+_Observed = Mapping[str, Mapping[int, int | None]]
 
 
 class WatchedQueue(NamedTuple):
@@ -86,23 +87,39 @@ class SampleHistory:
         """Max offsets of a queue."""
         return self._ends.get(topic, _NOTHING).get(queue_id, [])
 
+    def ends_of(self, topic: str) -> Mapping[int, list[Change]]:
+        """Max offsets of a topic's queues, each in the order of time."""
+        return self._ends.get(topic, _NOTHING)
+
     def add(self, entry: Mapping[str, Any], *, is_first: bool) -> None:
         """Take in a line; the first line of a file replaces the end of earlier files."""
-        at = int(entry["at"])
+        committed, ends = (
+            {
+                key: {int(text): offset for text, offset in queues.items()}
+                for key, queues in entry[name].items()
+            }
+            for name in ("committed", "ends")
+        )
+        self.add_seen(int(entry["at"]), committed, ends, is_first=is_first)
+
+    def add_seen(self, at: int, committed: _Observed, ends: _Observed, *, is_first: bool) -> None:
+        """Take in what was observed at a time (ms), as :meth:`add` does."""
         if is_first:
             self.watched.append(WatchedQueue(at, at))
         self.watched[-1] = self.watched[-1]._replace(end=at)
-        for known, observed in ((self._committed, entry["committed"]), (self._ends, entry["ends"])):
+        for known, observed in ((self._committed, committed), (self._ends, ends)):
             if is_first:
                 _forget(known, observed, at)
             for key, queues in observed.items():
                 row = known.get(key)
                 if row is None:
-                    known[key] = {int(text): [(at, offset)] for text, offset in queues.items()}
+                    known[key] = {queue_id: [(at, offset)] for queue_id, offset in queues.items()}
                     continue
-                for text, offset in queues.items():
-                    changes = row.setdefault(int(text), [])
-                    if not changes or changes[-1][1] != offset:
+                for queue_id, offset in queues.items():
+                    changes = row.get(queue_id)
+                    if changes is None:
+                        row[queue_id] = [(at, offset)]
+                    elif not changes or changes[-1][1] != offset:
                         changes.append((at, offset))
 
     def forget_before(self, since_ms: int) -> None:
@@ -223,13 +240,13 @@ def _lines(data: bytes) -> Iterator[dict[str, Any]]:
 
 def _forget(
     known: Mapping[str, Mapping[int, list[Change]]],
-    observed: Mapping[str, Mapping[str, int]],
+    observed: _Observed,
     at: int,
 ) -> None:
     """Queues that a first line does not contain were gone by then."""
     for key, row in known.items():
         for queue_id, changes in row.items():
-            if changes[-1][1] is not None and str(queue_id) not in observed.get(key, ()):
+            if changes[-1][1] is not None and queue_id not in observed.get(key, ()):
                 changes.append((at, None))
 
 

@@ -9,6 +9,8 @@ whole by the caller, which also says what is wrong with it.
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import ne
 from typing import Any, Final
 
 from storage.format.errors import FormatError
@@ -23,16 +25,13 @@ _END: Final = b"}}}"
 _BETWEEN: Final = b'},"'
 _HEAD: Final = frozenset({"version", "lock_mtime_ns", "change_id"})
 
-_Rows = dict[bytes, tuple[str, Any]]
-"""The text of a row to its key and its value."""
-
 
 class KnownRows:
     """The rows of the last reading. Not safe for threads."""
 
     def __init__(self) -> None:
-        self._queues: _Rows = {}
-        self._exported: _Rows = {}
+        self._queues = _Section()
+        self._exported = _Section()
 
     def read(self, data: bytes) -> ProgressTable | None:
         """The table in a file's bytes; None where they are not of the usual form."""
@@ -48,44 +47,58 @@ class KnownRows:
             del head["queues"]
             if head.keys() != _HEAD or head["version"] != VERSION:
                 return None
-            new_queues = _parsed(queues, self._queues)
-            new_exported = _parsed(exported, self._exported)
+            new_queues = self._queues.new(queues)
+            new_exported = self._exported.new(exported)
             table = ProgressTable.from_entry(
-                {
-                    **head,
-                    "queues": dict(new_queues.values()),
-                    "exported": dict(new_exported.values()),
-                }
+                {**head, "queues": new_queues, "exported": new_exported}
             )
+            table.queues = self._queues.take(queues, table.queues)
+            table.exported = self._exported.take(exported, table.exported)
         except (FormatError, TypeError, ValueError):
+            self._queues, self._exported = _Section(), _Section()
             return None
-        self._queues = _joined(queues, self._queues, new_queues, table.queues)
-        self._exported = _joined(exported, self._exported, new_exported, table.exported)
-        table.queues = dict(self._queues.values())
-        table.exported = dict(self._exported.values())
-        if len(table.queues) != len(queues) or len(table.exported) != len(exported):
-            self._queues, self._exported = {}, {}
-            return None  # a name comes twice
         return table
 
 
-def _parsed(pieces: list[bytes], known: _Rows) -> _Rows:
-    """The pieces that are not known, parsed."""
-    found: _Rows = {}
-    for piece in pieces:
-        if piece not in known:
-            value = loads_strict(b'{"' + piece + b"}}")
-            ((found[piece]),) = value.items()
-    return found
+class _Section:
+    """The rows of one of both tables, in their order."""
 
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._keys: list[str] = []
+        self._rows: dict[str, Any] = {}
+        self._others_now: list[int] | None = None
 
-def _joined(pieces: list[bytes], known: _Rows, new: _Rows, checked: dict[str, Any]) -> _Rows:
-    """All pieces in their order; the new ones with the value of the checked table."""
-    found: _Rows = {}
-    for piece in pieces:
-        row = known.get(piece)
-        if row is None:
-            key = new[piece][0]
-            row = key, checked[key]
-        found[piece] = row
-    return found
+    def new(self, pieces: list[bytes]) -> dict[str, Any]:
+        """The rows whose text is not as before, parsed; all if there are other rows.
+
+        Raises ValueError and FormatError for a text that is no table, or has a name twice.
+        """
+        others = self._others(pieces)
+        self._others_now = others
+        if others is not None:
+            found = [loads_strict(b'{"' + pieces[number] + b"}}") for number in others]
+            keys = [key for row in found for key in row]
+            if len(keys) == len(others) and set(keys) == {self._keys[n] for n in others}:
+                for number, key in zip(others, keys, strict=True):
+                    self._keys[number] = key
+                return {key: value for row in found for key, value in row.items()}
+            self._others_now = None
+        rows: dict[str, Any] = loads_strict(b'{"' + _BETWEEN.join(pieces) + b"}}")
+        if len(rows) != len(pieces):
+            raise ValueError("a piece is no row")
+        self._keys = list(rows)
+        return rows
+
+    def take(self, pieces: list[bytes], checked: dict[str, Any]) -> dict[str, Any]:
+        """All rows: those of before, and the new ones as the table has them."""
+        rows = checked if self._others_now is None else {**self._rows, **checked}
+        self._pieces, self._rows = pieces, rows
+        return rows.copy()
+
+    def _others(self, pieces: list[bytes]) -> list[int] | None:
+        """The places of texts that differ; None where rows came or went, or most differ."""
+        if len(pieces) != len(self._pieces):
+            return None
+        found = [*compress(range(len(pieces)), map(ne, pieces, self._pieces))]
+        return None if len(found) > len(pieces) // 2 else found

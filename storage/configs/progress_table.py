@@ -111,10 +111,11 @@ class ProgressTable:
 
     def keep_rows_of(self, before: ProgressTable) -> None:
         """Take rows that are equal in a table of before, so that a reader sees which changed."""
-        for key, row in self.queues.items():
-            known = before.queues.get(key)
-            if known is not row and known == row:
-                self.queues[key] = known
+        known = before.queues
+        others = [key for key, row in self.queues.items() if known.get(key) is not row]
+        for key in others:
+            if known.get(key) == self.queues[key]:
+                self.queues[key] = known[key]
 
     def offsets(self) -> OffsetTable:
         """Give the committed offsets, for Java's file."""

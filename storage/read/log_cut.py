@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
@@ -25,12 +26,14 @@ class LogCut:
 
     Attributes:
         log_end: the log's end then.
+        is_whole: whether no batch was being written then, so that nothing past it was readable.
     """
 
     def __init__(self, view: StoreView) -> None:
         self._view = view
         # A writer publishes units before the log's end, so those of all records before it exist.
         self.log_end: Final = view.log_max_offset()
+        self.is_whole: Final = view.has_shared_state and (view.bounds.finished_to() <= self.log_end)
 
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:
         """Min and max offset of a queue.
@@ -44,6 +47,22 @@ class LogCut:
         if low == high or written <= self.log_end:
             return QueueBounds(low, high)
         return QueueBounds(low, self._end(topic, queue_id, low, high, written))
+
+    def each_queue_bounds(
+        self, queues: Sequence[tuple[str, int]], ends: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """The same of many queues. ``ends`` are those of an earlier cut, -1 if unknown: a queue
+        that ends there has got nothing since."""
+        view = self._view
+        found: list[tuple[int, int]] = list(view.each_queue_bounds(queues))
+        written = view.bounds.finished_to()
+        if written > self.log_end:
+            for number, (low, high) in enumerate(found):
+                if high != ends[number] and low != high:
+                    topic, queue_id = queues[number]
+                    end = self._end(topic, queue_id, low, high, written)
+                    found[number] = QueueBounds(low, end)
+        return found
 
     def _end(self, topic: str, queue_id: int, low: int, high: int, written: int) -> int:
         """The first unit of a record past the cut; found from the end, as they are few."""

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from analytics.lag.counts import counts_of
 from analytics.lag.unknown import unknown_ages, unknown_parts
 
 if TYPE_CHECKING:
+    from analytics.lag.counts import GroupCounts
     from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 
 
@@ -30,7 +32,7 @@ def unknown_of(seen: "LagSnapshot") -> UnknownParts:
     }
 
 
-def unknown_sentence(group_lag: "GroupLag") -> str | None:
+def unknown_sentence(group_lag: "GroupLag | GroupCounts") -> str | None:
     """The sentence of a group in a topic; None if nothing is unknown."""
     parts = unknown_parts(group_lag.queues)
     if not parts:
@@ -43,5 +45,5 @@ def unknown_sentence(group_lag: "GroupLag") -> str | None:
 
 def unknown_sentences(seen: "LagSnapshot") -> list[str]:
     """A sentence for each group and topic that is partly unknown."""
-    found = map(unknown_sentence, seen.group_lags)
+    found = map(unknown_sentence, counts_of(seen.group_lags))
     return [sentence for sentence in found if sentence is not None]

@@ -1,23 +1,23 @@
 """Repeated readings of the lag: their changes, and what is left to read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from math import ceil
 from typing import TYPE_CHECKING
 
+from analytics.lag.counts import CountedLags, GroupCounts, counts_of
 from analytics.lag.kept import Kept
 from analytics.lag.lag_snapshot import LagSnapshot
 from analytics.lag.queue_position import QueuePosition
 from analytics.lag.repeated_look import RepeatedLook
 from analytics.lag.selection import Choice
-from analytics.lag.totals import add_up
 from analytics.lag.trend import TREND_WINDOW_MS
 from rmqctl.errors import CliError
 from rmqctl.exit_codes import NOT_FOUND
 from storage.configs.offset_samples import OffsetSamples
 
+from .columns import LagColumns
 from .snapshot import ReadersAgain
-from .tables import at_time, group_row
 from .unknown import unknown_sentence, unknown_sentences
 from .watch_rows import WatchedRateRow, WatchedRow
 
@@ -43,9 +43,8 @@ class Watcher:
         self._readers = ReadersAgain(view, broker, choice)
         history = OffsetSamples(view.root).read(now_ms - TREND_WINDOW_MS)
         self._repeated = RepeatedLook(view, history)
-        self._totals = Kept(lambda group_lag: add_up(group_lag.queues))
-        self._group_rows = Kept(group_row)
-        self._unknown = Kept(unknown_sentence)
+        self._columns = LagColumns()
+        self._unknown: Kept[GroupCounts, str | None] = Kept(unknown_sentence)
         self._before: dict[tuple[str, str], int | None] = {}
         self._tell = tell
         self._told: set[str] = set()
@@ -61,12 +60,16 @@ class Watcher:
 
     def group_rows(self, seen: LagSnapshot) -> "list[LagRow]":
         """The rows of the last reading, as :func:`rmqctl.admin.lag.group_rows` gives them."""
-        return [at_time(row, seen.as_of) for row in self._group_rows.of(seen.group_lags)]
+        return self._columns.rows(_counted(seen), seen.as_of)
+
+    def lags(self, seen: LagSnapshot) -> Sequence[int | None]:
+        """The lag of each group and topic of the last reading."""
+        return self._columns.lags(_counted(seen))
 
     def _tell_unknown(self, seen: LagSnapshot) -> None:
         """Warn once of unknown values, and again when they change."""
         doubts = [] if seen.doubt is None else [seen.doubt]
-        found = self._unknown.of(seen.group_lags)
+        found = self._unknown.of(_counted(seen).counts)
         self.unknown = [sentence for sentence in found if sentence is not None]
         sentences = {*doubts, *self.unknown}
         for sentence in sorted(sentences - self._told):
@@ -77,23 +80,27 @@ class Watcher:
         """A row for each group and topic; call it once per reading."""
         before, self._before = self._before, {}
         found: list[WatchedRow | WatchedRateRow] = []
-        totals = self._totals.of(seen.group_lags)
-        for group_lag, total in zip(seen.group_lags, totals, strict=True):
-            key = group_lag.group, group_lag.topic
-            self._before[key] = total.lag
+        counts = _counted(seen).counts
+        for one, row in zip(counts, self.group_rows(seen), strict=True):
+            key = row.group, row.topic
+            self._before[key] = row.lag
             earlier = before.get(key)
-            change = None if total.lag is None or earlier is None else total.lag - earlier
-            oldest = total.oldest_unread_timestamp
-            age = None if oldest is None else max(0, seen.as_of - oldest)
-            head = (seen.as_of, *key, total.lag, change, age)
-            tail = (total.status, group_lag.retry, group_lag.dlq)
+            change = None if row.lag is None or earlier is None else row.lag - earlier
+            head = (seen.as_of, *key, row.lag, change, row.oldest_unread_age_ms)
+            tail = (row.status, row.retry, row.dlq)
             if not with_rates:
                 found.append(WatchedRow(*head, *tail))
                 continue
-            members = group_lag.members, needed(group_lag.members, total.rate_in, total.rate_out)
-            rates = (total.rate_in, total.rate_out, total.drain_ms, *members)
+            members = one.members, needed(one.members, row.rate_in, row.rate_out)
+            rates = (row.rate_in, row.rate_out, row.drain_ms, *members)
             found.append(WatchedRateRow(*head, *rates, *tail))
         return found
+
+
+def _counted(seen: LagSnapshot) -> CountedLags:
+    if not isinstance(seen.group_lags, CountedLags):
+        raise TypeError("it is no reading of a watcher")
+    return seen.group_lags
 
 
 class Left(Enum):
@@ -109,7 +116,7 @@ class Left(Enum):
 def left(seen: LagSnapshot) -> Left:
     """What is left to read. Progress beyond the end, unreliable progress and no group at all
     count as unknown, not as nothing."""
-    unread = [queue.unread for group_lag in seen.group_lags for queue in group_lag.queues]
+    unread = [queue.unread for one in counts_of(seen.group_lags) for queue in one.queues]
     if any(what.lag or (what.lag is None and not what.ahead and _holds(what)) for what in unread):
         return Left.SOME
     if not unread or seen.doubt is not None or any(what.ahead for what in unread):

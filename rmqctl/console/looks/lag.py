@@ -1,15 +1,16 @@
 """The lag of groups as looks share it: one reading for the looks of one moment, and its history."""
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import ne
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from analytics.lag.kept import Kept
+from analytics.lag.counts import CountedLags, chosen_of, counts_of
 from analytics.lag.selection import Choice
-from analytics.lag.totals import add_up
 from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
-from rmqctl.console.looks.history import SLOTS, STEP_MS, LagHistory
+from rmqctl.console.looks.history import SLOTS, STEP_MS, Key, LagHistory
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
 
@@ -47,15 +48,42 @@ class _Watched:
         self.choice = choice
         self.watcher = lag.Watcher(source.view, source.broker, choice, source.now_ms)
         self.seen: LagSnapshot | None = None
-        self.lags = Kept(lambda one: ((one.group, one.topic), add_up(one.queues).lag))
+        self._kept: tuple[Sequence[Key], int, Sequence[int | None]] = (), 0, ()
+        """Of what the history has last: groups and topics, half minute, and their lag."""
 
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
         seen = self.seen
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             seen = self.seen = self.watcher.look(source.now_ms)
-            _keep(source, seen, self.lags.of(seen.group_lags))
+            self._keep(source, seen)
         return seen
+
+    def _keep(self, source: Source, seen: "LagSnapshot") -> None:
+        """Keep the lag of a look; of a new group, what the samples of the store have first.
+
+        Within a half minute only what changed is new.
+        """
+        history: LagHistory = source.memory.setdefault(LAG_HISTORY, LagHistory())
+        keys, lags = keys_of(seen), self.watcher.lags(seen)
+        before, slot, earlier = self._kept
+        self._kept = keys, seen.as_of // STEP_MS, lags
+        if keys is before and slot == seen.as_of // STEP_MS:
+            others = [*compress(range(len(lags)), map(ne, lags, earlier))]
+            history.add(seen.as_of, [(keys[number], lags[number]) for number in others])
+            return
+        new = [key for key in keys if key not in history]
+        if new:
+            since = source.now_ms - SLOTS * STEP_MS
+            history.begin(new, OffsetSamples(source.view.root).read(since), source.now_ms)
+        history.add(seen.as_of, zip(keys, lags, strict=True))
+
+
+def keys_of(seen: "LagSnapshot") -> Sequence[Key]:
+    """Group and topic of each."""
+    if isinstance(seen.group_lags, CountedLags):
+        return seen.group_lags.keys
+    return [(one.group, one.topic) for one in seen.group_lags]
 
 
 def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
@@ -65,8 +93,7 @@ def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
     if choice == watched.choice:
         unknown = watched.watcher.unknown
     else:
-        chosen = [one for one in seen.group_lags if choice.takes(one.group, one.topic)]
-        seen = seen._replace(group_lags=chosen)
+        seen = seen._replace(group_lags=chosen_of(seen.group_lags, choice.takes))
         unknown = lag.unknown_sentences(seen)
     for sentence in unknown if seen.doubt is None else [seen.doubt, *unknown]:
         source.notice(sentence)
@@ -87,24 +114,12 @@ def _watched(source: Source, choice: Choice) -> _Watched:
     everything = known.get(True)
     if everything is not None and choice != _ALL:
         seen = everything.look(source)
-        if any(choice.takes(one.group, one.topic) for one in seen.group_lags):
+        if any(choice.takes(*key) for key in keys_of(seen)):
             return everything
     found = known.get(choice == _ALL)
     if found is None or found.choice != choice:
         found = known[choice == _ALL] = _Watched(source, choice)
     return found
-
-
-def _keep(
-    source: Source, seen: "LagSnapshot", lags: Sequence[tuple[tuple[str, str], int | None]]
-) -> None:
-    """Keep the lag of a look; of a new group, what the samples of the store have first."""
-    history: LagHistory = source.memory.setdefault(LAG_HISTORY, LagHistory())
-    new = [key for key, _ in lags if key not in history]
-    if new:
-        since = source.now_ms - SLOTS * STEP_MS
-        history.begin(new, OffsetSamples(source.view.root).read(since), source.now_ms)
-    history.add(seen.as_of, lags)
 
 
 def _risks(source: Source, place: Place) -> Iterable[Any]:
@@ -116,7 +131,7 @@ def _risks(source: Source, place: Place) -> Iterable[Any]:
 def _trends(source: Source, place: Place) -> Iterable[Any]:
     seen = seen_lag(source, Choice(list(place.names) if place.screen == "group" else None))
     history: LagHistory = source.memory[LAG_HISTORY]
-    for one in seen.group_lags:
+    for one in counts_of(seen.group_lags):
         lags = history.lags((one.group, one.topic), source.now_ms)
         yield TrendRow(one.group, one.topic, one.members, lags)
 
