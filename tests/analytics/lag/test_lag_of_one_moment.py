@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from analytics.lag.lag_snapshot import Readers, look_at
+from analytics.lag.repeated_look import RepeatedLook
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.topics import TopicConfig
 from storage.queue.reader import QueueBounds
 from storage.readonly import StoreView
@@ -13,11 +16,31 @@ from tests.support.hand_made import START_MS, TINY
 from tests.support.samples import Sample
 
 QUEUES = 4
+CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=20_000)
 
 
 def put(store: MessageStore, count: int) -> None:
     for number in range(count):
         store.put_message(Sample(f"m{number}", "T", number % QUEUES).inner())
+
+
+def test_a_look_that_goes_on_ends_all_queues_at_one_moment_too(tmp_path: Path) -> None:
+    MessageStore.create(tmp_path / "s", CONFIG)
+    with MessageStore.open(tmp_path / "s", clock=lambda: START_MS) as store:
+        put(store, QUEUES)
+        topics = {"T": TopicConfig("T", QUEUES, QUEUES)}
+        table = {("g", "T"): dict.fromkeys(range(QUEUES), 0)}
+        with BusyView.open(tmp_path / "s") as view:
+            view.writer = store
+            repeated = RepeatedLook(view, OffsetSamples(view.root).read(0))
+            ends = []
+            for look in range(3):
+                seen = repeated.look(topics, Readers(table, {}, table), START_MS + look)
+                ends.append({queue.unread.max_offset for queue in seen.group_lags[0].queues})
+            stored = view.max_offset_in_queue("T", 0)
+    assert [len(each) for each in ends] == [1, 1, 1]
+    assert ends[0] == {1}
+    assert max(ends[2]) < stored
 
 
 class BusyView(StoreView):
@@ -31,10 +54,13 @@ class BusyView(StoreView):
         put(self.writer, QUEUES)
         return found
 
+    def each_queue_bounds(self, queues: Sequence[tuple[str, int]]) -> list[QueueBounds]:
+        """The same, one after the other."""
+        return [self.queue_bounds(*queue) for queue in queues]
+
 
 def test_the_lag_of_all_queues_is_of_one_moment(tmp_path: Path) -> None:
-    config = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=20_000)
-    MessageStore.create(tmp_path / "s", config)
+    MessageStore.create(tmp_path / "s", CONFIG)
     with MessageStore.open(tmp_path / "s", clock=lambda: START_MS) as store:
         put(store, 5 * QUEUES)
         offsets = {queue_id: queue_id for queue_id in range(QUEUES)}

@@ -70,6 +70,7 @@ def test_messages_stored_later_are_past_the_bounds(
     writer.put(later)
     assert cut.log_end == end
     assert [cut.queue_bounds(*queue) for queue in QUEUES] == [(0, 8)] * 3
+    assert cut.each_queue_bounds(QUEUES, [-1, 8, 5]) == [(0, 8)] * 3
     assert sum(view.queue_bounds(*queue).max_offset for queue in QUEUES) == 24 + later
 
 
@@ -79,6 +80,7 @@ def test_a_queue_that_begins_later_is_empty(writer: Writer, view: StoreView) -> 
     assert view.queue_bounds("New", 0) == (0, 1)
     assert cut.queue_bounds("New", 0) == (0, 0)
     assert cut.queue_bounds("Unknown", 0) == (0, 0)
+    assert cut.each_queue_bounds([("New", 0), ("Unknown", 0)], [-1, -1]) == [(0, 0)] * 2
 
 
 @pytest.mark.parametrize(
