@@ -11,6 +11,7 @@ from storage.configs.subscription_groups import subscription_groups_file
 from storage.errors import CorruptFileError
 from storage.readonly import StoreView
 
+from .bounds import ANY
 from .errors import OptionError
 from .topics import SYSTEM, TopicChoice
 
@@ -26,7 +27,15 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
     """Raise OptionError for a topic, queue or group that is named and that no store has, and for a
     pattern without a match, unless topics that match it ``may_come``."""
     choice = options.topics
-    if choice == TopicChoice() and options.groups is None:
+    bounds = [options.starting, options.ending]
+    readers = {bound.group for bound in bounds if bound.group is not None}
+    named = {bound.option: bound.named() for bound in bounds}
+    if (
+        choice == TopicChoice()
+        and options.groups is None
+        and not readers
+        and not any(named.values())
+    ):
         return
     queues: set[tuple[str, str, int]] = set()
     topics: set[str] = set()
@@ -45,7 +54,7 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
                 for group, topic in progress_of(view):
                     groups.add(group)
                     topics.add(topic)
-                if options.groups is not None:
+                if options.groups is not None or readers:
                     groups.update(subscription_groups_file(view.root).read(0).items)
             except CorruptFileError:
                 return  # what is not known is not refused
@@ -56,6 +65,11 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
             f"topicsPattern: {choice.pattern.pattern!r} matches no topic ({_some(topics)})"
         )
     _check("groups", "group", options.groups, groups)
+    _check("startingOffset", "group", readers, groups)
+    brokers = {ref.broker for ref in stores}
+    for option, places in named.items():
+        _check(option, "broker", {broker for broker, _ in places} - {ANY}, brokers)
+        _check(option, "topic", {topic for _, topic in places} - {""}, topics)
 
 
 def _check(option: str, what: str, named: Collection[str] | None, known: Collection[str]) -> None:

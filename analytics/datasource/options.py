@@ -12,6 +12,7 @@ from analytics.report.copies import store_log, without_copies
 from analytics.report.stores import StoreRef, find_stores
 from storage.errors import RocketMQError
 
+from .bounds import BEGIN, EARLIEST, END, LATEST, Bound, read_bound
 from .errors import OptionError
 from .tables import STREAMED, TABLES
 from .topics import TopicChoice, read_names, read_topics, split_names
@@ -46,7 +47,10 @@ OPTIONS: Final[dict[str, Scope]] = {
     "pushdown": Scope(stream=False),
     "tasks": Scope(STREAMED),
     "batchRows": Scope(STREAMED),
-    "startingOffset": Scope(STREAMED, batch=False),
+    "startingOffset": Scope(STREAMED),
+    "startingTimestamp": Scope(STREAMED),
+    "endingOffset": Scope(STREAMED, stream=False),
+    "endingTimestamp": Scope(STREAMED, stream=False),
     "maxBytesPerTrigger": Scope(STREAMED, batch=False),
     "failOnDataLoss": Scope(STREAMED),
     "mode": Scope(("messages",)),
@@ -68,7 +72,11 @@ class Options(NamedTuple):
                          spark.sql.python.filterPushdown.enabled must be on, too)
     tasks                intended number of partitions; default 8
     batchRows            rows in an Arrow batch; default 10,000
-    startingOffset       a stream's begin: earliest (default), latest, or a commit log offset
+    startingOffset       where reading begins: earliest (default), latest (streams), a commit log
+                         offset, JSON, or group:NAME, see ``bounds``
+    startingTimestamp    the same by store time: ms, ISO 8601, or JSON of these
+    endingOffset, endingTimestamp
+                         where a batch ends, in the same forms; default latest
     maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
     failOnDataLoss       true (default): a query fails if messages have been deleted that it was to
                          read: since a stream's last batch, or since a batch was planned
@@ -88,7 +96,8 @@ class Options(NamedTuple):
     pushdown: bool
     tasks: int
     batch_rows: int
-    starting_offset: str
+    starting: Bound
+    ending: Bound
     max_bytes: int | None
     fail_on_data_loss: bool
     fail_fast: bool
@@ -107,9 +116,6 @@ def read_options(options: Mapping[str, str]) -> Options:
     stores = find_stores([*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
     if not stores:
         raise OptionError('no store is named: option("path", ...), or load(...)')
-    starting = given.get("startingOffset", "earliest")
-    if starting not in {"earliest", "latest"}:
-        _number("startingOffset", starting, 0, "neither earliest nor latest, and ")
     limit = given.get("maxBytesPerTrigger")
     return Options(
         tuple(stores),
@@ -119,7 +125,8 @@ def read_options(options: Mapping[str, str]) -> Options:
         _flag("pushdown", given.get("pushdown", "false")),
         _number("tasks", given.get("tasks", "8"), 1),
         _number("batchRows", given.get("batchRows", "10000"), 1),
-        starting,
+        read_bound("startingOffset", "startingTimestamp", given, BEGIN),
+        read_bound("endingOffset", "endingTimestamp", given, END),
         None if limit is None else _number("maxBytesPerTrigger", limit, 1),
         _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
         _one_of("mode", given, _MODES) == "FAILFAST",
@@ -140,6 +147,15 @@ def check_effects(options: Options, *, stream: bool) -> None:
         if not (scope.stream if stream else scope.batch):
             here, there = ("a stream", "a batch") if stream else ("a batch", "a stream")
             raise OptionError(f"{name} has no effect in {here}, only in {there}; leave it out")
+    if not stream and options.starting.word == LATEST:
+        raise OptionError("startingOffset: a batch that begins at 'latest' has no rows")
+    if options.ending.word == EARLIEST:
+        raise OptionError("endingOffset: a batch that ends at 'earliest' has no rows")
+    if stream and options.starting.group is not None and options.topics == TopicChoice():
+        raise OptionError(
+            "startingOffset: a group's progress is a begin in the topics that it reads; name them "
+            "(topics, topicsPattern or queues)"
+        )
 
 
 def of_table(options: Mapping[str, str]) -> dict[str, str] | None:
@@ -198,9 +214,9 @@ def _listed(text: str) -> list[str]:
     return found
 
 
-def _number(name: str, text: str, least: int, but: str = "") -> int:
+def _number(name: str, text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise OptionError(f"{name}: {text!r} is {but}not a number from {least} on")
+        raise OptionError(f"{name}: {text!r} is not a number from {least} on")
     return int(text)
 
 

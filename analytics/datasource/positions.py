@@ -30,6 +30,11 @@ class Position(NamedTuple):
     since: int | None = None
     """Where the last batch began, if that was not the end of the batch before: what lay in between
     was gone."""
+    floors: Mapping[str, Mapping[str, int]] = {}
+    """By topic and queue: the first message that a new stream reads, where it lies after
+    ``offset``."""
+    until: int = 0
+    """From this offset on ``floors`` have no effect."""
 
     @classmethod
     def of(cls, stored: Any) -> Position:
@@ -38,14 +43,27 @@ class Position(NamedTuple):
             if isinstance(stored, Mapping):
                 since = stored.get("since")
                 marks = tuple(str(mark) for mark in stored["marks"])
-                return cls(int(stored["offset"]), marks, None if since is None else int(since))
+                since = None if since is None else int(since)
+                more = stored.get("floors", {}), int(stored.get("until", 0))
+                return cls(int(stored["offset"]), marks, since, *more)
             return cls(int(stored))
         raise OptionError(f"the checkpoint holds {stored!r}, which is no position of a store")
 
     def stored(self) -> dict[str, Any]:
         """The form of checkpoints."""
         since = {} if self.since is None else {"since": self.since}
-        return {"offset": self.offset, "marks": list(self.marks), **since}
+        more = {"floors": self.floors, "until": self.until} if self.floors else {}
+        return {"offset": self.offset, "marks": list(self.marks), **since, **more}
+
+    def floor(self, topic: str, queue_id: int) -> int:
+        """The first message of a queue that is read after this position."""
+        return self.floors.get(topic, {}).get(str(queue_id), 0)
+
+    def moved(self, offset: int, marks: tuple[str, ...], since: int | None = None) -> Position:
+        """The position at a later offset."""
+        if offset < self.until:
+            return Position(offset, marks, since, self.floors, self.until)
+        return Position(offset, marks, since)
 
 
 class Agreement(NamedTuple):

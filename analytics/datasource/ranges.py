@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
+from .bounds import BEGIN, END, QueueBound
 from .selection import Selection
+from .topics import TopicChoice
 
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
 
-    from .topics import TopicChoice
+    from .options import Options
+
+QueueLimits = Callable[[str, int, int, int], tuple[int, int]]
+"""From topic, queue id, min and max offset to the first message and the end."""
 
 _LEAST: Final = 20_000
 """Messages that justify a task of their own."""
@@ -36,24 +41,51 @@ class Range(NamedTuple):
 
 
 def queue_ranges(
-    stores: Sequence[StoreRef], topics: TopicChoice, chosen: Selection
+    stores: Sequence[StoreRef],
+    topics: TopicChoice,
+    chosen: Selection,
+    limits: Callable[[StoreView, StoreRef], QueueLimits] | None = None,
 ) -> Iterator[Range]:
     """The selected range of each queue, whole; queues without messages are left out.
 
     RocketMQ's own topics are read only if ``topics`` selects them, whatever the filters select.
+    ``limits`` gives more bounds of the queues of a store.
     """
     for ref in stores:
         if not chosen.wants("broker", ref.broker):
             continue
         with StoreView.open(ref.path) as view:
+            limit = None if limits is None else limits(view, ref)
             for topic, queue_id in view.queues():
                 if not (chosen.wants("topic", topic) and chosen.wants("queue_id", queue_id)):
                     continue
                 if not topics.wants(ref.broker, topic, queue_id):
                     continue
-                first, end = _bounds(view, topic, queue_id, chosen)
+                first, end = _bounds(view, topic, queue_id, chosen, limit)
                 if first < end:
                     yield Range(ref.broker, ref.path, topic, queue_id, first, end)
+
+
+def given_limits(options: Options) -> Callable[[StoreView, StoreRef], QueueLimits] | None:
+    """The bounds of a batch: ``startingOffset``, ``endingOffset`` and their times."""
+    if (options.starting, options.ending) == (BEGIN, END):
+        return None
+    fail = options.fail_on_data_loss
+    topics_are_given = options.topics != TopicChoice()
+
+    def of_store(view: StoreView, ref: StoreRef) -> QueueLimits:
+        start = QueueBound(options.starting, view, ref, fail=fail)
+        end = QueueBound(options.ending, view, ref, fail=fail)
+
+        def of_queue(topic: str, queue_id: int, low: int, high: int) -> tuple[int, int]:
+            if not (topics_are_given or start.reads(topic)):
+                return high, high
+            first = start.offset(topic, queue_id, low, high, low)
+            return first, end.offset(topic, queue_id, low, high, high)
+
+        return of_queue
+
+    return of_store
 
 
 def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
@@ -75,7 +107,9 @@ def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
     return tasks
 
 
-def _bounds(view: StoreView, topic: str, queue_id: int, chosen: Selection) -> tuple[int, int]:
+def _bounds(
+    view: StoreView, topic: str, queue_id: int, chosen: Selection, limits: QueueLimits | None
+) -> tuple[int, int]:
     """Positions limit the range; times do not: a broker whose clock went back stored messages out
     of the order of time, and a sample of records does not show that."""
     low, high = view.queue_bounds(topic, queue_id)
@@ -85,4 +119,7 @@ def _bounds(view: StoreView, topic: str, queue_id: int, chosen: Selection) -> tu
         start, end = chosen.commitlog_offset
         first = max(first, first_at(view, topic, queue_id, start, low, high))
         limit = min(limit, first_at(view, topic, queue_id, end, low, high))
+    if limits is not None:
+        start, end = limits(topic, queue_id, low, high)
+        first, limit = max(first, start), min(limit, end)
     return first, limit

@@ -98,13 +98,13 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Cut the work; queues are read up to their ends of now. Later messages are not."""
-        from .ranges import queue_ranges, tasks_of
+        from .ranges import given_limits, queue_ranges, tasks_of
 
         options = self._options
         stores = kept_stores(options)
         check_named(stores, options)
         if options.table in STREAMED:
-            ranges = list(queue_ranges(stores, options.topics, self._chosen))
+            ranges = list(queue_ranges(stores, options.topics, self._chosen, given_limits(options)))
             return [Part(task) for task in tasks_of(ranges, options.tasks)]
         return [Part(ref) for ref in stores if self._chosen.wants("broker", ref.broker)]
 

@@ -8,7 +8,7 @@ as present when its unit is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -19,8 +19,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
+from .bounds import EARLIEST, LATEST, QueueBound
 from .errors import DataLossError, OptionError
 from .named import check_named
 from .options import kept_stores
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from analytics.report.stores import StoreRef
+
     from .options import Options
+    from .ranges import QueueLimits
 
 logger = logging.getLogger("rmqctl.datasource")
 
@@ -48,7 +53,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self._look()
         check_named([log.ref for log in logs], self._options, may_come=True)
         return {
-            found.key: _position(log, self._begin_of(log)).stored()
+            found.key: self._begin_of(log).stored()
             for log, found in zip(logs, find_positions({}, logs), strict=True)
         }
 
@@ -70,7 +75,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = max(first, min(end, _after_hole(log, first) + most))
             if before is None or end != before.offset or first != before.offset:
                 since = None if before is None or first == before.offset else first
-                ends[found.key] = _position(log, end, since).stored()
+                at = Position(first) if before is None else before
+                ends[found.key] = at.moved(end, log.marks_before(end), since).stored()
         return ends
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -94,13 +100,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             named.add(found.key)
             to = found.position
             # A store that is new to the stream has lost no data of the stream.
-            first = Position.of(start[found.key]).offset if found.key in start else log.begin
-            if to.since is not None:
-                first = to.since
-            first = self._still_there(log, first)
+            before = Position.of(start.get(found.key, log.begin))
+            first = self._still_there(log, before.offset if to.since is None else to.since)
             if first < to.offset:
                 chosen = Selection().bounded("commitlog_offset", first, to.offset)
-                ranges += queue_ranges((log.ref,), options.topics, chosen)
+                ranges += queue_ranges((log.ref,), options.topics, chosen, _floors(before))
         self._check_named(start, {key: changed[key] for key in changed.keys() - named})
         return [Part(task) for task in tasks_of(ranges, options.tasks)]
 
@@ -115,18 +119,40 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(self) -> list[LogNow]:
         return [look_at_log(ref) for ref in kept_stores(self._options)]
 
-    def _begin_of(self, log: LogNow) -> int:
-        starting = self._options.starting_offset
-        if starting == "latest":
-            return log.units_end
-        if starting == "earliest":
-            return log.begin
-        if int(starting) > log.log_end:
+    def _begin_of(self, log: LogNow) -> Position:
+        starting = self._options.starting
+        at = starting.log_offset
+        if at is not None and at > log.log_end:
             raise OptionError(
-                f"startingOffset: {starting} lies past the end of the log of {log.ref.broker}, "
+                f"startingOffset: {at} lies past the end of the log of {log.ref.broker}, "
                 f"which is {log.log_end}; 'latest' begins there"
             )
-        return int(starting)
+        if starting.word is not None:
+            at = {EARLIEST: log.begin, LATEST: log.units_end}[starting.word]
+        if at is not None:
+            return Position(at, log.marks_before(at))
+        return self._begin_in_queues(log)
+
+    def _begin_in_queues(self, log: LogNow) -> Position:
+        """The first message of all queues, and where those begin that begin later."""
+        options = self._options
+        begins: list[tuple[str, int, int, int]] = []
+        with StoreView.open(log.ref.path) as view:
+            bound = QueueBound(options.starting, view, log.ref, fail=options.fail_on_data_loss)
+            for topic, queue_id in view.queues():
+                if options.topics.wants(log.ref.broker, topic, queue_id):
+                    low, high = view.queue_bounds(topic, queue_id)
+                    first = bound.offset(topic, queue_id, low, high, low)
+                    unit = view.unit(topic, queue_id, first)
+                    place = log.units_end if unit is None else unit[0]
+                    begins.append((topic, queue_id, first, place))
+            at = min((place for *_, place in begins), default=log.units_end)
+            floors: dict[str, dict[str, int]] = {}
+            for topic, queue_id, first, _ in begins:
+                low, high = view.queue_bounds(topic, queue_id)
+                if first_at(view, topic, queue_id, at, low, high) < first:
+                    floors.setdefault(topic, {})[str(queue_id)] = first
+        return Position(at, log.marks_before(at), None, floors, log.units_end)
 
     def _go_on_at(self, log: LogNow, found: Found, before: Position) -> int:
         """Where to read on: after the last batch, unless something is gone since then."""
@@ -183,8 +209,14 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logger.warning("%s", what)
 
 
-def _position(log: LogNow, offset: int, since: int | None = None) -> Position:
-    return Position(offset, log.marks_before(offset), since)
+def _floors(position: Position) -> Callable[[StoreView, StoreRef], QueueLimits] | None:
+    if not position.floors:
+        return None
+
+    def of_queue(topic: str, queue_id: int, _low: int, high: int) -> tuple[int, int]:
+        return position.floor(topic, queue_id), high
+
+    return lambda _view, _ref: of_queue
 
 
 def _after_hole(log: LogNow, first: int) -> int:

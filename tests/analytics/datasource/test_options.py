@@ -36,7 +36,7 @@ def refused(said: str, table: str = "messages", /, *, stream: Any = False, **opt
 @pytest.mark.parametrize(
     ("option", "value", "table"),
     [
-        ("startingOffset", "earliest", "messages"),
+        ("maxBytesPerTrigger", "5", "messages"),
         ("maxBytesPerTrigger", "5", "consumequeue"),
     ],
 )
@@ -46,6 +46,8 @@ def test_options_of_streams_are_refused_in_a_batch(option: str, value: str, tabl
 
 def test_options_of_batches_are_refused_in_a_stream() -> None:
     refused("pushdown has no effect in a stream", stream=True, pushdown="true")
+    refused("endingOffset has no effect in a stream", stream=True, endingOffset="latest")
+    refused("endingTimestamp has no effect in a stream", stream=True, endingTimestamp="5")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,249 @@
+"""Where reading begins and ends, in batches and in streams: the same rows as a plain loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analytics.datasource.errors import DataLossError, OptionError
+from analytics.datasource.options import read_options
+from tests.support.hand_made import TINY, HandMade, Stored
+from tests.support.spark_source import Row, Stream, read_table
+
+CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
+LATER = 20
+"""Messages that come after a stream has begun."""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> HandMade:
+    made = HandMade(CONFIG)
+    for number in range(100):
+        made.put("TTU"[number % 3], number % 2, b"%d" % number, step_ms=700)
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path, made: HandMade) -> Path:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "config").mkdir()
+    progress = {"T@g": {"0": 5, "1": 12}, "U@other": {"0": 2}}
+    path = tmp_path / "b" / "config" / "consumerOffset.json"
+    path.write_text(json.dumps({"offsetTable": progress}))
+    return made.write(tmp_path / "b")
+
+
+def places(rows: list[Row]) -> list[int]:
+    return sorted(row["commitlog_offset"] for row in rows)
+
+
+def those(made: HandMade, wanted: Callable[[Stored], bool]) -> list[int]:
+    return [message.commitlog_offset for message in made.messages if wanted(message)]
+
+
+def _named(one: object) -> str | None:
+    return None if callable(one) else str(one)[:60]
+
+
+STARTS: list[tuple[dict[str, str], Callable[[HandMade, Stored], bool]]] = [
+    ({}, lambda made, m: True),
+    ({"startingOffset": "EARLIEST"}, lambda made, m: True),
+    ({"startingOffset": "4100"}, lambda made, m: m.commitlog_offset >= 4100),
+    (
+        {"startingOffset": '{"b": {"T": {"0": 7, "1": -2}, "U": {"1": 15}}}'},
+        lambda made, m: m.queue_offset >= {("T", 0): 7, ("U", 1): 15}.get((m.topic, m.queue_id), 0),
+    ),
+    ({"startingOffset": '{"*": {"T": {"0": 30}}}'}, lambda made, m: _from(m, "T", 0, 30)),
+    ({"startingOffset": '{"b": 5000}'}, lambda made, m: m.commitlog_offset >= 5000),
+    ({"startingOffset": '{"b": {"T": "latest"}}'}, lambda made, m: _new(made, m) or m.topic != "T"),
+    ({"startingOffset": '{"b": {"T": {"1": -1}}}'}, lambda made, m: _new_of(made, m, "T", 1)),
+    (
+        {"startingTimestamp": "{middle}"},
+        lambda made, m: m.store_timestamp >= made.messages[50].store_timestamp,
+    ),
+    (
+        {"startingTimestamp": '{{"b": {{"T": {middle}, "U": {{"0": {middle}}}}}}}'},
+        lambda made, m: (
+            m.store_timestamp >= made.messages[50].store_timestamp
+            or (m.topic, m.queue_id) == ("U", 1)
+        ),
+    ),
+    ({"startingTimestamp": "99999999999999"}, lambda made, m: _new(made, m)),
+    (
+        {"startingOffset": "group:g", "topics": "T"},
+        lambda made, m: m.topic == "T" and m.queue_offset >= (5, 12)[m.queue_id],
+    ),
+    (
+        {"startingOffset": "group:other", "topics": "T,U"},
+        lambda made, m: m.topic == "T" or m.queue_offset >= (2, 0)[m.queue_id],
+    ),
+]
+
+
+def _from(message: Stored, topic: str, queue_id: int, first: int) -> bool:
+    return (message.topic, message.queue_id) != (topic, queue_id) or message.queue_offset >= first
+
+
+def _new(made: HandMade, message: Stored) -> bool:
+    return message.commitlog_offset >= made.messages[99].commitlog_offset + made.messages[99].size
+
+
+def _new_of(made: HandMade, message: Stored, topic: str, queue_id: int) -> bool:
+    return _new(made, message) or (message.topic, message.queue_id) != (topic, queue_id)
+
+
+def filled(options: dict[str, str], made: HandMade) -> dict[str, Any]:
+    middle = str(made.messages[50].store_timestamp)
+    return {
+        name: value.replace("{middle}", middle).replace("{{", "{").replace("}}", "}")
+        if "{middle}" in value
+        else value
+        for name, value in options.items()
+    }
+
+
+@pytest.mark.parametrize(("options", "wanted"), STARTS, ids=_named)
+def test_a_batch_begins_there(
+    root: Path, made: HandMade, options: dict[str, str], wanted: Callable[..., bool]
+) -> None:
+    for table in ("messages", "consumequeue"):
+        rows = read_table(table, root, **filled(options, made))
+        assert places(rows) == those(made, lambda m: wanted(made, m))
+
+
+@pytest.mark.parametrize("limit", [None, "2000"])
+@pytest.mark.parametrize(("options", "wanted"), STARTS, ids=_named)
+def test_a_stream_begins_there_and_goes_on(
+    root: Path,
+    made: HandMade,
+    options: dict[str, str],
+    wanted: Callable[..., bool],
+    limit: str | None,
+) -> None:
+    more: dict[str, Any] = {} if limit is None else {"maxBytesPerTrigger": limit}
+    given = {**filled(options, made), **more}
+    stream = Stream(root, **given)
+    rows = [row for batch in stream.drain() for row in batch]
+    assert places(rows) == those(made, lambda m: wanted(made, m))
+    for number in range(LATER):
+        made.put("TTU"[number % 3], number % 2, b"later", step_ms=700)
+    made.write(root)
+    again = Stream(root, at=stream.at, **given)
+    rows += [row for batch in again.drain() for row in batch]
+    topics = set(options.get("topics", "T,U").split(","))
+    assert places(rows) == those(made, lambda m: wanted(made, m) and m.topic in topics)
+
+
+def test_a_new_stream_begins_after_the_last_message(root: Path, made: HandMade) -> None:
+    stream = Stream(root, startingOffset="latest")
+    assert stream.drain() == []
+    made.put("T", 0)
+    made.write(root)
+    assert places(stream.trigger()) == [made.messages[-1].commitlog_offset]
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"endingOffset": "4100"}, lambda made, m: m.commitlog_offset < 4100),
+        ({"endingOffset": '{"b": {"T": {"0": 7}}}'}, lambda made, m: not _late(m, "T", 0, 7)),
+        ({"endingOffset": '{"b": {"T": "earliest"}}'}, lambda made, m: m.topic != "T"),
+        (
+            {"endingTimestamp": "{middle}"},
+            lambda made, m: m.store_timestamp < made.messages[50].store_timestamp,
+        ),
+        (
+            {"startingOffset": '{"b": {"T": {"0": 3}}}', "endingOffset": '{"b": {"T": {"0": 9}}}'},
+            lambda made, m: (m.topic, m.queue_id) != ("T", 0) or 3 <= m.queue_offset < 9,
+        ),
+        (
+            {"startingOffset": "group:g"},  # without names: the topics of the group
+            lambda made, m: m.topic == "T" and m.queue_offset >= (5, 12)[m.queue_id],
+        ),
+    ],
+    ids=_named,
+)
+def test_a_batch_ends_there(
+    root: Path, made: HandMade, options: dict[str, str], wanted: Callable[..., bool]
+) -> None:
+    rows = read_table("messages", root, **filled(options, made))
+    assert places(rows) == those(made, lambda m: wanted(made, m))
+
+
+def _late(message: Stored, topic: str, queue_id: int, end: int) -> bool:
+    return (message.topic, message.queue_id) == (topic, queue_id) and message.queue_offset >= end
+
+
+def test_times_are_written_in_three_ways(made: HandMade) -> None:
+    ms = 1_795_255_492_705
+    texts = [str(ms), json.dumps({"*": ms}), datetime.fromtimestamp(ms / 1000, UTC).isoformat()]
+    for text in texts:
+        bound = read_options({"path": ".", "startingTimestamp": text}).starting
+        assert bound.value in (ms, {"*": ms})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"startingOffset": "latest"}, "a batch that begins at 'latest' has no rows"),
+        ({"endingOffset": "earliest"}, "a batch that ends at 'earliest' has no rows"),
+        ({"endingOffset": "group:g"}, "'group:g' is neither earliest nor latest"),
+        ({"startingOffset": "group:"}, "names no group"),
+        ({"startingOffset": "group:h"}, "startingOffset: no store has a group 'h'"),
+        ({"startingOffset": '{"b"'}, "is no JSON"),
+        ({"startingOffset": "{}"}, "has not the form"),
+        ({"startingOffset": '{"b": {"T": 7}}'}, "7 is no offset there"),
+        ({"startingOffset": '{"b": {"T": {"0": -3}}}'}, "-3 is no offset there"),
+        ({"startingOffset": '{"b": {"T": {"0": {"x": 1}}}}'}, "is no offset there"),
+        ({"startingOffset": '{"c": 5}'}, "startingOffset: no store has a broker 'c'"),
+        (
+            {"startingOffset": '{"b": {"TT": {"0": 1}}}'},
+            "startingOffset: no store has a topic 'TT'",
+        ),
+        ({"startingOffset": '{"b": {"T": {"0": 99}}}'}, "99 lies past the end of b: queue 0 of T"),
+        ({"startingTimestamp": "noon"}, "is no time: milliseconds since 1970"),
+        ({"endingTimestamp": '{"b": {"T": -1}}'}, "-1 is no time"),
+        (
+            {"startingOffset": "5", "startingTimestamp": "5"},
+            "startingOffset and startingTimestamp: give one of them",
+        ),
+    ],
+    ids=_named,
+)
+def test_wrong_bounds_are_refused(root: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        read_table("messages", root, **options)
+
+
+def test_a_stream_from_the_progress_of_a_group_needs_topics(root: Path) -> None:
+    with pytest.raises(OptionError, match="name them .topics, topicsPattern or queues"):
+        Stream(root, startingOffset="group:g")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingOffset": '{"b": {"T": {"0": 3}}}'},
+        {"startingOffset": "group:g", "topics": "T"},
+    ],
+)
+def test_a_begin_that_was_deleted_fails_or_is_left_out(
+    root: Path, made: HandMade, options: dict[str, Any]
+) -> None:
+    for number in range(2):
+        (root / "commitlog" / f"{number * 4096:020}").unlink()
+    said = "b: queue 0 of T: messages [35] to [0-9]+ were deleted, and startingOffset is"
+    with pytest.raises(DataLossError, match=said):
+        read_table("messages", root, **options)
+    with pytest.raises(DataLossError, match=said):
+        Stream(root, **options)
+    topics = set(options.get("topics", "T,U").split(","))
+    left = those(made, lambda m: m.commitlog_offset >= 2 * 4096 and m.topic in topics)
+    assert places(read_table("messages", root, failOnDataLoss="false", **options)) == left
+    stream = Stream(root, failOnDataLoss="false", **options)
+    assert places([row for batch in stream.drain() for row in batch]) == left
