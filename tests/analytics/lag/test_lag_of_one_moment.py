@@ -9,6 +9,8 @@ from analytics.lag.lag_snapshot import Readers, look_at
 from analytics.lag.repeated_look import RepeatedLook
 from storage.configs.offset_samples import OffsetSamples
 from storage.configs.topics import TopicConfig
+from storage.coordination.shared_state import STAGE_DISPATCH, SharedState, Word
+from storage.files.fs import FileSystem
 from storage.queue.reader import QueueBounds
 from storage.readonly import StoreView
 from storage.store import MessageStore
@@ -41,6 +43,31 @@ def test_a_look_that_goes_on_ends_all_queues_at_one_moment_too(tmp_path: Path) -
     assert [len(each) for each in ends] == [1, 1, 1]
     assert ends[0] == {1}
     assert max(ends[2]) < stored
+
+
+def test_what_is_committed_of_a_batch_that_is_being_written_counts(tmp_path: Path) -> None:
+    MessageStore.create(tmp_path / "s", CONFIG)
+    topics = {"T": TopicConfig("T", QUEUES, QUEUES)}
+    with MessageStore.open(tmp_path / "s", clock=lambda: START_MS) as store:
+        put(store, QUEUES)
+        cut = store.view.log_max_offset()
+        with StoreView.open(tmp_path / "s") as view:
+            repeated = RepeatedLook(view, OffsetSamples(view.root).read(0))
+            table = {("g", "T"): dict.fromkeys(range(QUEUES), 0)}
+            words = SharedState(FileSystem(), view.root, writable=True).words
+            for committed in (0, 1, 2, 2):
+                if committed == 1:  # the units of the second batch are there, and its end is not
+                    put(store, QUEUES)
+                    words[Word.TO], words[Word.LOG_END] = store.view.log_max_offset(), cut
+                    words[Word.STAGE] = STAGE_DISPATCH
+                table = {("g", "T"): {**table["g", "T"], 1: committed}}
+                chosen = Readers(table, {}, table)
+                seen = repeated.look(topics, chosen, START_MS)
+                whole = look_at(view, topics, chosen, START_MS, OffsetSamples(view.root).read(0))
+                ends = [queue.unread.max_offset for queue in seen.group_lags[0].queues]
+                assert ends == [queue.unread.max_offset for queue in whole.group_lags[0].queues]
+                assert ends == [1, max(1, committed), 1, 1]
+            words[Word.STAGE] = 0
 
 
 class BusyView(StoreView):

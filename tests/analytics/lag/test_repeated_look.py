@@ -8,6 +8,7 @@ from analytics.lag.lag_snapshot import look_at
 from analytics.lag.repeated_look import RepeatedLook
 from analytics.lag.trend import TREND_WINDOW_MS
 from broker.embedded.broker import EmbeddedBroker
+from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import OffsetSamples
 from storage.format.message import Message
 from tests.support.lag_world import T, World, sample_of
@@ -45,6 +46,25 @@ def test_each_look_equals_a_whole_look_with_the_same_history(tmp_path, seed):
             history.add(sample_of(whole), is_first=not number)
             if rng.random() < 0.1:
                 history.forget_before(world.now - TREND_WINDOW_MS)
+
+
+def test_rates_are_of_the_time_since_it_was_watched_without_a_gap(tmp_path):
+    world = World(tmp_path / "s", 0)
+    for _ in range(9):
+        world.writer.send(Message("a", b"x"), 0)
+    samples = OffsetSamples(world.root)
+    for minutes_ago, end in ((4.5, 8), (4, 9)):
+        at = world.now - int(minutes_ago * 60_000)
+        samples.append({topic_at_group("a", "g0"): {0: 0}}, {"a": {0: end}}, at)
+    world.offsets = {("g0", "a"): {0: 5}}
+    rates = []
+    with EmbeddedBroker.open(world.root, read_only=True) as reader, world.writer:
+        repeated = RepeatedLook(reader.view, samples.read(0))
+        for later in (0, 50_000, 20_000):
+            world.now += later
+            [seen] = repeated.look({}, world.readers(), world.now).group_lags
+            rates.append(seen.queues[0].rate_out)
+    assert rates == [5 / 270, 5 / 300, 0.0]
 
 
 def test_what_did_not_change_is_the_same_object(tmp_path):

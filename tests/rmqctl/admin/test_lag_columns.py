@@ -2,6 +2,7 @@
 
 import pytest
 
+from analytics.lag.counts import CountedLags
 from analytics.lag.lag_snapshot import look_at
 from analytics.lag.repeated_look import RepeatedLook
 from analytics.lag.trend import TREND_WINDOW_MS
@@ -30,6 +31,7 @@ def test_the_rows_of_each_look_equal_those_of_a_whole_look(tmp_path, seed):
             whole = look_at(reader.view, world.topics, world.readers(), world.now, history)
             seen = repeated.look(world.topics, world.readers(), world.now)
             expected = list(lag.group_rows(whole))
+            assert isinstance(seen.group_lags, CountedLags)
             assert columns.rows(seen.group_lags, seen.as_of) == expected
             assert columns.lags(seen.group_lags) == [row.lag for row in expected]
             assert seen.group_lags.keys == [row[:2] for row in expected]

@@ -43,8 +43,9 @@ def test_what_is_read_again_equals_a_first_reading(tmp_path: Path, seed: int) ->
 def test_a_name_that_comes_twice_is_refused_as_by_a_first_reading(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     writer, reader = ProgressFile(tmp_path), ProgressFile(tmp_path)
-    for _ in range(2):  # from the second change on rows are compared
-        writer.commit({(f"T@g{n}", 0): QueueProgress(0, _) for n in range(GROUPS)})
+    for offset in range(2):  # from the second change on rows are compared
+        writer.commit({(f"T@g{n}", 0): QueueProgress(0, offset) for n in range(GROUPS)})
+        writer.export()  # else there are no rows that Java's file has
         reader.read()
     writer.commit({("T@g3", 0): QueueProgress(0, 7)})
     reader.read()
@@ -55,5 +56,5 @@ def test_a_name_that_comes_twice_is_refused_as_by_a_first_reading(tmp_path: Path
     line = b'{"crc":"%08x","entry":%s}' % (crc32(twice), twice)
     writer.path.write_bytes(line)
     for file in (reader, ProgressFile(tmp_path)):
-        with pytest.raises(CorruptFileError, match="twice|again|once"):
+        with pytest.raises(CorruptFileError, match="T@g3"):
             file.read()
