@@ -96,8 +96,9 @@ numbers: $(STAMP) ## Write the numbers of C that Python has, too
 man: $(STAMP) ## Write the manual pages of all commands
 	$(BIN)/python tests/checks/man_fresh.py --write
 
-pictures: $(STAMP) ## Export the README's picture from real output
+pictures: $(STAMP) ## Export the README's pictures from real output, and those that tests compare
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python -m tests.support.console_pictures
 
 conformance: $(STAMP) ## Write the table of RocketMQ's mechanisms and the tests that show them
 	$(BIN)/python tests/checks/conformance.py --write

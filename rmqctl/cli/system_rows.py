@@ -1,8 +1,7 @@
 """``--all``: lists leave out RocketMQ's own topics and groups, retries and dead letters."""
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +13,6 @@ All = Annotated[
     bool,
     typer.Option("--all", help="Include topics and groups of the system, retries, dead letters"),
 ]
-_KIND: Final = re.compile(r"\bkind\b", re.IGNORECASE)
 
 
 def print_rows(
@@ -25,10 +23,10 @@ def print_rows(
     A ``--where`` that names ``kind`` decides itself. Otherwise a sentence on stderr has the number
     of rows that are left out.
     """
-    if everything or _KIND.search(cli.view.where or ""):
-        return cli.rows(row_type, rows)
-    from rmqctl.admin.kinds import UsersRows
+    from rmqctl.admin.kinds import UsersRows, decides_kind
 
+    if everything or decides_kind(cli.view.where):
+        return cli.rows(row_type, rows)
     users = UsersRows(rows, view)
     count = cli.rows(row_type, users)
     tell_hidden(cli, users.hidden)

@@ -29,7 +29,7 @@ def head(app: "ConsoleApp", width: int) -> list[Line]:
     title = app.spec.title(app.place)
     state = "paused" if app.paused else f"every {app.every:g} s"
     crumbs = [*text_line(f" {title}", Role.TITLE), *text_line(f"   {app.pane.count_text()}")]
-    age = [Span(f"{state}   look took {app.pane.took_ms} ms ", Role.DIM)]
+    age = [Span(f"{state}   look took {app.pane.took_ms:>3} ms ", Role.DIM)]
     return [spread(left, right, width), spread(crumbs, age, width), rule(app, width)]
 
 

@@ -154,6 +154,7 @@ WORDS: Final = (
     Word("where", "EXPR", "show the rows for which it holds; without EXPR all of them"),
     Word("sort", "FIELD", "sort by a field; -FIELD: the largest first"),
     Word("columns", "A,B,C", "show these columns; without any the usual ones"),
+    Word("all", "", "show topics of the system, retries and dead letters, too, or not"),
     Word("every", "DUR", "time between two looks"),
     Word("from", "POSITION", "on the messages of a topic: where they begin"),
     Word("search", "WORDS", "search as 'message search' does, within the topic that is shown"),

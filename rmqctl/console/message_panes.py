@@ -13,7 +13,7 @@ from .looks.messages import ALL
 from .looks.walks import KEPT, filter_words
 from .panes import Pane
 from .reading import Batch
-from .tables import RowTable, view_of
+from .tables import RowTable
 
 _SHOWN: Final = 400
 """Letters of a body in a list."""
@@ -53,25 +53,23 @@ class MessageListPane(Pane):
 
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         super().__init__(spec, place, view)
-        self._columns = view.columns or self.usual_columns()
-        self.table.set_view(self.table.view._replace(columns=self._columns))
+        self._chosen = self.usual_columns()
+        self.table.set_view(self.table.view._replace(columns=self._chosen))
 
     def usual_columns(self) -> tuple[str, ...]:
         """The columns, unless the user has named some."""
+        if self._base.columns:
+            return self._base.columns
         names = self.place.names
         one_queue = len(names) > 1 and names[1].isdigit()
         return COLUMNS[1:] if one_queue else COLUMNS
 
-    def set_wide(self, wide: bool) -> None:
-        """Show all columns, or the usual ones."""
-        self.wide = wide
-        view = view_of(self.table.view, wide=wide)
-        self._reshape(view._replace(columns=() if wide else self._columns))
-
     def export_view(self, form: Format) -> View:
         """The view of what is shown; formats for programs have all fields."""
         view = super().export_view(form)
-        return view._replace(columns=self._base.columns) if form.shows_wide_fields else view
+        if form.shows_wide_fields and self._chosen == self.usual_columns():
+            view = view._replace(columns=self._base.columns)
+        return view
 
     def part_text(self) -> str:
         """Of what the rows are a part, if they are not whole."""

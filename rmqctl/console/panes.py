@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rmqctl.admin.kinds import decides_kind
 from rmqctl.console.specs import PaneSpec
 from rmqctl.output.view import Format, View
 from rmqctl.parse.durations import format_size
@@ -63,6 +64,8 @@ class Pane:
         self.lost = False
         """Whether the last look failed as the store could not be opened."""
         self.notices: tuple[str, ...] = ()
+        self.everything = False
+        """Whether rows of the system are shown, too."""
         self.session: dict[str, Any] = {}
         """What screens of one store keep for each other; the app gives all panes the same."""
 
@@ -77,6 +80,10 @@ class Pane:
         if asked.place != self.place or not any(asked.look is look for look in self.looks):
             return False
         return not self.look.walk or asked.number == self.number
+
+    def wants_everything(self) -> bool:
+        """Whether rows of the system are read: a condition that names ``kind`` decides itself."""
+        return self.everything or decides_kind(self.table.view.where)
 
     def follow(self, pane: "Pane") -> None:
         """Take note of the cursor of the pane that others follow."""
@@ -174,12 +181,16 @@ class Pane:
         columns = () if wide else self._chosen
         self._reshape(view_of(self.table.view._replace(columns=columns), wide=wide))
 
+    def usual_columns(self) -> tuple[str, ...]:
+        """The columns of the view that the pane was made with; none: those of its format."""
+        return self._base.columns
+
     def set_columns(self, names: Sequence[str]) -> None:
-        """Show these columns in this order; none: those of the view that the pane was made with.
+        """Show these columns in this order; none: the usual ones.
 
         UsageProblem for a name that is not a field.
         """
-        chosen = tuple(names) or self._base.columns
+        chosen = tuple(names) or self.usual_columns()
         self._reshape(view_of(self.table.view._replace(columns=chosen)))
         self._chosen, self.wide = chosen, False
 
@@ -213,7 +224,8 @@ class Pane:
 
     def command(self) -> str:
         """The command that prints what is shown."""
-        return self.look.command(self.place, *shape_options(self.table.view))
+        everything = ("--all",) if self.everything and self.look.users_only else ()
+        return self.look.command(self.place, *everything, *shape_options(self.table.view))
 
     def count_text(self) -> str:
         """How many rows there are, how many of them are shown, and what is left out."""

@@ -105,7 +105,7 @@ def json_rows(store, command):
 class Terminal:
     """The installed program on a pseudo-terminal, and a screen that shows its bytes."""
 
-    def __init__(self, store, *words, size=(24, 80), env=None, before="", program=None):
+    def __init__(self, store, *words, size=(24, 80), env=None, before="", program=None, cwd=None):
         """``before``: Python that runs in the program's process first, to break something.
 
         ``program``: what is run instead, such as a shell.
@@ -123,6 +123,7 @@ class Terminal:
             program[1:],
             dimensions=size,
             env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+            cwd=cwd,
         )
 
     def pump(self, seconds=0.05):

@@ -1,9 +1,11 @@
-"""Programs for which the time of day stands still: a library of ``fixed_clock.c`` is preloaded."""
+"""Programs for which the time of day stands still, and disks are as full as wanted: a library of
+``fixed_clock.c`` is preloaded."""
 
 import subprocess
 import time
 from pathlib import Path
 
+DISK_PERCENT = 38
 SOURCE = Path(__file__).with_name("fixed_clock.c")
 
 
@@ -11,8 +13,14 @@ def fixed_clock(folder: Path, now_ms: int) -> dict[str, str]:
     """Compile the library into a folder; the environment of a program whose time it is."""
     library = folder / "fixed_clock.so"
     if not library.exists():
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(SOURCE)], check=True)
-    return {"LD_PRELOAD": str(library), "FIXED_NOW_MS": str(now_ms)}
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"], check=True
+        )
+    return {
+        "LD_PRELOAD": str(library),
+        "FIXED_NOW_MS": str(now_ms),
+        "FIXED_DISK_PERCENT": str(DISK_PERCENT),
+    }
 
 
 def today_at(clock: str) -> int:

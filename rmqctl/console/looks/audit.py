@@ -40,7 +40,7 @@ CHANGES: Final = Look(
     _changes,
     lambda place: ("audit", "list"),
     _KEY,
-    ("-at_timestamp",),
+    ("-at_timestamp", "-change_id"),
     opens=_of_change,
 )
 HISTORY: Final = Look(
@@ -49,6 +49,6 @@ HISTORY: Final = Look(
     _history,
     lambda place: ("offset", "history", *place.names),
     _KEY,
-    ("-at_timestamp",),
+    ("-at_timestamp", "-change_id"),
     opens=_of_change,
 )

@@ -235,10 +235,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def _read(self, pane: Pane) -> None:
         if not pane.empty:
             pane.lost = False
+            pane.everything = self.everything
+            everything = pane.wants_everything()
             reader = self._walks() if pane.look.walk else self.reader
             for look in pane.looks:
                 self._number += 1
-                reader.ask(Asked(look, pane.place, self.everything, self._number))
+                reader.ask(Asked(look, pane.place, everything, self._number))
             pane.number = self._number
 
     def _walks(self) -> Reader:
@@ -353,6 +355,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Do what the table of keys says."""
         if event.key in PICTURE.keys:  # of whatever is shown
             event.stop()
+            self.notice = ""
             self._do(PICTURE)
             self.draw()
             return

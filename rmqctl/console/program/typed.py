@@ -28,6 +28,10 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             switch(app, rest.strip())
         elif word == "where":
             app.pane.set_where(rest or None)
+            app.look()  # it may be about rows that are left out else
+        elif word == "all":
+            app.everything = not app.everything
+            app.look()
         elif word == "sort":
             app.pane.sort_by(rest.lstrip("+-"), descending=rest[:1] == "-")
         elif word == "columns":

@@ -190,6 +190,32 @@ def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
     drive(stocked, steps, "groups")
 
 
+def test_rows_of_the_system_are_shown_where_the_command_shows_them(stocked):
+    async def steps(console):
+        def names():
+            return [row.topic for row in console.app.pane.table.shown]
+
+        def printed():
+            return [row["topic"] for row in json_rows(stocked, console.app.pane.command())]
+
+        await console.read()
+        assert names() == printed() == ["mails", "orders"]
+        await console.type(":where kind != normal")
+        await console.press("enter")
+        await console.until(lambda: len(names()) > 1)
+        assert names() == printed()
+        await console.type(":where")
+        await console.press("enter")
+        await console.until(lambda: names() == ["mails", "orders"])
+        await console.type(":all")
+        await console.press("enter")
+        await console.until(lambda: len(names()) > 2)
+        assert "topic list --all" in console.app.pane.command()
+        assert names() == printed()
+
+    drive(stocked, steps, "topics")
+
+
 def test_the_cursor_is_on_the_first_row_until_it_is_moved(stocked):
     async def steps(console):
         await console.read()
