@@ -9,6 +9,11 @@ AnalyticsError
   JavaNotFoundError     no Java that Spark runs on
   SparkNotFoundError    the [spark] extra is not installed
   SparkFailedError      Spark did not start, or a job of it failed
+  SinkError             Spark's rows were not stored
+    SinkOptionError     an option is unknown, missing or malformed
+    SinkSchemaError     the columns are not those of messages
+    SinkRowError        a row is no message that a broker would take
+    SinkCommitError     staged rows could not be stored, or it is unknown which were
 """
 
 from __future__ import annotations
@@ -91,3 +96,23 @@ class SparkFailedError(AnalyticsError):
         where = f"; {log} tells more" if log is not None else ""
         super().__init__(f"{what}{where} (--debug shows it, --engine local does without Spark)")
         self.log = log
+
+
+class SinkError(AnalyticsError):
+    """Spark's rows were not stored."""
+
+
+class SinkOptionError(SinkError, ValueError):
+    """An option of the sink is unknown, missing or malformed."""
+
+
+class SinkSchemaError(SinkError, ValueError):
+    """The columns of the rows are not those of messages."""
+
+
+class SinkRowError(SinkError):
+    """A row is no message that a broker would take."""
+
+
+class SinkCommitError(SinkError):
+    """Staged rows could not be stored, or it is unknown which of them were."""

@@ -25,7 +25,12 @@ from .versions import check_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceStreamReader, Filter
+    from pyspark.sql.datasource import (
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+        Filter,
+    )
 
     from analytics.report.stores import StoreRef
 
@@ -70,6 +75,24 @@ class RocketMQSource(DataSource):
         check_effects(options, stream=stream)
         _check(schema, options.table)
         return options
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Store rows as messages once; see docs/spark.md. Raises when the query starts."""
+        from analytics.sink.options import read_sink_options
+        from analytics.sink.writer import BatchWriter
+
+        return BatchWriter(
+            read_sink_options(self.options, stream=False), schema, overwrite=overwrite
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Store the rows of a stream as messages, each once."""
+        from analytics.sink.options import read_sink_options
+        from analytics.sink.writer import StreamWriter
+
+        return StreamWriter(
+            read_sink_options(self.options, stream=True), schema, overwrite=overwrite
+        )
 
 
 def _check(schema: StructType, table: str) -> None:

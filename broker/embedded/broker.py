@@ -187,6 +187,13 @@ class EmbeddedBroker(BrokerParts):
             topic, bodies, queue_ids, properties=properties, keys=keys, flag=flag, options=options
         )
 
+    def flush(self) -> None:
+        """Sync everything that was stored so far to the device. Blocks. Raises NoPermissionError
+        where the store is open for reading only."""
+        if self._store is None:
+            raise NoPermissionError(READ_ONLY)
+        self._store.flush()
+
     def send_message_back(self, request: SendBackRequest) -> None:
         """See Broker.send_message_back."""
         self._send_back.send_message_back(request)

@@ -1,0 +1,1 @@
+"""Writing to a store from Spark: rows become messages, each once."""

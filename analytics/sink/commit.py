@@ -1,0 +1,165 @@
+"""Storing the staged rows of a write: each once, also if the process is killed at any instant.
+
+    1. lock the write's marker; a batch that is done, or an older one, is not written again
+    2. note ``begun`` with the log's end and the staged files, on the device
+    3. append the rows whose id is not in the log after that end
+    4. sync the store
+    5. note ``done``, on the device; remove the staged files
+
+Killed before 2, nothing has been stored, and the next attempt stages its rows anew. Killed from 2
+on, the next attempt goes on with the rows that were staged first, whatever it has staged itself:
+Spark may cut a batch in another way then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from analytics.errors import SinkCommitError
+from broker.api.send import SendOptions
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+from storage.format.message import (
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+)
+from storage.read.record_offsets import first_unit_at
+from storage.readonly import StoreView
+
+from .marker import BEGUN, DONE, Marker, MarkerFile
+from .rows import Outgoing
+from .staging import StagedPart, remove_parts, staged_messages
+
+if TYPE_CHECKING:
+    from storage.format.message import Message
+
+logger = logging.getLogger("rmqctl.sink")
+
+_TOGETHER: Final = 1_000
+_BYTES_TOGETHER: Final = 1 << 20
+_READ_TOGETHER: Final = 1_000
+_GROUP: Final = "rmqctl-spark-sink"
+
+
+def commit(
+    store: Path, write: str, batch: int, parts: Sequence[StagedPart], *, once: bool = False
+) -> int:
+    """Store a batch of a write, unless it was; gives how many messages were stored now.
+
+    They are on the device when this returns. ``once``: no other attempt of this write can come, so
+    its marker is not kept. Raises SinkCommitError, and the errors of EmbeddedBroker.open and send.
+    """
+    parts = sorted(parts)
+    with MarkerFile(store, write) as file:
+        last = file.read()
+        if last is not None and (last.batch > batch or last[:2] == (batch, DONE)):
+            logger.warning("%s: batch %d of %s was stored before", store, batch, write)
+            return 0
+        if not parts and (last is None or last.state == DONE):
+            return 0
+        with EmbeddedBroker.open(store) as broker:
+            known: set[str] = set()
+            if last is not None and last.state == BEGUN:
+                marker = last
+                known = _stored_ids(store, marker)
+                logger.warning(
+                    "%s: batch %d of %s goes on after %d of %d rows",
+                    *(store, marker.batch, write, len(known), marker.rows),
+                )
+            else:
+                end = broker.view.log_max_offset()
+                broker.flush()  # else the log could end before this offset after a power loss
+                marker = Marker(batch, BEGUN, end, tuple(parts))
+                file.put(marker)
+            count = append(broker, _staged(marker.parts), known)
+            broker.flush()
+            file.put(marker._replace(state=DONE))
+        remove_parts(marker.parts)
+        if once:
+            file.forget()
+    if marker.batch < batch:  # the one before was not finished
+        return count + commit(store, write, batch, parts)
+    return count
+
+
+def append(broker: EmbeddedBroker, rows: Iterable[Outgoing], known: set[str] | None = None) -> int:
+    """Store rows in their order within each queue; those with an id of ``known`` are left out."""
+    options = SendOptions(producer_group=_GROUP)
+    waiting: dict[tuple[str, int], list[Message]] = {}
+    sizes: dict[tuple[str, int], int] = {}
+    count = 0
+    for message, queue_id, size in rows:
+        if known and message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] in known:
+            continue
+        count += 1
+        alone = message.delay_time_level or message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        part = waiting.setdefault((message.topic, queue_id), [])
+        total = sizes.get((message.topic, queue_id), 0) + size
+        if part and (alone or total > _BYTES_TOGETHER or len(part) == _TOGETHER):
+            _send(broker, part, queue_id, options)
+            part.clear()
+            total = size
+        part.append(message)
+        sizes[message.topic, queue_id] = total
+        if alone:
+            _send(broker, part, queue_id, options)
+            part.clear()
+            sizes[message.topic, queue_id] = 0
+    for (_, queue_id), part in waiting.items():
+        if part:
+            _send(broker, part, queue_id, options)
+    return count
+
+
+def _send(
+    broker: EmbeddedBroker, part: Sequence[Message], queue_id: int, options: SendOptions
+) -> None:
+    if len(part) == 1:  # a batch has less room than a message, and takes no delay
+        broker.send(part[0], queue_id, options)
+    else:
+        broker.send_batch(part, queue_id, options)
+
+
+def _staged(parts: Iterable[StagedPart]) -> Iterator[Outgoing]:
+    for part in parts:
+        yield from staged_messages(part)
+
+
+def _stored_ids(store: Path, marker: Marker) -> set[str]:
+    """Ids of the batch's messages that are in the log already."""
+    topics: set[str] = set()
+    wanted: set[str] = set()
+    for message, _, _ in _staged(marker.parts):
+        topics.add(SCHEDULE_TOPIC if message.delay_time_level else message.topic)
+        wanted.add(message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX])
+    with StoreView.open(store) as view:
+        first_offset = view.log_min_offset()
+        if marker.commitlog_offset < first_offset:
+            raise SinkCommitError(
+                f"{store}: batch {marker.batch} of a write began at {marker.commitlog_offset} of "
+                f"the log, which begins at {first_offset} now: what was stored of it is unknown"
+            )
+        found: set[str] = set()
+        for topic, queue_id in view.queues():
+            if topic in topics:
+                found |= _ids_of_queue(view, topic, queue_id, marker.commitlog_offset)
+    return found & wanted
+
+
+def _ids_of_queue(view: StoreView, topic: str, queue_id: int, commitlog_offset: int) -> set[str]:
+    low, high = view.queue_bounds(topic, queue_id)
+    at = first_unit_at(view, topic, queue_id, commitlog_offset, low, high)
+    found = set()
+    while at < high:
+        units = view.unit_bytes(topic, queue_id, at, min(_READ_TOGETHER, high - at))
+        if not units:
+            break
+        for message in view.messages_of_units(topic, queue_id, at, units):
+            if message is not None:
+                found.add(message.msg_id or "")
+        at += len(units) // CQ_STORE_UNIT_SIZE
+    return found
