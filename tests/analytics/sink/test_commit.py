@@ -1,0 +1,123 @@
+"""Staged rows are stored once, whenever the process is killed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from analytics.errors import SinkCommitError
+from analytics.sink.commit import append, commit
+from analytics.sink.marker import BEGUN, Marker, MarkerFile
+from analytics.sink.staging import staged_messages
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from storage.config import SMALL_STORE
+from tests.support.crash import fast_folder
+from tests.support.killed_sink import stage_rows, stored_bodies
+from tests.support.slim import Slim
+
+BODIES = [f"0-{number}" for number in range(50)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    create_store(tmp_path / "store", SMALL_STORE)
+    return tmp_path / "store"
+
+
+def staged(root: Path, *bodies: str, partition: int = 0):
+    part = stage_rows(root, root.parent / "staging", partition, list(bodies or BODIES))
+    assert part is not None
+    return part
+
+
+def test_a_batch_is_stored_once_however_often_it_is_committed(root):
+    assert commit(root, "w", 0, [staged(root)]) == 50
+    assert commit(root, "w", 0, [staged(root)]) == 0
+    assert commit(root, "w", 1, [staged(root, "1-0")]) == 1
+    assert commit(root, "w", 0, [staged(root)]) == 0
+    assert Counter(stored_bodies(root)) == Counter([*BODIES, "1-0"])
+
+
+def test_a_cut_commit_goes_on_with_the_rows_that_were_staged_first(root):
+    first = staged(root, *BODIES[:30]), staged(root, *BODIES[30:], partition=1)
+    with EmbeddedBroker.open(root) as broker, MarkerFile(root, "w") as file:
+        file.put(Marker(3, BEGUN, broker.view.log_max_offset(), first))
+        rows = [row for part in first for row in staged_messages(part)]
+        append(broker, [rows[number] for number in (0, 3, 20, 40)])
+    again = staged(root)  # the same rows, with other ids
+    assert commit(root, "w", 3, [again]) == 46
+    assert Counter(stored_bodies(root)) == Counter(BODIES)
+    assert not Path(first[0].path).exists()
+
+
+def test_a_batch_without_rows_stores_nothing_and_others_go_on(root):
+    assert commit(root, "w", 0, []) == 0
+    assert commit(root, "w", 1, [staged(root, "1-0")]) == 1
+    assert stored_bodies(root) == ["1-0"]
+
+
+def test_what_is_not_known_is_not_written_again(root):
+    part = staged(root)
+    with MarkerFile(root, "w") as file:
+        file.put(Marker(0, BEGUN, 0, (part,)))
+    Path(part.path).unlink()
+    with pytest.raises(SinkCommitError, match="staged rows of partition 0 cannot be read"):
+        commit(root, "w", 0, [staged(root)])
+    assert stored_bodies(root) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"version": 2}',
+        '{"version": 1, "batch": "x", "state": "begun", "parts": []}',
+    ],
+)
+def test_a_marker_that_is_none_stops_the_write(root, text):
+    commit(root, "w", 0, [staged(root)])
+    path = root / "rmqctl" / "sink" / "w.json"
+    path.write_text(text)
+    with pytest.raises(SinkCommitError, match=r"sink/w\.json is no marker of a write"):
+        commit(root, "w", 1, [staged(root, "1-0")])
+    assert path.read_text() == text
+    assert Counter(stored_bodies(root)) == Counter(BODIES)
+
+
+def test_two_drivers_of_one_write_do_not_commit_at_once(root):
+    with (
+        MarkerFile(root, "w"),
+        pytest.raises(SinkCommitError, match="another process commits rows of the same write"),
+    ):
+        commit(root, "w", 0, [staged(root)])
+
+
+def test_a_write_that_cannot_come_again_leaves_nothing(root):
+    commit(root, "w", 0, [staged(root)], once=True)
+    assert list((root / "rmqctl" / "sink").iterdir()) == []
+    assert list((root.parent).glob("staging/*")) == []
+
+
+def test_the_marker_says_what_was_stored(root):
+    commit(root, "w", 7, [staged(root)])
+    value = json.loads((root / "rmqctl" / "sink" / "w.json").read_text())
+    assert (value["batch"], value["state"], value["rows"]) == (7, "done", 50)
+
+
+@pytest.mark.crash
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [8, pytest.param(400, marks=pytest.mark.long)])
+def test_commits_that_are_killed_lose_and_double_nothing(kills):
+    with fast_folder() as folder:
+        one = Slim(
+            "tests.support.killed_sink:kill_commits", folder=str(folder), seed=kills, kills=kills
+        )
+        found = one.result()
+    assert found["failures"] == []
+    assert found["begun"] > 0, found  # some were killed in the middle
