@@ -17,11 +17,10 @@ from typing import Any, Final, NamedTuple, Self
 from analytics.errors import SinkCommitError
 from storage.coordination.locks import LockFile
 from storage.files.creating import make_folders, replacing
-from storage.format.names import OURS
+from storage.format.names import OURS, SINK_FOLDER
 
 from .staging import StagedPart
 
-FOLDER: Final = "sink"
 BEGUN: Final = "begun"
 DONE: Final = "done"
 _VERSION: Final = 1
@@ -46,7 +45,7 @@ class MarkerFile:
 
     def __init__(self, store: Path, write: str) -> None:
         """Raises SinkCommitError if another process has it, and OSError."""
-        folder = store / OURS / FOLDER
+        folder = store / OURS / SINK_FOLDER
         make_folders(folder)
         self._write = write
         self._path = folder / f"{write}.json"
@@ -101,7 +100,7 @@ class MarkerFile:
 def has_begun(store: Path, write: str) -> bool:
     """Whether a batch of the write waits to be finished, or that cannot be known."""
     try:
-        found = json.loads((store / OURS / FOLDER / f"{write}.json").read_bytes())
+        found = json.loads((store / OURS / SINK_FOLDER / f"{write}.json").read_bytes())
     except FileNotFoundError:
         return False
     except (OSError, ValueError):

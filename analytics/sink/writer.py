@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from pyspark.sql.datasource import (
@@ -19,9 +20,9 @@ from storage.coordination.lock_owners import is_java_running
 from storage.detect import check_is_store
 from storage.errors import StoreInUseError
 from storage.files.access import refuse_unwritable
-from storage.format.names import OURS
+from storage.format.names import OURS, SINK_FOLDER
 
-from .marker import FOLDER, has_begun
+from .marker import has_begun
 from .options import SinkOptions
 from .rows import RowReader, check_columns
 from .staging import StagedPart, remove_staged, stage
@@ -29,6 +30,9 @@ from .staging import StagedPart, remove_staged, stage
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+_DIGITS: Final = 8
+_LEFT_AFTER_S: Final = 24 * 3600
 
 
 @dataclass
@@ -88,8 +92,8 @@ class BatchWriter(DataSourceArrowWriter):
         check_writable(options, schema, overwrite=overwrite)
         self._options = options
         self._write = options.write_id or str(uuid4())
-        base = options.staging or options.path / OURS / FOLDER
-        self._staging = base / f"{self._write}-{uuid4().hex[:8]}"
+        self._base = options.staging or options.path / OURS / SINK_FOLDER
+        self._staging = self._base / f"{self._write}-{uuid4().hex[:_DIGITS]}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of a task."""
@@ -103,11 +107,25 @@ class BatchWriter(DataSourceArrowWriter):
             once = self._options.write_id is None
             commit(self._options.path, self._write, 0, _parts(messages), once=once)
         remove_staged(self._staging)
+        self._remove_left()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Forget the staged rows, unless their commit has begun: it can go on (``writeId``)."""
         if not has_begun(self._options.path, self._write):
             remove_staged(self._staging)
+
+    def _remove_left(self) -> None:
+        """Remove the rows that were staged by a batch whose driver was killed before its commit."""
+        old = time.time() - _LEFT_AFTER_S
+        for path in self._base.iterdir() if self._base.is_dir() else ():
+            write, dash, digits = path.name.rpartition("-")
+            is_staging = dash and len(digits) == _DIGITS and path.is_dir()
+            if (
+                is_staging
+                and path.stat().st_mtime < old
+                and not has_begun(self._options.path, write)
+            ):
+                remove_staged(path)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

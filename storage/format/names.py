@@ -28,6 +28,7 @@ OURS: Final = "rmqctl"
 SNAPSHOT_MANIFEST: Final = "manifest.json"
 """What makes a folder a snapshot of a store, which is only read (storage.tools.snapshot)."""
 MEMBERS_FOLDER: Final = "members"
+SINK_FOLDER: Final = "sink"
 """Folder in it of the processes that have clients."""
 
 OFFSET_NAME_DIGITS: Final = 20

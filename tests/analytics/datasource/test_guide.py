@@ -26,7 +26,7 @@ def test_the_blocks_of_the_guide_run(
     assert consumed.code == 0
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     shown = []
     with SparkSession("local[2]") as session:
         names = {"spark": Sql(session.context)}
@@ -34,7 +34,9 @@ def test_the_blocks_of_the_guide_run(
             exec(compile(block, str(GUIDE), "exec"), names)
             shown.append(capsys.readouterr().out)
         assert names["spark"].read.parquet("archive").count() == 10
-    lag, narrow, joined, units, partials, _ = shown
+    copied = run("-S", store, "consume", "copied", "-e")
+    assert sorted(copied.lines) == sorted(f"order {number}" for number in range(1000))
+    lag, narrow, joined, units, partials, *_ = shown
     assert len(re.findall(r"shop\|orders", lag)) >= 1
     assert "orders|" in narrow
     assert "order " in narrow
@@ -49,3 +51,11 @@ def test_every_option_is_named_in_the_guide() -> None:
     text = GUIDE.read_text("utf-8")
     for name in (*options.OPTIONS, *tables.TABLES):
         assert f"`{name}`" in text, name
+
+
+def test_every_column_and_option_of_the_sink_is_named_in_the_guide() -> None:
+    from analytics.sink import options, rows
+
+    writing = GUIDE.read_text("utf-8").partition("## Writing")[2]
+    for name in (*options._KNOWN, *rows._TYPES):
+        assert f"`{name}`" in writing, name

@@ -15,6 +15,7 @@ from analytics.sink.staging import staged_messages
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
+from tests.support.cli import run
 from tests.support.crash import fast_folder
 from tests.support.killed_sink import stage_rows, stored_bodies
 from tests.support.slim import Slim
@@ -108,6 +109,13 @@ def test_the_marker_says_what_was_stored(root):
     commit(root, "w", 7, [staged(root)])
     value = json.loads((root / "rmqctl" / "sink" / "w.json").read_text())
     assert (value["batch"], value["state"], value["rows"]) == (7, "done", 50)
+
+
+def test_a_snapshot_has_no_markers(root):
+    commit(root, "w", 0, [staged(root)])
+    assert run("-S", root, "store", "snapshot", "--save", root.parent / "copy").code == 0
+    assert (root.parent / "copy" / "rmqctl").is_dir()
+    assert not (root.parent / "copy" / "rmqctl" / "sink").exists()
 
 
 @pytest.mark.crash

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
@@ -39,7 +41,7 @@ def write(frame: DataFrame, root: Path, mode: str = "append", **options: str) ->
     writer.save(str(root))
 
 
-def read(sql: Sql, root: Path, topics: str = "T") -> list[dict[str, object]]:
+def read(sql: Sql, root: Path, topics: str = "T") -> list[dict[str, Any]]:
     frame = sql.read.format("rocketmq").option("topics", topics).load(str(root))
     return [row.asDict() for row in frame.collect()]
 
@@ -59,7 +61,7 @@ def test_a_batch_is_stored_with_every_column_and_leaves_nothing_else(sql, root):
     write(frame, root, topic="T")
     rows = read(sql, root)
     assert len(rows) == 300
-    places = {}
+    places: dict[int, int] = {}
     for row in rows:
         number = int(row["body"].split()[1])
         assert row["tags"] == (None if number % 2 else "tag")
@@ -92,6 +94,17 @@ def test_a_named_write_is_not_repeated(sql, root):
     assert len(read(sql, root)) == 40
     write(frame, root, topic="T", writeId="night-2")
     assert len(read(sql, root)) == 80
+
+
+def test_rows_of_a_batch_that_was_killed_are_removed_a_day_later(sql, root):
+    left = root / "rmqctl" / "sink" / "1b9d-0123abcd"
+    new = root / "rmqctl" / "sink" / "1b9e-0123abcd"
+    for folder in (left, new):
+        folder.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    write(sql.range(1).selectExpr("string(id) as body"), root, topic="T")
+    assert not left.exists()
+    assert new.exists()
 
 
 def test_at_least_once_stores_at_once(sql, root):
