@@ -1,80 +1,57 @@
-"""Rows of the tables as Arrow batches, with only the wanted columns."""
+"""Rows of the tables as Arrow batches, with only the wanted columns.
+
+A batch ends at a number of rows or of bytes, whichever comes first. It joins ranges: those of many
+small queues are one batch.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from analytics.kernels.units import read_units
-from storage.format.errors import BodyError
+from storage.read.message_table import FIELDS, MessageTable
 
+from .arrays import field_array, repeated, time_array
+from .bodies import COLUMNS as OF_BODY, FIELDS as FIELDS_OF_BODY, Bodies
+from .errors import DamagedError
 from .losses import first_left, next_after_deleted, opened_ranges
 
 if TYPE_CHECKING:
-    from storage.format.message import MessageExt
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from analytics.kernels.units import Units
     from storage.readonly import StoreView
 
     from .ranges import Range
 
-logger = logging.getLogger("rmqctl.datasource")
-
-_US_PER_MS: Final = 1000
-_BATCH_BYTES: Final = 64 << 20
-"""Bytes of uncompressed bodies after which a batch is given: they may be well compressed."""
-
-_OF_MESSAGE: Final[dict[str, Callable[[MessageExt], Any]]] = {
-    "tags": lambda message: _text(message.tags),
-    "keys": lambda message: [_text(key) for key in message.keys],
-    "msg_id": lambda message: _text(message.msg_id),
-    "store_timestamp": lambda message: message.store_timestamp * _US_PER_MS,
-    "born_timestamp": lambda message: message.born_timestamp * _US_PER_MS,
-    "reconsume_times": lambda message: message.reconsume_times,
-    "properties": lambda message: [
-        (_text(name), _text(value)) for name, value in message.properties.items()
-    ],
-    "offset_msg_id": lambda message: message.offset_msg_id,
-    "commitlog_offset": lambda message: message.commitlog_offset,
-    "store_size": lambda message: message.store_size,
-    "flag": lambda message: message.flag,
-    "sys_flag": lambda message: message.sys_flag,
-    "born_host": lambda message: message.born_host,
-    "store_host": lambda message: message.store_host,
-    "record_topic": lambda message: _text(message.topic),
-    "record_queue_id": lambda message: message.queue_id,
-    "record_queue_offset": lambda message: message.queue_offset,
-}
+BATCH_BYTES: Final = 64 << 20
+"""Bytes of a batch, unless the option ``batchBytes`` says another number."""
+_OF_RANGE: Final = ("broker", "topic", "queue_id")
+_UNIT_BYTES: Final = 48
 
 
-class _Read(NamedTuple):
-    """A message at an offset of the queue that is read, and why its body cannot be decompressed
-    (None: it can, or was not requested)."""
+class BatchLimits(NamedTuple):
+    """Where a batch ends: it has at most so many rows, and about so many bytes."""
 
-    queue_offset: int
-    message: MessageExt
-    body_error: str | None
+    rows: int
+    size: int = BATCH_BYTES
 
-
-_OF_BODY: Final[dict[str, Callable[[_Read], Any]]] = {
-    "body": lambda read: None if read.body_error else read.message.body,
-    "body_size": lambda read: None if read.body_error else len(read.message.body),
-    "body_error": lambda read: read.body_error,
-    "corrupt_body": lambda read: read.message.raw_body if read.body_error else None,
-}
-"""Columns for which a body is decompressed."""
-
-
-class DamagedError(Exception):
-    """A message cannot be read whole; the error goes to Spark."""
+    def rows_of(self, ranges: Sequence[Range], row_bytes: int) -> int:
+        """The rows that the bytes leave, where names and so many bytes come with each."""
+        longest = max((len(part.broker) + len(part.topic) for part in ranges), default=0)
+        return max(1, min(self.rows, self.size // (4 * longest + row_bytes)))
 
 
 def message_batches(
     ranges: Iterable[Range],
     schema: pa.Schema,
-    rows: int,
+    limits: BatchLimits,
     times: tuple[int, int] | None = None,
     *,
     fail_fast: bool = False,
@@ -86,174 +63,137 @@ def message_batches(
     be decompressed. Those that were deleted since the ranges were made raise DataLossError, or are
     left out without ``fail_on_loss``. Of messages stored at other times only the time is read.
     """
+    ranges = list(ranges)
+    names = set(schema.names)
+    bodies = Bodies(limits.size, fail_fast=fail_fast) if names & OF_BODY else None
+    fields = names & FIELDS.keys() | (FIELDS_OF_BODY if bodies is not None else set())
+    most_rows = limits.rows_of(ranges, 1)
+    table = MessageTable(fields, most_rows, limits.size)
+    parts: list[tuple[Range, int]] = []
     for part, view in opened_ranges(ranges):
-        bodies = _Bodies(part, fail_fast=fail_fast) if _OF_BODY.keys() & set(schema.names) else None
-        found: list[_Read] = []
-        size = 0
-        for offset, message in _messages(view, part, rows, times, fail_on_loss=fail_on_loss):
-            error = bodies.error_of(message) if bodies is not None else None
-            found.append(_Read(offset, message, error))
-            size += len(message.body) if bodies is not None and error is None else 0
-            if size > _BATCH_BYTES or len(found) == rows:
-                yield _of_messages(part, found, schema)
-                found, size = [], 0
-        if found:
-            yield _of_messages(part, found, schema)
-        if bodies is not None:
-            bodies.tell()
+        at = part.first
+        while at < part.end:
+            before = table.rows
+            filled = view.fill_table(table, part.topic, part.queue_id, at, part.end, times)
+            at = filled.next_offset
+            parts.append((part, table.rows - before))
+            if table.is_full:
+                yield from _of_messages(table, parts, bodies, schema)
+                table, parts = MessageTable(fields, most_rows, limits.size), []
+            if filled.is_unreadable:
+                at = _after_unreadable(view, part, at, fail_on_loss=fail_on_loss)
+    if table.rows:
+        yield from _of_messages(table, parts, bodies, schema)
+    if bodies is not None:
+        bodies.tell()
 
 
-class _Bodies:
-    """Decompresses the bodies of a range; reports those that it cannot decompress."""
-
-    def __init__(self, part: Range, *, fail_fast: bool) -> None:
-        self._path = part.path
-        self._fail_fast = fail_fast
-        self._count = 0
-        self._first = ""
-
-    def error_of(self, message: MessageExt) -> str | None:
-        """Give the reason why a body cannot be decompressed; None if it can. DamagedError with
-        fail_fast."""
-        try:
-            message.body  # noqa: B018 - it is kept, for the columns
-        except BodyError as error:
-            text = str(error)
-            if self._fail_fast:
-                raise DamagedError(
-                    f"{self._path}: {text}; with mode=PERMISSIVE its body is null, "
-                    "and body_error says why"
-                ) from error
-            self._first = self._first or text
-            self._count += 1
-            return text
-        return None
-
-    def tell(self) -> None:
-        """Warn once of all of them, in the log of the worker."""
-        if self._count:
-            logger.warning(
-                "%s: %d bodies cannot be unpacked and are null (body_error says why), the first: "
-                "%s",
-                self._path,
-                self._count,
-                self._first,
-            )
+def _after_unreadable(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int:
+    unit = view.unit(part.topic, part.queue_id, at)
+    place = None if unit is None else unit[0]
+    found = next_after_deleted(view, part, at, place, fail=fail_on_loss)
+    if found is None:
+        raise DamagedError(
+            f"{part.path}: message {at} of {part.topic}, queue {part.queue_id}, cannot be read; "
+            "'rmqctl store fsck' tells why"
+        )
+    return found
 
 
-def _messages(
-    view: StoreView,
-    part: Range,
-    most: int,
-    times: tuple[int, int] | None,
-    *,
-    fail_on_loss: bool,
-) -> Iterator[tuple[int, MessageExt]]:
-    """Messages and their offsets in the queue, which may be a light one: the records of its
-    messages name their place in another queue."""
-
-    def after(at: int, place: int | None) -> int:
-        found = next_after_deleted(view, part, at, place, fail=fail_on_loss)
-        if found is None:
-            raise DamagedError(_where(part, at))
-        return found
-
-    at = part.first
-    while at < part.end:
-        units = view.units(part.topic, part.queue_id, at, min(most, part.end - at))
-        if not units:
-            at = after(at, None)
-            continue
-        for unit, wanted in zip(units, _stored_in(view, units, times), strict=True):
-            if not wanted:
-                at += 1
-                continue
-            message = view.message_of_unit(part.topic, part.queue_id, at, unit)
-            if message is None:
-                at = after(at, unit[0])
-                break
-            yield at, message
-            at += 1
+def _of_messages(
+    table: MessageTable,
+    parts: Sequence[tuple[Range, int]],
+    bodies: Bodies | None,
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    columns = {
+        field.name: field_array(table, field.name, field.type)
+        for field in schema
+        if field.name in FIELDS
+    }
+    columns |= _of_ranges(parts, schema)
+    if bodies is None:
+        yield _batch(columns, schema)
+        return
+    for start, end, of_bodies in bodies.rows(table, parts):
+        here = {name: column.slice(start, end - start) for name, column in columns.items()}
+        yield _batch({**here, **of_bodies}, schema)
 
 
-def _stored_in(
-    view: StoreView, units: Sequence[tuple[int, int, int]], times: tuple[int, int] | None
-) -> Iterable[bool]:
-    """Whether each message was stored in [begin, end), or its time cannot be read."""
-    if times is None:
-        return [True] * len(units)
-    table = np.array(units, np.int64)
-    stored = view.store_timestamps(table[:, 0], table[:, 1])
-    wanted: list[bool] = ((stored < 0) | ((stored >= times[0]) & (stored < times[1]))).tolist()
-    return wanted
+def _of_ranges(parts: Sequence[tuple[Range, int]], schema: pa.Schema) -> dict[str, pa.Array]:
+    counts = [count for _, count in parts]
+    return {
+        field.name: repeated([getattr(part, field.name) for part, _ in parts], counts, field.type)
+        for field in schema
+        if field.name in _OF_RANGE
+    }
 
 
-def _where(part: Range, offset: int) -> str:
-    return (
-        f"{part.path}: message {offset} of {part.topic}, queue {part.queue_id}, cannot be read; "
-        "'rmqctl store fsck' tells why"
-    )
+def _batch(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _of_messages(part: Range, found: Sequence[_Read], schema: pa.Schema) -> pa.RecordBatch:
-    place = {"broker": part.broker, "topic": _text(part.topic), "queue_id": part.queue_id}
-    columns = []
-    for field in schema:
-        if field.name in place:
-            values = [place[field.name]] * len(found)
-        elif field.name == "queue_offset":
-            values = [read.queue_offset for read in found]
-        elif field.name in _OF_BODY:
-            values = [_OF_BODY[field.name](read) for read in found]
-        else:
-            values = [_OF_MESSAGE[field.name](read.message) for read in found]
-        columns.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+class _UnitRows(NamedTuple):
+    """Units of a range, and their store times (ms, -1 where unknown) if these are wanted."""
+
+    part: Range
+    units: Units
+    times: NDArray[np.int64] | None
 
 
 def unit_batches(
-    ranges: Iterable[Range], schema: pa.Schema, rows: int, *, fail_on_loss: bool = True
+    ranges: Iterable[Range], schema: pa.Schema, limits: BatchLimits, *, fail_on_loss: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """The ``consumequeue`` of some ranges; null where a unit is missing. For those that were
     deleted since see ``message_batches``."""
+    ranges = list(ranges)
+    most = limits.rows_of(ranges, _UNIT_BYTES)
+    found: list[_UnitRows] = []
+    room = most
     for part, view in opened_ranges(ranges):
         at = part.first
         while (at := first_left(view, part, at, fail=fail_on_loss)) < part.end:
-            end = min(at + rows, part.end)
-            yield _of_units(view, part, at, end, schema)
+            end = min(at + room, part.end)
+            units = read_units(view, part.topic, part.queue_id, at, end)
+            times = None
+            if "store_timestamp" in schema.names:
+                times = view.store_timestamps(units.places, units.sizes)
+            found.append(_UnitRows(part, units, times))
+            room -= end - at
             at = end
+            if not room:
+                yield _of_units(found, schema)
+                found, room = [], most
+    if found:
+        yield _of_units(found, schema)
 
 
-def _of_units(
-    view: StoreView, part: Range, start: int, end: int, schema: pa.Schema
-) -> pa.RecordBatch:
-    units = read_units(view, part.topic, part.queue_id, start, end)
-    missing = units.sizes == 0
-    count = len(units)
-    columns = []
+def _of_units(found: Sequence[_UnitRows], schema: pa.Schema) -> pa.RecordBatch:
+    parts = [(rows.part, len(rows.units)) for rows in found]
+    columns = _of_ranges(parts, schema)
+    sizes = _joined([rows.units.sizes for rows in found])
+    missing = sizes == 0
     for field in schema:
         match field.name:
-            case "broker":
-                column = pa.array([part.broker] * count, field.type)
-            case "topic":
-                column = pa.array([_text(part.topic)] * count, field.type)
-            case "queue_id":
-                column = pa.array(np.full(count, part.queue_id), field.type)
             case "queue_offset":
-                column = pa.array(np.arange(start, end), field.type)
+                offsets = [
+                    np.arange(rows.units.first, rows.units.first + len(rows.units))
+                    for rows in found
+                ]
+                columns["queue_offset"] = pa.array(_joined(offsets), field.type)
             case "commitlog_offset":
-                column = pa.array(units.places, field.type, mask=missing)
+                places = _joined([rows.units.places for rows in found])
+                columns["commitlog_offset"] = pa.array(places, field.type, mask=missing)
             case "store_size":
-                column = pa.array(units.sizes.astype(np.int32), field.type, mask=missing)
+                columns["store_size"] = pa.array(sizes.astype(np.int32), field.type, mask=missing)
             case "tags_code":
-                column = pa.array(units.tags, field.type, mask=missing)
-            case _:
-                times = view.store_timestamps(units.places, units.sizes)
-                column = pa.array(times * _US_PER_MS, field.type, mask=times < 0)
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+                tags = _joined([rows.units.tags for rows in found])
+                columns["tags_code"] = pa.array(tags, field.type, mask=missing)
+            case "store_timestamp":
+                times = _joined([rows.times for rows in found if rows.times is not None])
+                columns["store_timestamp"] = time_array(times, field.type, times < 0)
+    return _batch(columns, schema)
 
 
-def _text(text: str | None) -> str | None:
-    """Text that Arrow takes: bytes of a store that are no UTF-8 become question marks."""
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

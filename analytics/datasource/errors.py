@@ -9,3 +9,7 @@ class OptionError(ValueError):
 
 class DataLossError(Exception):
     """Data that a query was to read is gone."""
+
+
+class DamagedError(Exception):
+    """A message cannot be read whole; the error goes to Spark."""

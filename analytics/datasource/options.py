@@ -18,6 +18,8 @@ from .tables import STREAMED, TABLES
 from .topics import TopicChoice, read_names, read_topics, split_names
 
 logger = logging.getLogger("rmqctl.datasource")
+_MOST_BATCH_BYTES: Final = 1 << 30
+"""Arrow's offsets have 31 bits, and a message may come on top (storage.read.message_table)."""
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 _COPIES: Final = ("once", "all")
 _UNREADABLE: Final = ("fail", "skip")
@@ -47,6 +49,7 @@ OPTIONS: Final[dict[str, Scope]] = {
     "pushdown": Scope(stream=False),
     "tasks": Scope(STREAMED),
     "batchRows": Scope(STREAMED),
+    "batchBytes": Scope(STREAMED),
     "startingOffset": Scope(STREAMED),
     "startingTimestamp": Scope(STREAMED),
     "endingOffset": Scope(STREAMED, stream=False),
@@ -71,7 +74,9 @@ class Options(NamedTuple):
     pushdown             true: filters on place and time are used before reading (Spark's setting
                          spark.sql.python.filterPushdown.enabled must be on, too)
     tasks                intended number of partitions; default 8
-    batchRows            rows in an Arrow batch; default 10,000
+    batchRows            most rows of an Arrow batch; default 10,000
+    batchBytes           about the most bytes of an Arrow batch, at most 1 GiB; default 64 MiB. A
+                         worker holds two or three of them
     startingOffset       where reading begins: earliest (default), latest (streams), a commit log
                          offset, JSON, or group:NAME, see ``bounds``
     startingTimestamp    the same by store time: ms, ISO 8601, or JSON of these
@@ -96,6 +101,7 @@ class Options(NamedTuple):
     pushdown: bool
     tasks: int
     batch_rows: int
+    batch_bytes: int
     starting: Bound
     ending: Bound
     max_bytes: int | None
@@ -125,6 +131,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         _flag("pushdown", given.get("pushdown", "false")),
         _number("tasks", given.get("tasks", "8"), 1),
         _number("batchRows", given.get("batchRows", "10000"), 1),
+        _batch_bytes(given.get("batchBytes", str(64 << 20))),
         read_bound("startingOffset", "startingTimestamp", given, BEGIN),
         read_bound("endingOffset", "endingTimestamp", given, END),
         None if limit is None else _number("maxBytesPerTrigger", limit, 1),
@@ -227,6 +234,13 @@ def _one_of(name: str, given: Mapping[str, str], values: Sequence[str]) -> str:
     if found is None:
         raise OptionError(f"{name}: {text!r} is neither {' nor '.join(values)}")
     return found
+
+
+def _batch_bytes(text: str) -> int:
+    size = _number("batchBytes", text, 1)
+    if size > _MOST_BATCH_BYTES:
+        raise OptionError(f"batchBytes: {text} is more than {_MOST_BATCH_BYTES}, 1 GiB")
+    return size
 
 
 def _flag(name: str, text: str) -> bool:

@@ -165,16 +165,17 @@ def range_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of ranges of queues, for a table that has them; of messages only those of the ``chosen``
     times. A row of ``consumequeue`` costs no more than its time."""
-    from .batches import message_batches, unit_batches
+    from .batches import BatchLimits, message_batches, unit_batches
 
     lost = options.fail_on_data_loss
+    limits = BatchLimits(options.batch_rows, options.batch_bytes)
     if options.table != "messages":
-        return unit_batches(ranges, schema, options.batch_rows, fail_on_loss=lost)
+        return unit_batches(ranges, schema, limits, fail_on_loss=lost)
     times = None
     if chosen.store_timestamp != EVERYTHING.store_timestamp:
         times = chosen.store_timestamp
-    rows, fast = options.batch_rows, options.fail_fast
-    return message_batches(ranges, schema, rows, times, fail_fast=fast, fail_on_loss=lost)
+    fast = options.fail_fast
+    return message_batches(ranges, schema, limits, times, fail_fast=fast, fail_on_loss=lost)
 
 
 def _row_batches(

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
 
-from analytics.datasource.batches import DamagedError, message_batches
-from analytics.datasource.errors import OptionError
+from analytics.datasource.batches import BatchLimits, message_batches
+from analytics.datasource.errors import DamagedError, OptionError
 from analytics.datasource.options import read_options
 from analytics.datasource.ranges import Range
 from analytics.spark.session import SparkSession
@@ -320,8 +320,8 @@ def test_batches_are_bounded_by_what_bodies_unpack_to(tmp_path: Path, caplog: An
         broker.send(Message("T", b"none"), 0, SendOptions(sys_flag=1))
     schema = pa.schema([("queue_offset", pa.int64()), ("body", pa.binary())])
     part = Range("b", str(root), "T", 0, 0, 5)
-    batches = list(message_batches([part], schema, 1000))
-    assert [batch.num_rows for batch in batches] == [2, 2, 1]
+    batches = list(message_batches([part], schema, BatchLimits(1000)))
+    assert [batch.num_rows for batch in batches] == [1, 1, 1, 2]
     assert "1 bodies cannot be unpacked" in caplog.text
     assert "(topic T, queue 0, offset 4)" in caplog.text
 

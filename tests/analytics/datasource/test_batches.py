@@ -1,0 +1,263 @@
+"""Batches: rows of every golden store against a plain loop, and where a batch ends."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from analytics.datasource.batches import BatchLimits, message_batches, unit_batches
+from analytics.datasource.errors import DamagedError, OptionError
+from analytics.datasource.options import read_options
+from analytics.datasource.ranges import Range
+from analytics.datasource.source import arrow_schema
+from storage.format.message import MessageExt
+from storage.format.sys_flag import MessageSysFlag
+from storage.readonly import StoreView
+from tests.support import golden
+from tests.support.compiled import compiled, native
+from tests.support.golden_samples import SOME
+from tests.support.hand_made import TINY, HandMade
+from tests.support.spark_source import columns_of
+
+CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=2000)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PACKED = MessageSysFlag.COMPRESSED_FLAG
+Row = dict[str, Any]
+
+
+@pytest.fixture(params=["pure", "compiled"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "compiled" and compiled is None:
+        pytest.skip("needs cc on PATH")
+    monkeypatch.setattr(native, "compiled", compiled if request.param == "compiled" else None)
+
+
+def ranges_of(root: Path) -> list[Range]:
+    with StoreView.open(root) as view:
+        return [
+            Range("broker-a", str(root), *queue, *view.queue_bounds(*queue))
+            for queue in view.queues()
+        ]
+
+
+def schema_of(table: str, *names: str) -> pa.Schema:
+    return arrow_schema(columns_of(table, *names))
+
+
+def rows_of(batches: Sequence[pa.RecordBatch]) -> list[Row]:
+    return [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
+
+
+def moment(milliseconds: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=milliseconds)
+
+
+SAME = (
+    *("tags", "msg_id", "reconsume_times", "offset_msg_id", "commitlog_offset", "store_size"),
+    *("flag", "sys_flag", "born_host", "store_host", "body", "properties"),
+)
+
+
+def plain_row(part: Range, offset: int, message: MessageExt) -> Row:
+    return {
+        **{name: getattr(message, name) for name in SAME},
+        "broker": part.broker,
+        "topic": part.topic,
+        "queue_id": part.queue_id,
+        "queue_offset": offset,
+        "keys": list(message.keys),
+        "store_timestamp": moment(message.store_timestamp),
+        "born_timestamp": moment(message.born_timestamp),
+        "record_topic": message.topic,
+        "record_queue_id": message.queue_id,
+        "record_queue_offset": message.queue_offset,
+        "body_size": len(message.body),
+        "body_error": None,
+        "corrupt_body": None,
+    }
+
+
+def plain_rows(parts: Sequence[Range]) -> list[Row] | int:
+    """The rows of ranges, message by message; the offset of one that cannot be read."""
+    found = []
+    for part in parts:
+        queue = part.topic, part.queue_id
+        with StoreView.open(part.path) as view:
+            for offset in range(part.first, part.end):
+                unit = view.unit(*queue, offset)
+                message = unit and view.message_of_unit(*queue, offset, unit)
+                if not message:
+                    return offset
+                found.append(plain_row(part, offset, message))
+    return found
+
+
+@pytest.mark.usefixtures("form")
+@SOME
+def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
+    ranges, schema = ranges_of(golden.store(name)), schema_of("messages")
+    expected = plain_rows(ranges)
+    if isinstance(expected, int):
+        with pytest.raises(DamagedError, match=f"message {expected} of .* cannot be read"):
+            list(message_batches(ranges, schema, BatchLimits(1000)))
+        return
+    for limits in (BatchLimits(1000), BatchLimits(7), BatchLimits(1000, 3000)):
+        batches = list(message_batches(ranges, schema, limits))
+        assert all(batch.schema.equals(schema) for batch in batches)
+        for batch in batches:
+            batch.validate(full=True)
+        assert rows_of(batches) == expected
+
+
+@SOME
+def test_units_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
+    ranges, schema = ranges_of(golden.store(name)), schema_of("consumequeue")
+    expected = []
+    for part in ranges:
+        with StoreView.open(part.path) as view:
+            for offset in range(part.first, part.end):
+                place, size, code = view.unit(part.topic, part.queue_id, offset) or (None,) * 3
+                if size is None or not 0 < size < (1 << 31) - 1:
+                    place = size = code = None
+                time = view.store_timestamp(part.topic, part.queue_id, offset)
+                expected.append(
+                    {
+                        "broker": part.broker,
+                        "topic": part.topic,
+                        "queue_id": part.queue_id,
+                        "queue_offset": offset,
+                        "commitlog_offset": place,
+                        "store_size": size,
+                        "tags_code": code,
+                        "store_timestamp": None if time is None else moment(time),
+                    }
+                )
+    for limits in (BatchLimits(1000), BatchLimits(7), BatchLimits(1000, 3000)):
+        batches = list(unit_batches(ranges, schema, limits))
+        for batch in batches:
+            batch.validate(full=True)
+        assert rows_of(batches) == expected
+        assert all(batch.num_rows == 7 for batch in batches[:-1]) or limits.rows > 7
+
+
+@pytest.mark.parametrize("table", ["messages", "consumequeue"])
+@pytest.mark.parametrize("name", columns_of("messages").names)
+def test_a_column_alone_is_the_one_among_all(table: str, name: str) -> None:
+    if name not in columns_of(table).names:
+        return
+    read: Callable[..., Any] = message_batches if table == "messages" else unit_batches
+    ranges = ranges_of(golden.store("basic-4.9"))
+    whole = rows_of(list(read(ranges, schema_of(table), BatchLimits(50))))
+    alone = rows_of(list(read(ranges, schema_of(table, name), BatchLimits(50))))
+    assert alone == [{name: row[name]} for row in whole]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Forty queues of ten messages."""
+    made = HandMade(CONFIG)
+    for number in range(400):
+        made.put("TU"[number % 2], number // 2 % 20, body=b"%d" % number, step_ms=5)
+    return made.write(tmp_path)
+
+
+@pytest.mark.parametrize("read", [message_batches, unit_batches])
+def test_a_batch_joins_small_queues(many: Path, read: Any) -> None:
+    table = "messages" if read is message_batches else "consumequeue"
+    batches = list(read(ranges_of(many), schema_of(table), BatchLimits(150)))
+    assert [batch.num_rows for batch in batches] == [150, 150, 100]
+    rows = rows_of(batches)
+    assert [(row["topic"], row["queue_id"], row["queue_offset"]) for row in rows] == [
+        (topic, queue_id, offset)
+        for topic in "TU"
+        for queue_id in range(20)
+        for offset in range(10)
+    ]
+    if read is message_batches:
+        assert {(row["topic"], row["record_topic"]) for row in rows} == {("T", "T"), ("U", "U")}
+
+
+def test_a_batch_ends_before_it_has_too_many_bytes(tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for number in range(40):
+        made.put(body=random.Random(number).randbytes(3000 if number % 2 else 30_000))
+    large = {"large": "x" * 30_000}
+    for _ in range(20):
+        made.put("U", properties=large)
+    ranges = ranges_of(made.write(tmp_path))
+    for names in ((), ("body",), ("properties", "queue_id"), ("tags",)):
+        schema = schema_of("messages", *names)
+        for size in (1, 50_000, 200_000):
+            batches = list(message_batches(ranges, schema, BatchLimits(1000, size)))
+            for batch in batches:
+                assert batch.nbytes <= 1.1 * size or batch.num_rows == 1
+            assert sum(batch.num_rows for batch in batches) == 60
+    assert len(list(message_batches(ranges, schema_of("messages", "flag"), BatchLimits(99)))) == 1
+
+
+@pytest.mark.usefixtures("form")
+def test_packed_bodies_come_unpacked_between_others(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    made = HandMade(CONFIG)
+    bodies: list[bytes | None] = []
+    for number in range(60):
+        body = rng.randbytes(rng.randrange(50)) * rng.randrange(30)
+        topic, kind = "TU"[number > 30], number % 4 if number > 6 else 0
+        if kind == 0:
+            made.put(topic, body=body)
+        else:
+            stored = b"not packed" if kind == 3 else zlib.compress(body)
+            made.put(topic, body=stored, sys_flag=PACKED)
+        bodies.append(None if kind == 3 else body)
+    ranges, schema = ranges_of(made.write(tmp_path)), schema_of("messages")
+    for size in (1, 700, 5000, 1 << 20):
+        batches = list(message_batches(ranges, schema, BatchLimits(1000, size)))
+        rows = rows_of(batches)
+        assert [row["body"] for row in rows] == bodies
+        sizes = [None if body is None else len(body) for body in bodies]
+        assert [row["body_size"] for row in rows] == sizes
+        for row, sent in zip(rows, bodies, strict=True):
+            if sent is None:
+                assert row["corrupt_body"] == b"not packed"
+                place = f"(topic {row['topic']}, queue 0, offset {row['queue_offset']}): "
+                assert row["body_error"].startswith(f"message {row['msg_id']} {place}")
+            else:
+                assert row["corrupt_body"] is row["body_error"] is None
+        for batch in batches:
+            batch.validate(full=True)
+            column = batch.column("body")
+            assert column.nbytes <= size + 4 * batch.num_rows + 64 or batch.num_rows == 1
+    with pytest.raises(DamagedError, match="mode=PERMISSIVE"):
+        list(message_batches(ranges, schema, BatchLimits(1000), fail_fast=True))
+
+
+def test_times_that_spark_cannot_have_are_null(tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for _ in range(3):
+        made.put()
+    at = made.messages[1].commitlog_offset + 40
+    made.log[at : at + 8] = ((1 << 63) - 1).to_bytes(8, "big")
+    names = ("born_timestamp", "store_timestamp")
+    batches = list(
+        message_batches(
+            ranges_of(made.write(tmp_path)), schema_of("messages", *names), BatchLimits(9)
+        )
+    )
+    found = [row["born_timestamp"] for row in rows_of(batches)]
+    assert [time is None for time in found] == [False, True, False]
+
+
+def test_the_option_for_bytes_has_bounds(tmp_path: Path) -> None:
+    root = HandMade(CONFIG).write(tmp_path)
+    assert read_options({"path": str(root)}).batch_bytes == 64 << 20
+    assert read_options({"path": str(root), "BATCHBYTES": "5"}).batch_bytes == 5
+    for wrong in ("0", "-1", "1e6", "1 GB", str((1 << 30) + 1)):
+        with pytest.raises(OptionError, match="batchBytes: .*(from 1 on|1 GiB)"):
+            read_options({"path": str(root), "batchBytes": wrong})
