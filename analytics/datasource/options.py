@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ _MOST_BATCH_BYTES: Final = 1 << 30
 """Arrow's offsets have 31 bits, and a message may come on top (storage.read.message_table)."""
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 _COPIES: Final = ("once", "all")
+_UNITS_S: Final = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _UNREADABLE: Final = ("fail", "skip")
 _OF_TABLES: Final = "option."
 """Spark gives the options of CREATE TABLE under this prefix, too."""
@@ -55,11 +57,26 @@ OPTIONS: Final[dict[str, Scope]] = {
     "endingOffset": Scope(STREAMED, stream=False),
     "endingTimestamp": Scope(STREAMED, stream=False),
     "maxBytesPerTrigger": Scope(STREAMED, batch=False),
+    "maxOffsetsPerTrigger": Scope(STREAMED, batch=False),
+    "minOffsetsPerTrigger": Scope(STREAMED, batch=False),
+    "maxTriggerDelay": Scope(STREAMED, batch=False),
     "failOnDataLoss": Scope(STREAMED),
     "mode": Scope(("messages",)),
     "copies": Scope(),
     "onUnreadableStore": Scope(),
 }
+
+
+class TriggerLimits(NamedTuple):
+    """How much one batch of a stream takes. None: no limit."""
+
+    max_bytes: int | None = None
+    """Of each store."""
+    max_messages: int | None = None
+    """Of all stores."""
+    min_messages: int | None = None
+    """Of all stores; a batch waits for them, up to ``max_delay_s``."""
+    max_delay_s: float = 900.0
 
 
 class Options(NamedTuple):
@@ -83,6 +100,9 @@ class Options(NamedTuple):
     endingOffset, endingTimestamp
                          where a batch ends, in the same forms; default latest
     maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
+    maxOffsetsPerTrigger messages that one batch of a stream takes, of all stores together
+    minOffsetsPerTrigger messages of all stores that a batch waits for, but no longer than
+    maxTriggerDelay      15m (default), or another time, as 30s
     failOnDataLoss       true (default): a query fails if messages have been deleted that it was to
                          read: since a stream's last batch, or since a batch was planned
     mode                 as of Spark's JSON: PERMISSIVE (default): the body is null if it cannot
@@ -104,7 +124,7 @@ class Options(NamedTuple):
     batch_bytes: int
     starting: Bound
     ending: Bound
-    max_bytes: int | None
+    limits: TriggerLimits
     fail_on_data_loss: bool
     fail_fast: bool
     copies_once: bool
@@ -122,7 +142,6 @@ def read_options(options: Mapping[str, str]) -> Options:
     stores = find_stores([*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
     if not stores:
         raise OptionError('no store is named: option("path", ...), or load(...)')
-    limit = given.get("maxBytesPerTrigger")
     return Options(
         tuple(stores),
         table,
@@ -134,7 +153,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         _batch_bytes(given.get("batchBytes", str(64 << 20))),
         read_bound("startingOffset", "startingTimestamp", given, BEGIN),
         read_bound("endingOffset", "endingTimestamp", given, END),
-        None if limit is None else _number("maxBytesPerTrigger", limit, 1),
+        _trigger_limits(given),
         _flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
         _one_of("mode", given, _MODES) == "FAILFAST",
         _one_of("copies", given, _COPIES) == "once",
@@ -225,6 +244,29 @@ def _number(name: str, text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise OptionError(f"{name}: {text!r} is not a number from {least} on")
     return int(text)
+
+
+def _trigger_limits(given: Mapping[str, str]) -> TriggerLimits:
+    names = ("maxBytesPerTrigger", "maxOffsetsPerTrigger", "minOffsetsPerTrigger")
+    of_bytes, most, least = (
+        _number(name, given[name], 1) if name in given else None for name in names
+    )
+    if of_bytes is not None and most is not None:
+        raise OptionError(f"{names[0]} and {names[1]}: give one of them")
+    if most is not None and least is not None and least > most:
+        raise OptionError(f"{names[2]}: {least} is more than {names[1]}, which is {most}")
+    if "maxTriggerDelay" not in given:
+        return TriggerLimits(of_bytes, most, least)
+    if least is None:
+        raise OptionError(f"maxTriggerDelay has no effect without {names[2]}")
+    return TriggerLimits(of_bytes, most, least, _seconds(given["maxTriggerDelay"]))
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+) *(ms|s|m|min|h|d)", text.strip())
+    if found is None:
+        raise OptionError(f"maxTriggerDelay: {text!r} is no time, as 500ms, 30s, 15m or 1h")
+    return int(found[1]) * _UNITS_S[found[2]]
 
 
 def _one_of(name: str, given: Mapping[str, str], values: Sequence[str]) -> str:

@@ -8,20 +8,24 @@ as present when its unit is.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
+from .backlog import Backlog, backlog_of, shares
 from .bounds import EARLIEST, LATEST, QueueBound
 from .errors import DataLossError, OptionError
 from .named import check_named
@@ -47,6 +51,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._last: list[LogNow] | None = None
+        self._seen: list[_Place] = []
+        self._given: dict[str, Any] = {}
+        self._triggered: float | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """Where the stream begins: each store's own begin, its end, or the given offset."""
@@ -58,26 +65,54 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """How much a batch takes: all, or ``maxBytesPerTrigger`` of each store."""
-        most = self._options.max_bytes
-        return ReadAllAvailable() if most is None else ReadMaxBytes(most)
+        """How much a batch takes: all, or what the options of triggers say."""
+        limits = self._options.limits
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
+        if limits.max_messages is not None:
+            return ReadMaxRows(limits.max_messages)
+        if limits.min_messages is not None:
+            return ReadMinRows(limits.min_messages)
+        return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch. Raises DataLossError; see ``failOnDataLoss``."""
         logs = self._last if self._last is not None else self._look()
-        most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        ends = dict(start)  # also of stores that are not named now: they may return
-        for log, found in zip(logs, find_positions(start, logs), strict=True):
-            before = found.position
-            first = log.begin if before is None else self._go_on_at(log, found, before)
-            end = max(first, log.units_end)
-            if most is not None:
-                end = max(first, min(end, _after_hole(log, first) + most))
-            if before is None or end != before.offset or first != before.offset:
-                since = None if before is None or first == before.offset else first
-                at = Position(first) if before is None else before
-                ends[found.key] = at.moved(end, log.marks_before(end), since).stored()
-        return ends
+        places = [
+            self._place(log, found)
+            for log, found in zip(logs, find_positions(start, logs), strict=True)
+        ]
+        self._seen = places
+        if not isinstance(limit, ReadAllAvailable) and self._waits(places):
+            return start
+        ends = self._limited(places, limit)
+        result = dict(start)  # also of stores that are not named now: they may return
+        for place, end in zip(places, ends, strict=True):
+            before, first = place.before, place.first
+            if place.is_new or end != before.offset or first != before.offset:
+                since = None if first == before.offset else first
+                marks = place.log.marks_before(end)
+                result[place.key] = before.moved(end, marks, since).stored()
+        self._triggered = time.monotonic()
+        self._given = result
+        return result
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """What the stores held at the last trigger, and what of it the stream has not yet given:
+        messages of the selected queues, bytes of the log, and the age of the oldest message."""
+        report: dict[str, Any] = {}
+        for place in self._seen:
+            log, at = place.log, Position.of(self._given.get(place.key, place.before.stored()))
+            unread = backlog_of(log, at, max(at.offset, log.begin), self._options.topics)
+            oldest = unread.oldest_timestamp() if unread.queues else None
+            age = None if oldest is None else max(0, time.time_ns() // 1_000_000 - oldest)
+            report[place.key] = {
+                "offset": log.units_end,
+                "unreadMessages": unread.messages,
+                "unreadBytes": unread.end - unread.begin,
+                **({} if age is None else {"unreadAgeMs": age}),
+            }
+        return report or None
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Limit the stream to the data of now."""
@@ -154,6 +189,37 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     floors.setdefault(topic, {})[str(queue_id)] = first
         return Position(at, log.marks_before(at), None, floors, log.units_end)
 
+    def _place(self, log: LogNow, found: Found) -> _Place:
+        before = found.position
+        if before is None:
+            return _Place(found.key, log, Position(log.begin), log.begin, is_new=True)
+        return _Place(found.key, log, before, self._go_on_at(log, found, before), is_new=False)
+
+    def _waits(self, places: Sequence[_Place]) -> bool:
+        """Whether a batch waits for more messages; the first one does not."""
+        limits = self._options.limits
+        if limits.min_messages is None or self._triggered is None or self._last is not None:
+            return False
+        if time.monotonic() - self._triggered >= limits.max_delay_s:
+            return False
+        return sum(one.messages for one in self._backlogs(places)) < limits.min_messages
+
+    def _limited(self, places: Sequence[_Place], limit: ReadLimit) -> list[int]:
+        ends = [max(place.first, place.log.units_end) for place in places]
+        if isinstance(limit, ReadMaxBytes):
+            firsts = [_after_hole(place.log, place.first) + limit.max_bytes for place in places]
+            pairs = zip(places, ends, firsts, strict=True)
+            return [max(place.first, min(end, most)) for place, end, most in pairs]
+        if isinstance(limit, ReadMaxRows):
+            backlogs = self._backlogs(places)
+            parts = shares([one.messages for one in backlogs], limit.max_rows)
+            return [one.end_of(part) for one, part in zip(backlogs, parts, strict=True)]
+        return ends
+
+    def _backlogs(self, places: Sequence[_Place]) -> list[Backlog]:
+        topics = self._options.topics
+        return [backlog_of(place.log, place.before, place.first, topics) for place in places]
+
     def _go_on_at(self, log: LogNow, found: Found, before: Position) -> int:
         """Where to read on: after the last batch, unless something is gone since then."""
         at, broker, path = before.offset, log.ref.broker, log.ref.path
@@ -207,6 +273,17 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.fail_on_data_loss:
             raise DataLossError(f"{what}; failOnDataLoss=false {remedy}")
         logger.warning("%s", what)
+
+
+class _Place(NamedTuple):
+    """Where a stream is in a store."""
+
+    key: str
+    log: LogNow
+    before: Position
+    first: int
+    """Where it goes on: the end of the batch before, unless something is gone."""
+    is_new: bool
 
 
 def _floors(position: Position) -> Callable[[StoreView, StoreRef], QueueLimits] | None:

@@ -421,6 +421,10 @@ def test_paths_are_a_list_of_texts(text: str) -> None:
         read_options({"paths": text})
 
 
+PROGRESS: list[Any] = []
+"""Of the streams that ran."""
+
+
 def stream(sql: Sql, root: Path | str, folder: Path, **options: str) -> DataFrame:
     frame = sql.readStream.format("rocketmq").options(**options).load(str(root))
     query = (
@@ -431,6 +435,7 @@ def stream(sql: Sql, root: Path | str, folder: Path, **options: str) -> DataFram
         .start()
     )
     assert query.awaitTermination(120)
+    PROGRESS.extend(query.recentProgress)
     return sql.read.schema("commitlog_offset bigint").parquet(str(folder / "out"))
 
 
@@ -456,6 +461,10 @@ def test_a_stream_reads_each_record_once_over_a_restart(
     places = [message.commitlog_offset for message in half.messages]
     assert sorted(row[0] for row in both.collect()) == places
     assert len(list((tmp_path / "check" / "commits").glob("[0-9]*"))) > 3
+    (reported,) = json.loads(PROGRESS[-1].sources[0].latestOffset).values()
+    assert reported == {"offset": half.log_end, "unreadMessages": 0, "unreadBytes": 0}
+    (before,) = json.loads(PROGRESS[-2].sources[0].latestOffset).values()
+    assert before["unreadAgeMs"] > before["unreadMessages"] > 0
 
 
 def test_a_stream_whose_begin_was_deleted_fails_unless_told_otherwise(

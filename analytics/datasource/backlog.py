@@ -1,0 +1,103 @@
+"""What a stream has not read yet, and how much of it one batch takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from analytics.lag.log_offsets import first_at
+from storage.readonly import StoreView
+
+if TYPE_CHECKING:
+    from .positions import LogNow, Position
+    from .topics import TopicChoice
+
+
+class QueueBacklog(NamedTuple):
+    """The messages [first, end) of a queue."""
+
+    topic: str
+    queue_id: int
+    first: int
+    end: int
+
+
+class Backlog(NamedTuple):
+    """The messages of a store's selected queues between two offsets of its log."""
+
+    path: str
+    begin: int
+    end: int
+    queues: Sequence[QueueBacklog]
+
+    @property
+    def messages(self) -> int:
+        """How many."""
+        return sum(queue.end - queue.first for queue in self.queues)
+
+    def end_of(self, count: int) -> int:
+        """The offset of the log before which the first ``count`` messages lie, or nearly so many.
+
+        If ``count`` is not 0 there is at least one: the messages of a record in light queues are
+        not taken apart.
+        """
+        if count >= self.messages:
+            return self.end
+        if not count:
+            return self.begin
+        low, high = self.begin, self.end
+        before = [queue.first for queue in self.queues]
+        after = [queue.end for queue in self.queues]
+        with StoreView.open(self.path) as view:
+            while high - low > 1:
+                middle = (low + high) // 2
+                found = [
+                    a if a == b else first_at(view, queue.topic, queue.queue_id, middle, a, b)
+                    for queue, a, b in zip(self.queues, before, after, strict=True)
+                ]
+                taken = self._taken(found)
+                if taken > count:
+                    high, after = middle, found
+                else:
+                    low, before = middle, found
+                if taken == count:
+                    break
+        return low if self._taken(before) else high
+
+    def _taken(self, firsts: Sequence[int]) -> int:
+        pairs = zip(self.queues, firsts, strict=True)
+        return sum(max(0, first - queue.first) for queue, first in pairs)
+
+    def oldest_timestamp(self) -> int | None:
+        """Store time (ms) of the oldest message; None without any, or if it cannot be read."""
+        with StoreView.open(self.path) as view:
+            times = [view.store_timestamp(*queue[:3]) for queue in self.queues]
+        return min((time for time in times if time is not None), default=None)
+
+
+def backlog_of(log: LogNow, position: Position, begin: int, topics: TopicChoice) -> Backlog:
+    """The messages that a stream at a position has not read; ``begin`` is where it goes on."""
+    queues = []
+    if begin < log.units_end:
+        with StoreView.open(log.ref.path) as view:
+            for topic, queue_id in view.queues():
+                if topics.wants(log.ref.broker, topic, queue_id):
+                    low, high = view.queue_bounds(topic, queue_id)
+                    first = first_at(view, topic, queue_id, begin, low, high)
+                    first = max(first, position.floor(topic, queue_id))
+                    end = first_at(view, topic, queue_id, log.units_end, first, high)
+                    if first < end:
+                        queues.append(QueueBacklog(topic, queue_id, first, end))
+    return Backlog(log.ref.path, begin, max(begin, log.units_end), queues)
+
+
+def shares(counts: Sequence[int], most: int) -> list[int]:
+    """Divide ``most`` messages among stores in proportion to what they have, the largest first."""
+    total = sum(counts)
+    if total <= most:
+        return list(counts)
+    found = [count * most // total for count in counts]
+    by_rest = sorted(range(len(counts)), key=lambda at: -(counts[at] * most % total))
+    for at in by_rest[: most - sum(found)]:
+        found[at] += 1
+    return found
