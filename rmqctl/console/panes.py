@@ -5,6 +5,9 @@ from typing import Any
 
 from rmqctl.admin.kinds import decides_kind
 from rmqctl.console.specs import PaneSpec
+from rmqctl.errors import UsageProblem
+from rmqctl.output.fields import fields_of
+from rmqctl.output.shaping import chosen_fields, predicate_of, sort_keys
 from rmqctl.output.view import Format, View
 from rmqctl.parse.durations import format_size
 
@@ -27,6 +30,28 @@ def progress_text(progress: Progress) -> str:
     return f"{done:,} of {total:,} {unit}"
 
 
+def fitting(view: View, row_type: type) -> View:
+    """The view without the options that name fields which these rows do not have."""
+    for name in ("where", "sort", "columns"):
+        if unfit(view, row_type, name) is not None:
+            view = view._replace(**{name: View._field_defaults[name]})
+    return view
+
+
+def unfit(view: View, row_type: type, *names: str) -> UsageProblem | None:
+    """Why options of a view are not for these rows; None if they are."""
+    fields = fields_of(row_type)
+    alone = View(view.format, zone=view.zone, now_ms=view.now_ms)
+    alone = alone._replace(**{name: getattr(view, name) for name in names})
+    try:
+        predicate_of(fields, alone)
+        sort_keys(fields, alone.sort)
+        chosen_fields(fields, alone)
+    except UsageProblem as error:
+        return error
+    return None
+
+
 class Pane:
     """Rows of one look."""
 
@@ -38,7 +63,7 @@ class Pane:
         self.spec = spec
         self.place = place
         self.look: Look = spec.look
-        self._base = view
+        self._base = view = fitting(view, self.look.row_type)
         self._chosen = view.columns
         """The columns that were chosen; none: the usual ones."""
         self.wide = False

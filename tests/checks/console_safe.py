@@ -47,8 +47,10 @@ def _names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Name):
         return [node.id]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        # A condition's notify takes no text.
-        return [node.func.attr] if node.func.attr != "notify" or node.args else []
+        # A condition's notify takes no text; the last line prints once the console has ended.
+        named = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+        free = (node.func.attr == "notify" and not node.args) or named == "LAST_LINE"
+        return [] if free else [node.func.attr]
     if isinstance(node, ast.keyword) and node.arg:
         return [node.arg]
     if isinstance(node, ast.ImportFrom):

@@ -16,16 +16,12 @@ from textual.widget import Widget
 from rmqctl.console import frame
 from rmqctl.console.boxes import beside, boxes
 from rmqctl.console.drawing import Line, cut_line, text_line
-from rmqctl.console.driver import ConsoleDriver, run
-from rmqctl.console.faults import threads_fail, tracebacks_at_end
-from rmqctl.console.guard import Guard
+from rmqctl.console.driver import ConsoleDriver
 from rmqctl.console.helping import help_lines
 from rmqctl.console.keys import PICTURE, Key, key_of
 from rmqctl.console.looks.look import Place
-from rmqctl.console.opened import keep_warnings
 from rmqctl.console.overlay import ListOver, Overlay
-from rmqctl.console.painting import Painter
-from rmqctl.console.panes import Pane
+from rmqctl.console.panes import Pane, unfit
 from rmqctl.console.plans.desk import CHANGING, Desk
 from rmqctl.console.plans.sheet_lines import sheet_screen
 from rmqctl.console.program import typed
@@ -41,6 +37,7 @@ from rmqctl.output.view import Format, View
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
+    from rmqctl.console.specs import ScreenSpec
 
 _AROUND: Final = 6
 """Lines above and below the panes."""
@@ -144,8 +141,19 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Show the skeleton; the store is opened by the reader's thread."""
         self.canvas.focus()
         self.reader.start()
+        self._check_view(spec_of(self._first.screen))
         self.go(self._first)
         self.look_every(self.every)
+
+    def _check_view(self, spec: "ScreenSpec") -> None:
+        """Raise for options of the call that are for no list of the screen, such as a wrong name.
+
+        Other screens leave out what names a field that their rows do not have.
+        """
+        for name in ("where", "sort", "columns"):
+            why = [unfit(self._base, pane.look.row_type, name) for pane in spec.panes]
+            if all(problem is not None for problem in why) and why[spec.start] is not None:
+                raise why[spec.start]  # type: ignore[misc]
 
     def look_every(self, seconds: float) -> None:
         """Look again and again, after so long."""
@@ -471,32 +479,3 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _copy_command(self, command: str) -> None:
         self.copy(with_target(command, self.cli))
-
-
-def run_console(
-    cli: "Cli",
-    place: Place,
-    every: float,
-    theme: Theme,
-    guard: Guard,
-    *,
-    mouse: bool,
-    in_ascii: bool,
-    write: bool = False,
-) -> int:
-    """Run the console until it is ended; returns the exit code."""
-    app = ConsoleApp(cli, place, every, theme)
-    app.desk.writes, app.in_ascii = write, in_ascii
-
-    def end() -> None:
-        app.desk.end()
-        for reader in app.readers.values():
-            reader.end(2)
-        if app.walker is not None:
-            app.walker.end(2)
-
-    keep_warnings()
-    told = tracebacks_at_end() if cli.given.get("debug") else contextlib.nullcontext()
-    with told, threads_fail(app.fail_from_thread):
-        code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
-    return code if isinstance(code, int) else 0

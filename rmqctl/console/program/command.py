@@ -64,7 +64,7 @@ def console(
     check_terminal()
     look = Theme(theme, color=cli.colored(sys.stdout), depth=depth_of(cli.environ))
     with guarded() as guard:
-        from rmqctl.console.program.app import run_console
+        from rmqctl.console.program.running import run_console
 
         return run_console(
             cli,

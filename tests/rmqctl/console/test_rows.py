@@ -22,7 +22,7 @@ from storage.clock import now_ms
 from storage.configs.offset_samples import OffsetSamples
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, json_rows, one_in
+from tests.support.console import drive, json_rows, one_in, terminal
 from tests.support.rich_store import make_rich_store
 
 NOW_FIELDS = {
@@ -188,6 +188,37 @@ def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
         assert [row.group for row in console.app.pane.table.shown] == ["billing"]
 
     drive(stocked, steps, "groups")
+
+
+def test_options_of_the_call_hold_for_the_lists_that_have_the_fields(stocked):
+    async def steps(console):
+        await console.read()
+        assert [row.group for row in console.app.pane.table.shown] == ["billing"]
+        await console.press("enter")
+        await console.read()
+        assert console.app.place.screen == "group"
+        shown = {pane.spec.title: pane.table.view for pane in console.app.panes}
+        assert shown["QUEUES"].where == "lag > 0"
+        assert shown["MEMBERS"].where is None
+        assert shown["LAST CHANGES"].columns == ()
+        for words in ("topics", "topic orders", "overview", "audit", "agenda", "health"):
+            await console.type(f":{words}")
+            await console.press("enter")
+            await console.read()
+            assert console.app.place.screen == words.split()[0]
+            assert console.app.notice == ""
+
+    drive(stocked, steps, "groups", where="lag > 0", columns="group,lag", sort="-lag")
+
+
+def test_options_that_fit_no_list_of_the_first_screen_are_refused(stocked):
+    with terminal(stocked, "groups", "--where", "nope = 1") as console:
+        assert console.ended() == 2
+        assert "'nope' is not a field" in console.words()
+    with terminal(stocked, "overview", "--where", "lag > 0") as console:
+        console.until("nothing needs attention")
+        console.send("q")
+        assert console.ended() == 0
 
 
 def test_rows_of_the_system_are_shown_where_the_command_shows_them(stocked):

@@ -1,0 +1,45 @@
+"""Running the application on the terminal until it is ended."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from rmqctl.console.driver import run
+from rmqctl.console.faults import threads_fail, tracebacks_at_end
+from rmqctl.console.guard import Guard
+from rmqctl.console.looks.look import Place
+from rmqctl.console.opened import keep_warnings
+from rmqctl.console.painting import Painter
+from rmqctl.console.program.app import ConsoleApp
+from rmqctl.console.themes import Theme
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
+
+
+def run_console(
+    cli: "Cli",
+    place: Place,
+    every: float,
+    theme: Theme,
+    guard: Guard,
+    *,
+    mouse: bool,
+    in_ascii: bool,
+    write: bool = False,
+) -> int:
+    """Run the console until it is ended; returns the exit code."""
+    app = ConsoleApp(cli, place, every, theme)
+    app.desk.writes, app.in_ascii = write, in_ascii
+
+    def end() -> None:
+        app.desk.end()
+        for reader in app.readers.values():
+            reader.end(2)
+        if app.walker is not None:
+            app.walker.end(2)
+
+    keep_warnings()
+    told = tracebacks_at_end() if cli.given.get("debug") else contextlib.nullcontext()
+    with told, threads_fail(app.fail_from_thread):
+        code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
+    return code if isinstance(code, int) else 0
