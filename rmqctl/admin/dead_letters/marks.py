@@ -13,7 +13,8 @@ from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.journal_entry import UNDO_OF
 from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.message_filter import MessageSelection
-from rmqctl.errors import NotFound
+from rmqctl.errors import CliError, NotFound
+from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks, Range
 from storage.configs.journal import CHANGE_ID, Journal
@@ -66,10 +67,15 @@ class MarkChange(Change):
         (self._java_check or refuse_beside_java(self._root))()
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Write the marks, after the journal entry; on the device when this returns."""
+        """Write the marks, after the journal entry; on the device when this returns.
+
+        CliError (6) if another command has marked or unmarked one meanwhile; nothing was changed
+        then.
+        """
         self.check()
 
         def journal(changed: Marks) -> None:
+            self._refuse_other(changed)
             marks = {"handled": changed}
             old, new = (None, marks) if self._handled else (marks, None)
             Journal(self._root).append({**note, **self.entry, "old": old, "new": new}, now_ms())
@@ -79,8 +85,21 @@ class MarkChange(Change):
             marks.setdefault(queue_id, []).append((offset, offset + 1))
         with StoreView.open(self._root) as view:
             file = DlqAcksFile(self._root, view)
-            (file.mark if self._handled else file.unmark)(self._topic, marks, journal)
+            change = file.mark if self._handled else file.unmark
+            self._refuse_other(change(self._topic, marks, journal))
         return Outcome([row._replace(applied=True) for row in self.plan])
+
+    def _refuse_other(self, changed: Marks) -> None:
+        """Raise if marks of the plan would not change, as another command was first."""
+        count = sum(high - low for ranges in changed.values() for low, high in ranges)
+        gone = len(self._places) - count
+        if gone:
+            what = "handled" if self._handled else "unmarked"
+            raise CliError(
+                f"{gone} of these dead letters were {what} by another command in the meantime; "
+                "nothing was changed",
+                CHANGED,
+            )
 
 
 def acknowledge(

@@ -13,7 +13,7 @@ from storage.clock import now_ms as clock_ms
 from storage.configs.journal import JOURNAL_FOLDER, Journal
 from storage.coordination.exclusive import alone
 from storage.errors import StoreChangedError
-from storage.format.names import OURS
+from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, OURS
 from storage.readonly import StoreView
 from storage.tools.quarantine import QUARANTINE
 from storage.tools.repair.steps import Action, Plan, Step
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .progress_repair import ProgressRepair
 
 _OF_JOURNAL: Final = f"{OURS}/{JOURNAL_FOLDER}/"
+_OF_MESSAGES: Final = (COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG)
 _MAX_FINDINGS: Final = 1_000_000
 _CANNOT_FIX: Final = "repair cannot fix this; the rows say what can"
 
@@ -60,6 +61,7 @@ class Repair(Change):
         self._root = view.root
         self._config = view.config
         self._plan_of_files = plan
+        self._files = self._stats()
         self._progress = progress
         self._now_ms = now_ms
         self._jobs = jobs
@@ -79,7 +81,8 @@ class Repair(Change):
 
     def check(self) -> None:
         """Refused beside an rmqctl writer, StoreInUseError beside a Java broker,
-        StoreChangedError if the log has grown since the plan was made."""
+        StoreChangedError if the log has grown since the plan was made, or a file of its steps
+        was made, replaced or written."""
         (self._java_check or refuse_beside_java(self._root))()
         refuse_writers(self._root)
         self._check_end()
@@ -122,7 +125,23 @@ class Repair(Change):
     def _row(self, step: Step, *, applied: bool | None = None) -> RepairRow:
         return repair_row(self._numbers[id(step)], step, applied=applied)
 
+    def _stats(self) -> dict[str, tuple[int, ...] | None]:
+        """What tells whether a file that a step changes has changed; None if it is not there."""
+        found: dict[str, tuple[int, ...] | None] = {}
+        for step in self._plan_of_files.executable:
+            if step.file.partition("/")[0] not in _OF_MESSAGES:
+                continue  # to open the store writes some of the others
+            try:
+                info = (self._root / step.file).stat()
+            except OSError:
+                found[step.file] = None
+            else:
+                found[step.file] = info.st_ino, info.st_size, info.st_mtime_ns
+        return found
+
     def _check_end(self) -> None:
+        if self._stats() != self._files:
+            raise StoreChangedError(self._root)
         with StoreView.open(self._root, self._config) as now:
             if now.log_max_offset() != self._plan_of_files.log_end:
                 raise StoreChangedError(self._root)

@@ -213,6 +213,7 @@ class Sheet:
                 self.problem = str(error)
                 return
             if wish is not None:
+                self.banner = ""
                 self._wanted(wish)
         elif self.stage is Stage.REASON:
             self.stage = Stage.NAME

@@ -121,9 +121,8 @@ def _questions(sheet: Sheet, width: int) -> list[Line]:
             if found.understood():
                 lines += _sentences((found.understood(),), width - 2, Role.HEAD)
         lines.append(text_line(""))
-    if sheet.problem:
-        lines += _sentences((f"! {sheet.problem}",), width - 2, Role.BAD)
-    return lines
+    problems = [f"! {problem}" for problem in (sheet.banner, sheet.problem) if problem]
+    return lines + _sentences(problems, width - 2, Role.BAD)
 
 
 def _rows(sheet: Sheet, width: int, height: int) -> list[Line]:

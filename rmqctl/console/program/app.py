@@ -160,7 +160,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self._looks is not None:
             self._looks.stop()
         self.every = seconds
-        self._looks = self.set_interval(seconds, self.look, name="looks")
+        self._looks = self.set_interval(seconds, self._tick, name="looks")
 
     @property
     def terminal(self) -> ConsoleDriver | None:
@@ -231,14 +231,21 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     # Looks
 
-    def look(self) -> None:
-        """Read what the panes show anew, unless that has been asked for and has not begun."""
+    def _tick(self) -> None:
+        """Look; where nothing is read, draw, as the clock and the age of old rows go on."""
+        if not self.look():
+            self.draw()
+
+    def look(self) -> bool:
+        """Read what the panes show anew, unless that has been asked for and has not begun; whether
+        anything is read."""
         if self.paused or self.reader.busy:
-            return  # a slow look skips the next
-        for n in sorted(self.seen()):
-            pane = self.panes[n]
-            if pane.lost or not (pane.look.walk and pane.number):
-                self._read(pane)
+            return False  # a slow look skips the next
+        wanted = [self.panes[n] for n in sorted(self.seen())]
+        wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
+        for pane in wanted:
+            self._read(pane)
+        return any(not pane.empty for pane in wanted)
 
     def _read(self, pane: Pane) -> None:
         if not pane.empty:

@@ -1,0 +1,131 @@
+"""A plan that a second process has made stale: nothing is done, and the plan is made anew."""
+
+import shutil
+import subprocess
+from typing import NamedTuple
+
+import pytest
+
+from rmqctl.console.plans.sheet import Stage
+from tests.rmqctl.console.test_changes import journal, turn_on
+from tests.rmqctl.console.test_changes_of_messages import stocked
+from tests.rmqctl.console.test_walks import PROGRAM
+from tests.rmqctl.console.test_writes_nothing import files_of
+from tests.support.cli import run
+from tests.support.console import drive
+
+__all__ = ["stocked"]
+CHOSEN = ("retry", "browse", "billing", "-o", "json")
+
+
+class Stale(NamedTuple):
+    """A change that is planned, and a command that comes between its plan and its Enter."""
+
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
+    """Keys up to the plan, texts that are typed, and what is waited for."""
+    between: tuple[str, ...]
+    name: str = "billing"
+    left: bool = True
+    """Whether the new plan can be carried out."""
+    before: tuple[tuple[str, ...], ...] = ()
+    """Commands that come first."""
+
+
+RESET = ("offset", "reset", "billing", "-t", "orders")
+PLANS = {
+    "reset": Stale(
+        ("groups",), ("r", "enter", "earliest", "enter"), (*RESET[:-1], "orders:0", "--to-latest")
+    ),
+    "undo": Stale(
+        ("groups",),
+        ("u",),
+        (*RESET[:-1], "orders:0", "--to-offset", "1"),
+        name="s",
+        before=((*RESET, "--to-earliest"),),
+    ),
+    "redrive": Stale(("dlq", "billing"), ("R", "enter"), ("dlq", "redrive", "billing", "0")),
+    "redrive of acknowledged ones": Stale(
+        ("dlqs",), ("R", "enter"), ("dlq", "ack", "billing", "0", "1")
+    ),
+    "acknowledge all": Stale(("dlqs",), ("A",), ("dlq", "ack", "billing", "1")),
+    "undo of an acknowledgement": Stale(
+        ("dlqs",),
+        ("A", "until Type", "enter", "enter", "billing", "enter", "until Done", "u"),
+        ("dlq", "ack", "billing", "0", "--undo"),
+    ),
+    "acknowledge": Stale(("dlq", "billing"), ("A",), ("dlq", "ack", "billing", "0")),
+    "deliver now": Stale(
+        ("retries", "billing"), ("N",), ("retry", "now", "billing", "ID"), left=False
+    ),
+    "make dead": Stale(
+        ("retries", "billing"), ("D",), ("retry", "dead", "billing", "ID"), left=False
+    ),
+    "repair": Stale(
+        ("health",), ("M",), ("store", "repair"), name="s", left=False, before=(("LOSE A QUEUE",),)
+    ),
+    "snapshot": Stale(
+        ("health",),
+        ("B", "TARGET", "enter"),
+        ("store", "snapshot", "--save", "TARGET"),
+        name="s",
+        left=False,
+    ),
+}
+
+
+def kept(store):
+    """The bytes of messages, queues and settings; other files are written by opening a store."""
+    folders = ("commitlog", "consumequeue", "config", "rmqctl/journal")
+    return {name: found for name, found in files_of(store).items() if name.startswith(folders)}
+
+
+@pytest.mark.parametrize("stale", PLANS.values(), ids=PLANS)
+def test_nothing_is_done_and_the_plan_is_made_anew(stocked, tmp_path, stale):
+    run("consume", "orders", "-g", "billing", "-e", "-c", "2", "-S", stocked)
+    waiting = run(*CHOSEN, "-S", stocked).json()
+    named = {"ID": waiting[0]["msg_id"], "TARGET": str(tmp_path / "saved")}
+
+    def command(words):
+        given = [named.get(word, word) for word in words]
+        yes = [] if "snapshot" in words else ["--yes"]
+        subprocess.run([PROGRAM, *given, *yes, "-S", str(stocked)], check=True, capture_output=True)
+
+    for words in stale.before:
+        if words == ("LOSE A QUEUE",):
+            next((stocked / "consumequeue" / "orders").rglob("0*0")).unlink()
+        else:
+            command(words)
+
+    async def steps(console):
+        await turn_on(console)
+        for key in stale.keys:
+            if key.startswith("until "):
+                await console.until(key.removeprefix("until "))
+            elif key in ("earliest", "TARGET", "billing"):
+                await console.type(named.get(key, key))
+            else:
+                await console.press(key)
+        await console.until(f"Type {stale.name} ")
+        await console.press("enter")
+        await console.type("why")
+        await console.press("enter")
+        await console.type(stale.name)
+        command(stale.between)
+        files, done = kept(stocked), journal(stocked)
+        sheet = console.app.desk.sheet
+        await console.press("enter")
+        await console.until(lambda: sheet.banner and sheet.stage is Stage.PLAN)
+        assert kept(stocked) == files
+        assert journal(stocked) == done
+        assert "nothing was changed: " in console.words()
+        assert sheet.plan.can_be_done is stale.left
+        if stale.left:
+            assert "The plan was made anew" in console.words()
+            await console.press("enter")
+            assert sheet.name.text == ""
+            assert sheet.reason.text == "why"
+        await console.press("escape")
+
+    drive(stocked, steps, *stale.words, size=(140, 40))
+    shutil.rmtree(tmp_path / "saved", ignore_errors=True)
