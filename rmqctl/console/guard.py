@@ -100,6 +100,7 @@ def _watch(pipe: int, terminal: int, before: list[Any]) -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text("rmqctl-guard", "ascii")
     modes, ours = False, before
+    off = modes_off().encode()
     while word := os.read(pipe, 1):
         if word == _BYE:
             return
@@ -108,7 +109,7 @@ def _watch(pipe: int, terminal: int, before: list[Any]) -> None:
             with contextlib.suppress(termios.error):
                 ours = termios.tcgetattr(terminal)
     if modes:
-        _restore(terminal, before, ours)
+        _restore(terminal, off, before, ours)
 
 
 def _close_all_but(*kept: int) -> None:
@@ -120,10 +121,11 @@ def _close_all_but(*kept: int) -> None:
     os.closerange(first, max(256, os.sysconf("SC_OPEN_MAX")))
 
 
-def _restore(terminal: int, before: list[Any], ours: list[Any]) -> None:
-    """Attributes first, unless a shell has set its own already; then the modes."""
+def _restore(terminal: int, off: bytes, before: list[Any], ours: list[Any]) -> None:
+    """The modes first: a shell that comes before them writes its prompt to the screen that goes.
+    Then the attributes, unless the shell has set its own already."""
+    with contextlib.suppress(OSError):
+        os.write(terminal, off)
     with contextlib.suppress(termios.error):
         if termios.tcgetattr(terminal) == ours:
             termios.tcsetattr(terminal, termios.TCSANOW, before)
-    with contextlib.suppress(OSError):
-        os.write(terminal, modes_off().encode())

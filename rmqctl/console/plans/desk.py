@@ -195,7 +195,7 @@ class Desk:
         from rmqctl.admin.changes import journal_note
 
         assert plan.change is not None
-        text = reason.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        text = reason.encode("utf-8", "replace").decode()
         note = journal_note(plan.wish.command, reason=text or None)
         self._work = Work(plan.change, note, lambda done: self._from_thread(self._take_done, done))
 

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.program.files import check_file, check_outside
 from rmqctl.console.program.pictures import write
 from rmqctl.console.terminal import no_clipboard
@@ -62,8 +63,6 @@ def _into_file(app: "ConsoleApp", text: str, reason: str) -> None:
         app.draw()
 
     def work() -> None:
-        from rmqctl.app import judge
-
         try:
             check_outside(path, stores)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +72,7 @@ def _into_file(app: "ConsoleApp", text: str, reason: str) -> None:
         except OSError as error:
             sentence = f"{path} cannot be written: {error.strerror} ({reason}): {text}"
         except Exception as error:  # noqa: BLE001 - the screen shows what happened
-            sentence = f"{judge(error)[1]} ({reason}): {text}"
+            sentence = f"{sentence_of(error)} ({reason}): {text}"
         with contextlib.suppress(RuntimeError):  # the app has ended
             app.call_later(show, sentence)
 

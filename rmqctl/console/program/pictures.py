@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.painting import Painter
 from rmqctl.console.picture import svg
 from rmqctl.console.program.files import check_file
@@ -61,13 +62,11 @@ def _begin(app: "ConsoleApp", path: Path | None, *, replaces: bool) -> None:
         app.draw()
 
     def work() -> None:
-        from rmqctl.app import judge
-
         try:
             write(path, text)
             sentence = f"a picture of the screen is in {path}"
         except Exception as error:  # noqa: BLE001 - the screen shows what happened
-            sentence = judge(error)[1]
+            sentence = sentence_of(error)
         with contextlib.suppress(RuntimeError):  # the app has ended
             app.call_later(show, sentence)
 
