@@ -4,9 +4,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.output.cells import ELLIPSIS, wrapped
+from rmqctl.output.fields import Fit
 
-from .cells import safe
-from .drawing import Line, Role, Span, cut_line, spread, text_line
+from .cells import fitted, safe
+from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of
 from .keys import keys_of
 from .notes import rule
 from .overlay import Overlay
@@ -15,6 +16,8 @@ from .shapes import RULE
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
 
+_LEAST_TITLE: Final = 20
+"""Cells of the place; where it has fewer, the time between looks is left out."""
 _MOST_LINES: Final = 4
 """Lines of a notice."""
 _USUAL_KEYS: Final = ("open", "find", "go_to", "sort", "mark", "copy_command", "help", "quit")
@@ -26,11 +29,23 @@ def head(app: "ConsoleApp", width: int) -> list[Line]:
     store = str(app.cli.store.path)
     left = [Span(" rmqctl", Role.TITLE), *text_line(f"  {store}", Role.TEXT)]
     right = [*app.desk.state(), Span(f"  {clock} ", Role.DIM)]
-    title = app.spec.title(app.place)
+    return [spread(left, right, width), _where(app, width), rule(app, width)]
+
+
+def _where(app: "ConsoleApp", width: int) -> Line:
+    """The place, the count and the looks. The count is never cut: that would be another count."""
+    title = text_line(f" {app.spec.title(app.place)}", Role.TITLE)
+    count = text_line(f"   {app.pane.count_text()}")
     state = "paused" if app.paused else f"every {app.every:g} s"
-    crumbs = [*text_line(f" {title}", Role.TITLE), *text_line(f"   {app.pane.count_text()}")]
-    age = [Span(f"{state}   look took {app.pane.took_ms:>3} ms ", Role.DIM)]
-    return [spread(left, right, width), spread(crumbs, age, width), rule(app, width)]
+    short = f"  {state} "
+    looks = (f"  {state}   look took {app.pane.took_ms:>3} ms ", short)
+    room = width - width_of(count)
+    fits = [text for text in looks if width_of(title) + len(text) <= room]
+    age = fits[0] if fits else short if app.paused or room - len(short) >= _LEAST_TITLE else ""
+    room -= len(age)
+    if width_of(title) > room:
+        title = [Span(fitted(title[0].text, room, Fit.MIDDLE), Role.TITLE)]
+    return spread([*title, *count], [Span(age, Role.DIM)], width)
 
 
 def foot(app: "ConsoleApp", width: int) -> list[Line]:

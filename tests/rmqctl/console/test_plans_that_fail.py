@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pytest
 
@@ -34,11 +35,20 @@ def replaced(path, broken):
         away.rename(path)
 
 
-RESET = (("groups",), "r", ["enter", "earliest", "enter"], "billing")
-LETTERS = (("dlq", "billing"), "R", ["enter"], "billing")
-MARKS = (("dlq", "billing"), "A", [], "billing")
-RETRY = (("retries", "billing"), "N", [], "billing")
-REPAIR = (("health",), "M", [], "s")
+class Planned(NamedTuple):
+    """A change: where it is planned, by which keys, and the name that carries it out."""
+
+    words: tuple[str, ...]
+    key: str
+    keys: tuple[str, ...] = ()
+    name: str = "billing"
+
+
+RESET = Planned(("groups",), "r", ("enter", "earliest", "enter"))
+LETTERS = Planned(("dlq", "billing"), "R", ("enter",))
+MARKS = Planned(("dlq", "billing"), "A")
+RETRY = Planned(("retries", "billing"), "N")
+REPAIR = Planned(("health",), "M", name="s")
 JOURNAL = ("rmqctl/journal", "file")
 OFFSETS = ("config/consumerOffset.json", "folder")
 LOG = ("commitlog", "file")

@@ -1,0 +1,255 @@
+"""No count on a screen differs from that of its command, or a word says of what it is a part."""
+
+import re
+from itertools import product
+
+import pytest
+
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from rmqctl.console.attention import NEW_MS
+from rmqctl.console.details import DetailPane
+from rmqctl.console.looks.look import Place
+from rmqctl.console.parts import DrawnPane
+from rmqctl.console.screens.table import TABLE
+from storage.clock import now_ms
+from storage.config import SMALL_STORE
+from storage.configs.topics import TopicConfig
+from storage.format.message import Message
+from tests.rmqctl.console.test_rows import OWN_ROWS, RICH_NAMES
+from tests.support.console import drive, json_rows
+from tests.support.dead_letters import give_back
+from tests.support.rich_store import make_rich_store
+
+SAYS = re.compile(
+    r"so far|of the [\d,]+ there|kept|not shown|these rows are|parts read|\.\.\.|left out"
+)
+"""Words that say of what a count is a part, or that it is not there yet."""
+LETTERS, WAITING, MESSAGES = 700, 600, 1500
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """More groups, queues, messages, dead letters and delays than a screen or a window holds."""
+    store = tmp_path_factory.mktemp("many") / "s"
+    create_store(store, SMALL_STORE)
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("wide", 300, 300))
+        for topic in ("orders", "mails", "later"):
+            broker.update_topic(TopicConfig(topic, 4, 4))
+        for queue in range(4):
+            broker.send_column("orders", [b"%d" % n for n in range(MESSAGES // 4)], queue)
+        broker.send_column("mails", [b"x"] * 40, 0)
+        broker.send_column("later", [b"y"] * WAITING, 0, properties={"DELAY": "18"})
+        for n in range(60):
+            offsets = [OffsetCommit("orders", q, n) for q in range(4)]
+            broker.update_consumer_offsets(f"group{n:02d}", [*offsets, OffsetCommit("mails", 0, 1)])
+        wide = [OffsetCommit("wide", q, 0) for q in range(300)]
+        broker.update_consumer_offsets("billing", [*wide, OffsetCommit("orders", 0, 5)])
+        for n in range(LETTERS):
+            sent = broker.send(Message("mails", b"%d" % n, keys=f"k{n}"), 1)
+            (stored,) = broker.query_unique("mails", sent.msg_id)
+            give_back(broker, "billing", stored, why=f"reason {n % 40}")
+        broker.progress.move("billing", {("orders", 0): 3}, {"command": "offset reset"})
+    return store
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    return make_rich_store(tmp_path_factory.mktemp("whole") / "s", now_ms() - 600_000).root
+
+
+def places_of(store, names):
+    """Every screen that shows the names of a store; with a message and a search of its own."""
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        msg_id = broker.view.get_message("orders", 0, 0, 1).messages[0].msg_id
+    known = {**names, "QUEUE": ["0"], "OFFSET": ["0"], "ID": [msg_id], "WORDS": ["-t orders 1"]}
+    known["CHANGE-ID"] = ["1"]
+    return [
+        Place(screen, chosen)
+        for screen, ref in TABLE.items()
+        if screen not in ("follow", "letter", "retry", "trace", "contexts")
+        for chosen in product(*(known[name][:1] for name in ref.names))
+    ]
+
+
+def numbers(text):
+    """The numbers of a text."""
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
+
+
+def check_lists(console, store):
+    """Check the count of each list that is seen, where it stands on the screen."""
+    app = console.app
+    text = console.text()
+    for n in sorted(app.seen()):
+        pane = app.panes[n]
+        drawn = isinstance(pane, (DrawnPane, DetailPane)) or pane.look.row_type in OWN_ROWS
+        if drawn or pane.empty or pane.error:
+            continue
+        found = json_rows(store, pane.command())
+        count = len(found["findings"] if isinstance(found, dict) else found)
+        said = pane.count_text()
+        if n == app.active:
+            assert re.search(rf"   {re.escape(said)}(  |$)", console.lines()[1]), (said, text)
+        if len(app.panes) > 1:
+            assert f" {pane.spec.title}  {said} " in text, (app.place, said, text)
+        assert numbers(said)[0] == count or SAYS.search(said), (app.place, pane.command(), said)
+        assert len(pane.table.shown) == numbers(said)[0]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 15), (140, 40)], ids=lambda size: f"{size[0]}")
+def test_each_list_counts_as_its_command_does(many, size):
+    names = {"GROUP": ["billing"], "TOPIC": ["orders"]}
+
+    async def steps(console):
+        for place in places_of(many, names):
+            console.app.go(place)
+            await console.read()
+            check_lists(console, many)
+
+    drive(many, steps, "groups", size=size)
+
+
+class Said:
+    """What commands say of a store, as the drawn panes have it."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def rows(self, command):
+        """The rows of a command."""
+        return json_rows(self._store, f"rmqctl {command}")
+
+    def overview(self):
+        """The counts of the overview."""
+        lags, topics = self.rows("lag show"), self.rows("topic list")
+        letters, agenda = self.rows("dlq list"), self.rows("retry agenda")
+        risks, changes = self.rows("lag risk"), self.rows("audit list")
+        having = [row for row in letters if row["unhandled"]]
+        yield f"GROUPS {len({row['group'] for row in lags})} "
+        yield f"TOPICS {len(topics)} "
+        yield f"queues {sum(row['read_queues'] for row in topics):,} "
+        yield f"messages {sum(row['messages'] for row in topics):,} "
+        yield f"{sum(row['unhandled'] for row in having):,} unhandled in {len(having)} group"
+        yield f"{sum(row['messages'] for row in agenda):,} waiting"
+        new = [row for row in having if now_ms() - row["newest_timestamp"] < NEW_MS]
+        parts = [row for row in lags if row["status"] != "OK"], new
+        parts += ([row for row in agenda if row["state"] != "OK"],)
+        parts += ([row for row in risks if row["at_risk"] or row["lost"]],)
+        yield f"NEEDS ATTENTION  {sum(map(len, parts)):,} "
+        if changes:
+            yield f"LAST CHANGES  {len(changes):,} "
+
+    def group(self, group):
+        """The counts of one group."""
+        rows = self.rows(f"lag show -- {group}")
+        known = [row["lag"] for row in rows if row["lag"] is not None]
+        yield f"{len(rows)} topic"
+        yield f"{sum(known):,}  oldest"
+        yield f"dlq {rows[0]['dlq']:,}"
+        yield f"QUEUES  {len(self.rows(f'lag show --by queue -- {group}')):,} "
+        yield f"MEMBERS  {len(self.rows(f'group clients -- {group}')):,} "
+
+    def topic(self, topic):
+        """The counts of one topic."""
+        rows = self.rows(f"topic queues -- {topic}")
+        yield f"MESSAGES {sum(row['count'] for row in rows):,} "
+        yield f"{len(rows)} read, "
+        yield f"QUEUES  {len(rows):,} "
+        yield f"GROUPS THAT READ IT  {len(self.rows(f'lag show --topic={topic}')):,} "
+
+    def agenda(self):
+        """The counts of the agenda."""
+        rows, levels = self.rows("retry agenda --each"), self.rows("retry agenda")
+        yield f"{len(rows):,} wait: "
+        yield f"{sum(row['overdue'] for row in levels):,} overdue"
+        yield f"LEVELS  {len(levels):,} "
+
+    def health(self):
+        """The counts of the store's health."""
+        info = self.rows("store info")
+        yield f"{info['commitlog']['files']:,} file"
+        yield f"{info['messages']:,} messages in {info['queues']:,} queues"
+
+
+def check_drawn(console, said, place):
+    """Check that what is drawn has the counts of commands."""
+    expected = getattr(said, place.screen, None)
+    if expected is not None:
+        text = console.text()
+        for words in expected(*place.names):
+            assert words in text, (place, words, text)
+
+
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [("many", {"GROUP": ["billing"], "TOPIC": ["wide"]}), ("rich", RICH_NAMES)],
+    ids=["many", "rich"],
+)
+def test_what_is_drawn_counts_as_commands_do(request, which, names):
+    store = request.getfixturevalue(which)
+    said = Said(store)
+
+    async def steps(console):
+        for place in places_of(store, {**names, "TOPIC": names["TOPIC"]}):
+            console.app.go(place)
+            await console.read()
+            check_drawn(console, said, place)
+            check_lists(console, store)
+
+    drive(store, steps, "groups", size=(140, 50))
+
+
+def test_rows_that_still_come_are_counted_so_far(many):
+    seen = set()
+
+    async def steps(console):
+        app, take = console.app, console.app._take
+
+        def taken(batch):
+            take(batch)
+            for pane in app.panes:
+                if pane.takes(batch) and pane.loading and pane.table.total:
+                    said = pane.count_text()
+                    assert "so far" in said or "of the" in said, (app.place, said)
+                    assert said in console.text()
+                    seen.add(app.place.screen)
+
+        app._take = taken
+        for place in places_of(many, {"GROUP": ["billing"], "TOPIC": ["orders"]}):
+            app.go(place)
+            await console.read()
+
+    drive(many, steps, "groups", size=(140, 50))
+    assert {"search", "messages"} <= seen
+
+
+def test_what_has_no_room_is_counted(many):
+    async def steps(console):
+        await console.read()
+        (more,) = re.findall(r"\u2026 (\d+) more", console.text())
+        bars = console.text().partition("GROUPS BY LAG")[2].partition("LAST CHANGES")[0]
+        drawn = len(re.findall(r"(?m)^  (?:group\d\d|billing) ", bars))
+        assert drawn + int(more) == 61
+        await console.type(":group billing")
+        await console.press("enter")
+        await console.read()
+        await console.until("of 304 queues more")
+        await console.type(":topic wide")
+        await console.press("enter")
+        await console.read()
+        await console.until("of 300 queues more")
+
+    drive(many, steps, "overview", size=(80, 40))
+
+
+def test_a_long_name_leaves_room_for_the_count(rich):
+    async def steps(console):
+        for place in (Place("topic", ("T" * 127,)), Place("group", ("G" * 120,))):
+            console.app.go(place)
+            await console.read()
+            check_lists(console, rich)
+
+    drive(rich, steps, "groups", size=(60, 15))
