@@ -74,7 +74,7 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
         await step(console, "enter")
         await paste(console, f"{name} ")
         await step(console, "enter")
-        assert sheet.stage is Stage.NAME
+        assert console.app.desk.sheet.stage is Stage.NAME
         await step(console, "ctrl+u")
         await paste(console, name)
         await step(console, "enter")

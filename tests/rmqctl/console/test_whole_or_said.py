@@ -8,9 +8,9 @@ import pytest
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from rmqctl.console.attention import NEW_MS
 from rmqctl.console.details import DetailPane
 from rmqctl.console.looks.look import Place
+from rmqctl.console.looks.new_letters import NEW_MS
 from rmqctl.console.parts import DrawnPane
 from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
@@ -135,10 +135,13 @@ class Said:
         yield f"{sum(row['unhandled'] for row in having):,} unhandled in {len(having)} group"
         yield f"{sum(row['messages'] for row in agenda):,} waiting"
         new = [row for row in having if now_ms() - row["newest_timestamp"] < NEW_MS]
-        parts = [row for row in lags if row["status"] != "OK"], new
-        parts += ([row for row in agenda if row["state"] != "OK"],)
-        parts += ([row for row in risks if row["at_risk"] or row["lost"]],)
-        yield f"NEEDS ATTENTION  {sum(map(len, parts)):,} "
+        attention = [
+            *new,
+            *(row for row in lags if row["status"] != "OK"),
+            *(row for row in agenda if row["state"] != "OK"),
+            *(row for row in risks if row["at_risk"] or row["lost"]),
+        ]
+        yield f"NEEDS ATTENTION  {len(attention):,} "
         if changes:
             yield f"LAST CHANGES  {len(changes):,} "
 
