@@ -26,6 +26,11 @@ VALID = (GROUPS[1], GROUPS[2])
 """Names that a plan may be made for; it is refused for those that only other programs write."""
 
 
+def stage(sheet):
+    """How far a change is."""
+    return sheet.stage
+
+
 async def step(console, *keys):
     """Press keys, and check the screen."""
     await console.press(*keys)
@@ -47,7 +52,7 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
         await console.read()
         check_screen(console)
         await step(console, "r")
-        assert app.desk.sheet.stage is Stage.QUESTIONS
+        assert stage(app.desk.sheet) is Stage.QUESTIONS
         await paste(console, name)
         await step(console, "enter")
         await step(console, "ctrl+u")
@@ -59,12 +64,12 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
         await console.type("earliest")
         await step(console, "enter")
         sheet = app.desk.sheet
-        await console.until(lambda: sheet.stage is not Stage.READING)
+        await console.until(lambda: stage(sheet) is not Stage.READING)
         check_screen(console)
         if name not in VALID:
             assert "has characters other than" in sheet.problem or "long" in sheet.problem
             return
-        assert sheet.stage is Stage.PLAN, sheet.problem
+        assert stage(sheet) is Stage.PLAN, sheet.problem
         await step(console, "w")
         await step(console, "question_mark", "escape")
         await step(console, "enter")
@@ -74,15 +79,15 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
         await step(console, "enter")
         await paste(console, f"{name} ")
         await step(console, "enter")
-        assert console.app.desk.sheet.stage is Stage.NAME
+        assert console.stage(app.desk.sheet) is Stage.NAME
         await step(console, "ctrl+u")
         await paste(console, name)
         await step(console, "enter")
-        await console.until(lambda: sheet.stage is Stage.DONE or sheet.banner)
+        await console.until(lambda: stage(sheet) is Stage.DONE or sheet.banner)
         check_screen(console)
-        assert sheet.stage is Stage.DONE, sheet.banner
+        assert stage(sheet) is Stage.DONE, sheet.banner
         await step(console, "u")
-        await console.until(lambda: sheet.stage is Stage.PLAN)
+        await console.until(lambda: stage(sheet) is Stage.PLAN)
         check_screen(console)
 
     drive(hostile, steps, size=(60, 15) if len(name) % 2 else (80, 24))
@@ -106,12 +111,12 @@ def test_plans_of_messages_are_safe_and_line_up(hostile, key):
                 await console.press("ctrl+u")
                 await paste(console, SPECIAL[3])
                 await step(console, "enter")
-                await console.until(lambda sheet=sheet: sheet.stage is not Stage.READING)
+                await console.until(lambda sheet=sheet: stage(sheet) is not Stage.READING)
                 check_screen(console)
                 await console.press("ctrl+u")
                 await console.type("retry")
                 await step(console, "enter")
-            await console.until(lambda sheet=sheet: sheet.stage is not Stage.READING)
+            await console.until(lambda sheet=sheet: stage(sheet) is not Stage.READING)
             check_screen(console)
             await step(console, "w", "j")
             app.desk.sheet = None
