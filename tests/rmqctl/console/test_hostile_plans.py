@@ -79,7 +79,7 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
         await step(console, "enter")
         await paste(console, f"{name} ")
         await step(console, "enter")
-        assert console.stage(app.desk.sheet) is Stage.NAME
+        assert stage(console.app.desk.sheet) is Stage.NAME
         await step(console, "ctrl+u")
         await paste(console, name)
         await step(console, "enter")
