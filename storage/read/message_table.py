@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from storage import native
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
@@ -34,6 +34,10 @@ _MOST_SINGLY: Final = 128
 """Messages that are read singly before the pass is tried again, where many of them are odd."""
 MOST_BYTES: Final = 1 << 30
 """Bytes for which a table can be asked: ends are int32, and one message may come on top."""
+
+
+Adder: TypeAlias = "Callable[[MessageExt, int, int], None]"
+"""Takes a message, its offset in the queue that is read, and its row."""
 
 
 class Kind(Enum):
@@ -132,7 +136,9 @@ class MessageTable:
         self.buffers: Final = tuple(map(self._buffers.get, BUFFERS))
         """Those of BUFFERS, None for fields that are not wanted."""
         self._adders = [
-            self._adder(name, kind) for name, kind in FIELDS.items() if name in self.fields
+            _adder(name, kind, [self._buffers[f"{name}{part}"] for part in _PARTS[kind]])
+            for name, kind in FIELDS.items()
+            if name in self.fields
         ]
 
     def buffer(self, name: str) -> bytearray:
@@ -150,7 +156,7 @@ class MessageTable:
     def add(self, message: MessageExt, queue_offset: int) -> None:
         """Add a message at an offset of the queue that is read: the form without compiled code."""
         for add in self._adders:
-            add(message, queue_offset)
+            add(message, queue_offset, self.rows)
         self.size += self._size_of(len(message.stored_body), len(message.property_bytes))
         self.rows += 1
 
@@ -158,29 +164,31 @@ class MessageTable:
         size = self.row_bytes + body_size * self.checks_bodies
         return size + properties_size * self.reads_properties
 
-    def _adder(self, name: str, kind: Kind) -> Callable[[MessageExt, int], None]:
-        parts = [self._buffers[f"{name}{part}"] for part in _PARTS[kind]]
-        if name == "queue_offset":
-            return lambda _, offset: parts[0].extend(_LONG.pack(offset))
-        if kind in (Kind.INT, Kind.LONG):
-            pack = (_INT if kind is Kind.INT else _LONG).pack
-            own = name.removeprefix("record_")
-            return lambda message, _: parts[0].extend(pack(getattr(message, own)))
-        if kind is Kind.TEXTS:
-            return lambda message, _: _add_list(parts, [map(_bytes, getattr(message, name))])
-        if kind is Kind.PAIRS:
-            return lambda message, _: _add_list(
-                parts, [map(_bytes, message.properties), map(_bytes, message.properties.values())]
-            )
-        if kind is Kind.BODY:
-            return lambda message, _: self._add_body(parts, message)
-        own = name.removeprefix("record_")
-        return lambda message, _: _add_text(parts, _bytes(getattr(message, own) or ""))
 
-    def _add_body(self, parts: Sequence[bytearray], message: MessageExt) -> None:
-        _add_text(parts[:2], message.stored_body)
-        if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG and message.stored_body:
-            parts[2].extend(_INT.pack(self.rows))
+def _adder(name: str, kind: Kind, parts: Sequence[bytearray]) -> Adder:
+    """How a value of a message is added to the buffers of a field. It holds these only: a cycle
+    with the table would keep them until Python looks for cycles."""
+    own = name.removeprefix("record_")
+    if name == "queue_offset":
+        return lambda _, offset, row: parts[0].extend(_LONG.pack(offset))
+    if kind in (Kind.INT, Kind.LONG):
+        pack = (_INT if kind is Kind.INT else _LONG).pack
+        return lambda message, _, row: parts[0].extend(pack(getattr(message, own)))
+    if kind is Kind.TEXTS:
+        return lambda message, _, row: _add_list(parts, [map(_bytes, getattr(message, name))])
+    if kind is Kind.PAIRS:
+        return lambda message, _, row: _add_list(
+            parts, [map(_bytes, message.properties), map(_bytes, message.properties.values())]
+        )
+    if kind is Kind.BODY:
+        return lambda message, _, row: _add_body(parts, message, row)
+    return lambda message, _, row: _add_text(parts, _bytes(getattr(message, own) or ""))
+
+
+def _add_body(parts: Sequence[bytearray], message: MessageExt, row: int) -> None:
+    _add_text(parts[:2], message.stored_body)
+    if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG and message.stored_body:
+        parts[2].extend(_INT.pack(row))
 
 
 def _bytes(text: str) -> bytes:

@@ -281,6 +281,23 @@ static int open_buffers(Pass *pass, PyObject *buffers)
     return 0;
 }
 
+/* Makes room for the bodies of so many units, as far as the table may take them: growing it step by
+ * step would copy them. */
+static int reserve_bodies(Pass *pass, Py_ssize_t count)
+{
+    int64_t bytes = 0, left = pass->most_bytes - pass->size;
+    for (Py_ssize_t i = 0; i < count && bytes < left; i++) {
+        int32_t size = int_at((const unsigned char *)pass->units.buf + i * UNIT + 8);
+        if (size > LEAST && size <= MOST)
+            bytes += size - LEAST;
+    }
+    bytes = bytes < left ? bytes : left;
+    const Buffer *to = &pass->table.buffers[STORED_BODY];
+    if (bytes <= to->room - to->used)
+        return 0;
+    return reserve(&pass->table, STORED_BODY, (Py_ssize_t)bytes, 0);
+}
+
 /* The units from the first one on, as far as they are taken; ``*taken`` of them. */
 static int run_pass(Pass *pass, Py_ssize_t *taken)
 {
@@ -291,11 +308,12 @@ static int run_pass(Pass *pass, Py_ssize_t *taken)
         return ODD;
     pass->table.expected = (Py_ssize_t)(left < count ? left < 0 ? 0 : left : count);
     pass->table.state = PyEval_SaveThread();
-    for (*taken = 0; *taken < count; ++*taken) {
+    if (pass->checks_body && reserve_bodies(pass, pass->table.expected) < 0)
+        found = FAILED;
+    while (*taken < count && (found == TAKEN || found == SKIPPED)) {
         fetch_unit(pass, *taken + AHEAD);
         found = take(pass, *taken);
-        if (found != TAKEN && found != SKIPPED)
-            break;
+        *taken += found == TAKEN || found == SKIPPED;
     }
     PyEval_RestoreThread(pass->table.state);
     return found;

@@ -238,6 +238,32 @@ def test_packed_bodies_come_unpacked_between_others(tmp_path: Path) -> None:
         list(message_batches(ranges, schema, BatchLimits(1000), fail_fast=True))
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_memory_is_that_of_two_or_three_batches(tmp_path: Path) -> None:
+    config = CONFIG.with_(mapped_file_size_commit_log=64 << 20)
+    made = HandMade(config, index=False)
+    body = random.Random(1).randbytes(512 << 10)
+    for _ in range(300):
+        made.put(body=body)
+    root = made.write(tmp_path)
+    del made
+    schema, size = schema_of("messages"), 16 << 20
+    next(message_batches(ranges_of(root), schema, BatchLimits(1, size)))  # modules are loaded
+    before = most = anonymous()
+    rows = 0
+    for batch in message_batches(ranges_of(root), schema, BatchLimits(1000, size)):
+        most = max(most, anonymous())
+        rows += batch.num_rows
+    assert rows == 300
+    assert most - before < 4 * size, (most - before) / size
+
+
+def anonymous() -> int:
+    """Bytes of this process that are no pages of files."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
+
+
 def test_times_that_spark_cannot_have_are_null(tmp_path: Path) -> None:
     made = HandMade(CONFIG)
     for _ in range(3):

@@ -402,15 +402,15 @@ def test_load_takes_a_list_of_paths(sql: Sql, store: tuple[Path, HandMade]) -> N
 def test_a_table_of_the_catalog_has_its_options(sql: Sql, store: tuple[Path, HandMade]) -> None:
     root, made = store
     options = f"options (path '{root}', `table` 'consumequeue', topics 'T')"
-    sql.sql(f"create table units using rocketmq {options}")
+    sql.sql(f"create table of_catalog using rocketmq {options}")
     try:
-        count = sql.sql("select count(*) from units where queue_id >= 0").collect()[0][0]
+        count = sql.sql("select count(*) from of_catalog where queue_id >= 0").collect()[0][0]
         assert count == sum(message.topic == "T" for message in made.messages)
         sql.sql(f"create table narrow (topic string) using rocketmq {options}")
         with pytest.raises(Exception, match="TEMPORARY VIEW"):
             sql.sql("select * from narrow").collect()
     finally:
-        sql.sql("drop table if exists units")
+        sql.sql("drop table if exists of_catalog")
         sql.sql("drop table if exists narrow")
     assert (root / "commitlog").is_dir()
 

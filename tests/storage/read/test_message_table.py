@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
 import struct
+import weakref
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -344,6 +346,21 @@ def test_only_messages_of_some_times_come(odd: Path, times: tuple[int, int]) -> 
             ]
             assert numbers(some.buffers["queue_offset"], "q") == wanted
             assert set(some.unreadable) <= set(whole.unreadable)
+
+
+def test_a_table_goes_with_its_last_reference(odd: Path) -> None:
+    """It may have 64 MiB: Python's search for cycles would come too late."""
+    gc.collect()
+    gc.disable()
+    try:
+        with StoreView.open(odd, CONFIG) as view:
+            table = MessageTable(FIELDS, 100, 1 << 20)
+            view.fill_table(table, "T", 0, 0, 9)
+        gone = weakref.ref(table)
+        del table
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_what_a_table_cannot_hold_is_refused() -> None:
