@@ -206,8 +206,10 @@ class StoreView:
         """All (topic, queue id) that have or had messages, sorted."""
         bounds = self.bounds
         if isinstance(bounds, SharedStateBounds):
-            for queue in bounds.shared.queues():  # a queue that seems to be empty is not shown
-                self._queue(*queue)
+            shared = bounds.shared
+            for queue in shared.queues():
+                if shared.queue_end(*queue) <= 0:  # it would not be shown; others are checked when
+                    self._queue(*queue)  # they are read: that takes 100 us a queue
         return sorted(self.bounds.queues())
 
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:

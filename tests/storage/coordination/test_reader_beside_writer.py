@@ -328,7 +328,7 @@ def test_it_comes_back_only_if_all_queues_agree(writer: Writer, root: Path) -> N
     for topic, end in ends.items():
         set_word(root, word_of(root, topic), end + 1)
     with StoreView.open(root) as view:
-        view.queues()
+        view.queue_bounds("T", 0)
         assert not view.has_shared_state
         for topic, end in ends.items():
             assert not view.joins_writers()
@@ -343,10 +343,18 @@ def test_it_comes_back_when_a_missing_file_is_there_again(writer: Writer, root: 
     path = root / "consumequeue" / "T" / "0" / file_name(last)
     aside = path.rename(root.parent / "aside")
     with StoreView.open(root) as view:
-        view.queues()
+        view.queue_bounds("T", 0)
         assert not view.has_shared_state
         assert not view.joins_writers()
         aside.rename(path)
         assert view.joins_writers()
         assert view.queue_bounds("T", 0) == (0, end)
+        assert view.has_shared_state
+
+
+def test_a_list_of_queues_opens_no_file_of_them(writer: Writer, root: Path) -> None:
+    """A command that needs one queue of 10,000 lists them all."""
+    with StoreView.open(root) as view:
+        assert ("T", 0) in view.queues()
+        assert view._queues == {}
         assert view.has_shared_state
