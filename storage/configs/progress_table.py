@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, Self
 
-from storage.format.shapes import MAX_LONG, ShapeError, is_id, shown
+from storage.format.shapes import MAX_LONG, ShapeError, are_ids, is_id, shown
 
 from .consumer_offsets import OffsetTable
 
@@ -192,9 +192,10 @@ def _row(queues: Any, place: str) -> list[tuple[int, Any]]:
     """Give the members of an object whose names are queue ids."""
     if type(queues) is not dict:
         raise _wrong(place, queues, "an object")
-    for name in queues:
-        if type(name) is not int and not is_id(name):  # an int in a table that was not written yet
-            raise _wrong(f"{place}: a name", name, "the number of a queue")
+    names = [name for name in queues if type(name) is not int]  # ints: it was not written yet
+    if not are_ids(names):
+        wrong = next(name for name in names if not is_id(name))
+        raise _wrong(f"{place}: a name", wrong, "the number of a queue")
     return [(int(name), value) for name, value in queues.items()]
 
 

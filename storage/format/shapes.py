@@ -12,7 +12,7 @@ A bool is no number here, although Python takes it for one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
 from .errors import FormatError
@@ -135,9 +135,10 @@ def table(inner: Shape, *, ids: bool = False) -> Shape:
     def shape(value: Any, place: str) -> None:
         if type(value) is not dict:
             fail(value, place, "an object")
+        if ids and not are_ids(value):
+            wrong = next(name for name in value if not is_id(name))
+            fail(wrong, f"{place}: a name", "the number of a queue")
         for name, item in value.items():
-            if ids and not is_id(name):
-                fail(name, f"{place}: a name", "the number of a queue")
             inner(item, f"{place}.{name}" if place else str(name))
 
     return shape
@@ -166,6 +167,14 @@ def members(needed: Mapping[str, Shape], more: Mapping[str, Shape] = _NOTHING) -
 def is_id(name: str) -> bool:
     """Whether a text is the number of a queue, as the name of a member in JSON."""
     return len(name) <= _DIGITS and name.isascii() and name.isdigit() and int(name) <= MAX_INT
+
+
+def are_ids(names: Collection[str]) -> bool:
+    """Whether all texts are numbers of queues; a tenth of the time of ``is_id`` for each."""
+    text = "".join(names)
+    if not text.isascii() or not text.isdigit():  # not one digit, or another character
+        return not names
+    return ("" not in names and max(map(len, names)) < _DIGITS) or all(map(is_id, names))
 
 
 _DIGITS: Final = len(str(MAX_INT))

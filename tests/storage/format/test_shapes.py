@@ -12,6 +12,7 @@ from storage.format.shapes import (
     Shape,
     ShapeError,
     anything,
+    are_ids,
     check,
     flag,
     is_id,
@@ -118,3 +119,20 @@ def test_a_value_is_shown_in_few_characters() -> None:
     assert shown("x" * 39) == '"' + "x" * 39 + "..."
     assert shown("\x1b[31m\u20ac") == r'"\u001b[31m\u20ac"'
     assert shown(None) == "null"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("0", "12"),
+        ("2147483647",),
+        ("2147483648",),
+        ("1", ""),
+        ("1", "x"),
+        ("\u00b2",),
+        ("-1",),
+    ],
+)
+def test_names_are_ids_if_each_is_one(names):
+    assert are_ids(names) == all(is_id(name) for name in names)
