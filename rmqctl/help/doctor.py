@@ -191,7 +191,7 @@ def encoding() -> CheckRow:
 
 def console(cli: Cli) -> CheckRow:
     """What the terminal can show of ``rmqctl console``."""
-    from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH, check_terminal
+    from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH, check_terminal, no_clipboard
     from rmqctl.console.themes import Depth, depth_of, theme_for
     from rmqctl.errors import UsageProblem
 
@@ -205,7 +205,8 @@ def console(cli: Cli) -> CheckRow:
     colors = f"{depth.value} colors, palette {theme_for(cli.environ)}" if depth else "no color"
     columns, lines = shutil.get_terminal_size()
     utf8 = encoding().status == OK
-    found = f"{columns}x{lines}, {colors}, {'UTF-8' if utf8 else 'not UTF-8'}"
+    copies = "into a file" if no_clipboard(cli.environ) else "by OSC 52"
+    found = f"{columns}x{lines}, {colors}, {'UTF-8' if utf8 else 'not UTF-8'}, copies {copies}"
     if columns < LEAST_WIDTH or lines < LEAST_HEIGHT:
         advice = (
             f"the console needs {LEAST_WIDTH}x{LEAST_HEIGHT} cells; 'rmqctl lag watch' does not"

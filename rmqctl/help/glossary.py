@@ -160,8 +160,9 @@ WORDS: Final[Mapping[str, Word]] = {
     "console": Word(
         "The full screen of a store, live: what needs attention, groups, topics, messages, dead "
         "letters, the disk. Its rows are those of commands, and the line above the keys names the "
-        "command.",
-        ("ui", "tui", "dashboard", "full screen"),
+        "command. The setting console_write = never forbids changes, console_copy = file copies "
+        "into a file where the terminal has no clipboard.",
+        ("ui", "tui", "dashboard", "full screen", "console_copy"),
         ("console", "lag watch"),
     ),
     "READ ONLY": Word(

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
 from rmqctl.admin.kinds import UsersRows
 from rmqctl.admin.store.check_rows import FindingRow
 from rmqctl.console.details import DetailPane
@@ -30,7 +32,9 @@ from rmqctl.output.values import for_people
 from rmqctl.output.view import Format, View
 from rmqctl.parse.times import parse_zone
 from storage.clock import now_ms
+from storage.config import SMALL_STORE
 from storage.configs.offset_samples import OffsetSamples
+from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from tests.rmqctl.console.test_rows import (
     NOW_FIELDS,
@@ -225,6 +229,46 @@ def test_cells_of_golden_stores_are_those_of_the_command(name):
 @pytest.mark.parametrize("name", golden.names())
 def test_cells_of_golden_stores_in_many_shapes(name):
     check_golden(name, 10)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Fifty groups that each read 125 topics of eight queues; some have a lag."""
+    root = tmp_path_factory.mktemp("large") / "s"
+    create_store(root, SMALL_STORE)
+    topics = [f"topic-{n:03}" for n in range(125)]
+    with EmbeddedBroker.open(root) as broker:
+        for number, topic in enumerate(topics):
+            broker.update_topic(TopicConfig(topic, 8, 8))
+            for queue in range(8):
+                for _ in range(1 + number % 3):
+                    broker.send(Message(topic, b"1"), queue)
+        for n in range(50):
+            broker.update_consumer_offsets(
+                f"group-{n:02}",
+                [
+                    OffsetCommit(topic, queue, (n + queue) % 2)
+                    for topic in topics
+                    for queue in range(8)
+                ],
+            )
+    return root
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place("groups"),
+        Place("topics"),
+        Place("group", ("group-07",)),
+        Place("topic", ("topic-005",)),
+    ],
+    ids=place_name,
+)
+def test_cells_of_fifty_groups_and_125_topics_are_those_of_the_command(large, place):
+    compare(large, place)
+    check_shapes(large, place, 5)
 
 
 # Beside a member that runs

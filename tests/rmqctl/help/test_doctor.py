@@ -188,24 +188,27 @@ def _few_files():
     os.umask(0o022)
 
 
+OSC = ", copies by OSC 52"
+
+
 @pytest.mark.parametrize(
     ("size", "env", "status", "found"),
     [
-        ((80, 24), {"LANG": "C.UTF-8"}, OK, "80x24, 256 colors, palette dark, UTF-8"),
+        ((80, 24), {"LANG": "C.UTF-8"}, OK, f"80x24, 256 colors, palette dark, UTF-8{OSC}"),
         (
             (80, 24),
             {"LANG": "C.UTF-8", "TERM": "linux", "COLORFGBG": "0;15"},
             OK,
-            "80x24, 16 colors, palette light, UTF-8",
+            "80x24, 16 colors, palette light, UTF-8, copies into a file",
         ),
-        ((80, 24), {"LANG": "C.UTF-8", "NO_COLOR": "1"}, OK, "80x24, no color, UTF-8"),
+        ((80, 24), {"LANG": "C.UTF-8", "NO_COLOR": "1"}, OK, f"80x24, no color, UTF-8{OSC}"),
         (
             (80, 24),
             {"LANG": "C", "PYTHONCOERCECLOCALE": "0"},
             NOTE,
-            "80x24, 256 colors, palette dark, not UTF-8",
+            f"80x24, 256 colors, palette dark, not UTF-8{OSC}",
         ),
-        ((50, 24), {"LANG": "C.UTF-8"}, NOTE, "50x24, 256 colors, palette dark, UTF-8"),
+        ((50, 24), {"LANG": "C.UTF-8"}, NOTE, f"50x24, 256 colors, palette dark, UTF-8{OSC}"),
         ((80, 24), {"TERM": "dumb"}, NOTE, "not on this terminal"),
     ],
 )
