@@ -6,7 +6,7 @@ small queues are one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from .arrays import field_array, repeated, time_array
 from .bodies import COLUMNS as OF_BODY, FIELDS as FIELDS_OF_BODY, Bodies
 from .errors import DamagedError
 from .losses import first_left, next_after_deleted, opened_ranges
+from .tag_runs import runs_of_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,7 @@ def message_batches(
     limits: BatchLimits,
     times: tuple[int, int] | None = None,
     *,
+    tags: Collection[str] | None = None,
     fail_fast: bool = False,
     fail_on_loss: bool = True,
 ) -> Iterator[pa.RecordBatch]:
@@ -62,6 +64,7 @@ def message_batches(
     Raises DamagedError for one that cannot be read, with ``fail_fast`` also for a body that cannot
     be decompressed. Those that were deleted since the ranges were made raise DataLossError, or are
     left out without ``fail_on_loss``. Of messages stored at other times only the time is read.
+    With ``tags`` many of those that have another tag are left out (``tag_runs``).
     """
     ranges = list(ranges)
     names = set(schema.names)
@@ -70,7 +73,8 @@ def message_batches(
     most_rows = limits.rows_of(ranges, 1)
     table = MessageTable(fields, most_rows, limits.size)
     parts: list[tuple[Range, int]] = []
-    for part, view in opened_ranges(ranges):
+    opened = opened_ranges(ranges)
+    for part, view in opened if tags is None else runs_of_tags(opened, tags):
         at = part.first
         while at < part.end:
             before = table.rows

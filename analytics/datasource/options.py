@@ -24,6 +24,7 @@ _MOST_BATCH_BYTES: Final = 1 << 30
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 _COPIES: Final = ("once", "all")
 _UNITS_S: Final = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+_PUSHDOWN: Final = ("auto", "true", "false")
 _UNREADABLE: Final = ("fail", "skip")
 _OF_TABLES: Final = "option."
 """Spark gives the options of CREATE TABLE under this prefix, too."""
@@ -88,8 +89,9 @@ class Options(NamedTuple):
     topics, groups       names with commas between; default all but RocketMQ's own
     topicsPattern        a regular expression that matches whole names of topics, also of new ones
     queues               queue ids in JSON, by topic, or by broker and topic
-    pushdown             true: filters on place and time are used before reading (Spark's setting
-                         spark.sql.python.filterPushdown.enabled must be on, too)
+    pushdown             filters on place, time and tags are used before reading. auto (default):
+                         where Spark's setting spark.sql.python.filterPushdown.enabled is on; true:
+                         a query fails where it is off; false
     tasks                intended number of partitions; default 8
     batchRows            most rows of an Arrow batch; default 10,000
     batchBytes           about the most bytes of an Arrow batch, at most 1 GiB; default 64 MiB. A
@@ -118,7 +120,7 @@ class Options(NamedTuple):
     table: str
     topics: TopicChoice
     groups: frozenset[str] | None
-    pushdown: bool
+    pushdown: str
     tasks: int
     batch_rows: int
     batch_bytes: int
@@ -147,7 +149,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         table,
         read_topics(given),
         read_names("groups", given["groups"]) if "groups" in given else None,
-        _flag("pushdown", given.get("pushdown", "false")),
+        _one_of("pushdown", given, _PUSHDOWN),
         _number("tasks", given.get("tasks", "8"), 1),
         _number("batchRows", given.get("batchRows", "10000"), 1),
         _batch_bytes(given.get("batchBytes", str(64 << 20))),
@@ -274,7 +276,7 @@ def _one_of(name: str, given: Mapping[str, str], values: Sequence[str]) -> str:
     text = given.get(name, values[0])
     found = next((value for value in values if value.lower() == text.lower()), None)
     if found is None:
-        raise OptionError(f"{name}: {text!r} is neither {' nor '.join(values)}")
+        raise OptionError(f"{name}: {text!r} is none of {', '.join(values)}")
     return found
 
 

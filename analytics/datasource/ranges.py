@@ -62,8 +62,26 @@ def queue_ranges(
                 if not topics.wants(ref.broker, topic, queue_id):
                     continue
                 first, end = _bounds(view, topic, queue_id, chosen, limit)
-                if first < end:
-                    yield Range(ref.broker, ref.path, topic, queue_id, first, end)
+                for run in _runs(first, end, chosen.queue_offsets):
+                    yield Range(ref.broker, ref.path, topic, queue_id, *run)
+
+
+def _runs(first: int, end: int, offsets: frozenset[int] | None) -> Iterator[tuple[int, int]]:
+    """The range, or the runs of consecutive offsets in it."""
+    if offsets is None:
+        if first < end:
+            yield first, end
+        return
+    start = stop = None
+    for offset in sorted(one for one in offsets if first <= one < end):
+        if start is not None and offset == stop:
+            stop = offset + 1
+            continue
+        if start is not None and stop is not None:
+            yield start, stop
+        start, stop = offset, offset + 1
+    if start is not None and stop is not None:
+        yield start, stop
 
 
 def given_limits(options: Options) -> Callable[[StoreView, StoreRef], QueueLimits] | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _FAR: Final = 1 << 62
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SHOWN: Final = 5
 _NAMES: Final = ("broker", "topic", "group", "queue_id")
 _NUMBERS: Final = ("queue_offset", "commitlog_offset")
 _NEVER_NULL: Final = (*_NAMES, "queue_offset")
@@ -26,11 +27,37 @@ class Selection(NamedTuple):
     queue_offset: tuple[int, int] = (0, _FAR)
     commitlog_offset: tuple[int, int] = (0, _FAR)
     store_timestamp: tuple[int, int] = (0, _FAR)
+    queue_offsets: frozenset[Any] | None = None
+    """Some of those in ``queue_offset``."""
+    tags: frozenset[Any] | None = None
+    """Only bounds what is read: the reader compares hashes."""
+    topic_prefixes: tuple[str, ...] = ()
+    """Each of them begins the name of a selected topic."""
 
     def wants(self, name: str, value: object) -> bool:
         """Whether a broker, topic, group or queue id is selected."""
         wanted: frozenset[Any] | None = self._asdict()[name]
+        if name == "topic" and not all(map(str(value).startswith, self.topic_prefixes)):
+            return False
         return wanted is None or value in wanted
+
+    def sentence(self) -> str:
+        """What is selected, for a log."""
+        parts = []
+        for name, value in self._asdict().items():
+            if value == Selection._field_defaults[name]:
+                continue
+            if name == "topic_prefixes":
+                parts += [f"topic like {prefix + '%'!r}" for prefix in value]
+            elif isinstance(value, frozenset):
+                some = ", ".join(repr(one) for one in sorted(value)[:_SHOWN])
+                more = f", ... ({len(value)})" if len(value) > _SHOWN else ""
+                parts.append(f"{name.removesuffix('s')} in ({some}{more})")
+            else:
+                low, high = value
+                parts += [f"{name} >= {low}"] if low else []
+                parts += [f"{name} < {high}"] if high < _FAR else []
+        return " and ".join(parts)
 
     def narrowed(self, name: str, values: Iterable[Any]) -> Selection:
         """Only these of the names selected so far."""
@@ -55,7 +82,7 @@ def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
 
     Filters on names and queue offsets are applied here completely. Spark keeps those on times,
     whose microseconds are finer than a store's ms, those on log offsets, which are null where a
-    unit is missing, and all others.
+    unit is missing, those on tags, of which only hashes are compared here, and all others.
     """
     chosen = Selection()
     left = []
@@ -70,6 +97,18 @@ def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
             chosen = chosen.narrowed(name, [value])
         elif kind == "In" and name in _NAMES:
             chosen = chosen.narrowed(name, [one for one in value if one is not None])
+        elif kind == "StringStartsWith" and name == "topic" and isinstance(value, str):
+            chosen = chosen._replace(topic_prefixes=(*chosen.topic_prefixes, value))
+        elif kind == "In" and name in _NUMBERS and all(map(_is_number, value)):
+            numbers = [one for one in value if one is not None]
+            chosen = chosen.bounded(name, min(numbers, default=0), max(numbers, default=-1) + 1)
+            if name in _NEVER_NULL:
+                chosen = chosen.narrowed("queue_offsets", numbers)
+            else:
+                left.append(item)
+        elif name == "tags" and (tags := _tags(kind, value)):
+            chosen = chosen.narrowed("tags", tags)
+            left.append(item)
         elif name == "store_timestamp" and isinstance(value, datetime):
             bounds = _bounds(kind, _ms(value), exact=False)
             if bounds is not None:
@@ -82,6 +121,17 @@ def select(filters: Iterable[Filter]) -> tuple[Selection, list[Filter]]:
         else:
             left.append(item)
     return chosen, left
+
+
+def _is_number(value: object) -> bool:
+    return value is None or type(value) is int
+
+
+def _tags(kind: str, value: Any) -> list[str]:
+    """The tags that pass; none if that is not known. A question mark may stand for other bytes."""
+    values = [value] if kind == "EqualTo" else value if kind == "In" else ()
+    found = [one for one in values if one is not None]
+    return found if all(isinstance(one, str) and one and "?" not in one for one in found) else []
 
 
 def _bounds(kind: str, value: int, *, exact: bool = True) -> tuple[int, int] | None:

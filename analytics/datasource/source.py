@@ -8,7 +8,9 @@ elsewhere ``spark.dataSource.register(RocketMQSource)`` registers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
 
 NAME: Final = "rocketmq"
+_PUSHES: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class RocketMQSource(DataSource):
@@ -58,8 +61,10 @@ class RocketMQSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Read a table once; ``schema`` may be some of its columns, in any order."""
         options = self._checked(schema, stream=False)
-        kind = PushdownReader if options.pushdown else TableReader
-        return kind(options, schema)
+        pushes = options.pushdown == "true" or (
+            options.pushdown == "auto" and _spark_pushes(sys._getframe(1).f_globals)
+        )
+        return (PushdownReader if pushes else TableReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Follow a table; ``schema`` may be some of its columns, in any order."""
@@ -150,7 +155,28 @@ class PushdownReader(TableReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Take the filters that limit the range; give back the others."""
         self._chosen, left = select(filters)
+        if self._chosen != EVERYTHING:
+            _tell(f"{self._options.table}: the reader applies {self._chosen.sentence()}")
         return iter(left)
+
+
+def _spark_pushes(caller: Mapping[str, Any]) -> bool:
+    """Whether the caller of ``reader`` is Spark's module that pushes filters.
+
+    It asks for a reader of its own, where the setting is on. Elsewhere a reader that takes filters
+    fails the query if the setting is off.
+    """
+    spec = caller.get("__spec__")
+    return str(getattr(spec, "name", None) or caller.get("__name__")) == _PUSHES
+
+
+def _tell(text: str) -> None:
+    """Log a line, on stderr too if nothing else takes the log: Spark's plan does not show it."""
+    pushed = logging.getLogger("rmqctl.datasource.pushdown")
+    pushed.setLevel(logging.INFO)
+    if not pushed.hasHandlers():
+        pushed.addHandler(logging.StreamHandler())
+    pushed.info("rmqctl: %s", text)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -164,7 +190,7 @@ def range_batches(
     options: Options, ranges: Any, schema: pa.Schema, chosen: Selection = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
     """Rows of ranges of queues, for a table that has them; of messages only those of the ``chosen``
-    times. A row of ``consumequeue`` costs no more than its time."""
+    times and tags. A row of ``consumequeue`` costs no more than its time."""
     from .batches import BatchLimits, message_batches, unit_batches
 
     lost = options.fail_on_data_loss
@@ -174,8 +200,10 @@ def range_batches(
     times = None
     if chosen.store_timestamp != EVERYTHING.store_timestamp:
         times = chosen.store_timestamp
-    fast = options.fail_fast
-    return message_batches(ranges, schema, limits, times, fail_fast=fast, fail_on_loss=lost)
+    fast, tags = options.fail_fast, chosen.tags
+    return message_batches(
+        ranges, schema, limits, times, tags=tags, fail_fast=fast, fail_on_loss=lost
+    )
 
 
 def _row_batches(

@@ -16,9 +16,10 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
     Not,
     StringContains,
+    StringStartsWith,
 )
 
-from analytics.datasource.selection import Selection, select
+from analytics.datasource.selection import EVERYTHING, Selection, select
 
 FAR = Selection().queue_offset[1]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -75,9 +76,55 @@ def test_everything_else_stays_with_spark() -> None:
     others: list[Filter] = [
         Not(EqualTo(("topic",), "T")),
         StringContains(("topic",), "T"),
-        EqualTo(("tags",), "a"),
+        EqualTo(("tags",), "a?"),
+        EqualTo(("tags",), ""),
+        In(("tags",), (None,)),
+        StringStartsWith(("tags",), "a"),
         EqualTo(("a", "topic"), "T"),
         EqualTo(("topic",), None),
         EqualTo(("queue_offset",), 1.5),
     ]
     assert select(others) == (Selection(), others)
+
+
+def test_prefixes_of_topics_are_done_with() -> None:
+    chosen, left = select([StringStartsWith(("topic",), "pay"), StringStartsWith(("topic",), "p")])
+    assert left == []
+    assert chosen.wants("topic", "pay-2")
+    assert not chosen.wants("topic", "pa")
+    assert chosen.sentence() == "topic like 'pay%' and topic like 'p%'"
+
+
+def test_lists_of_offsets_are_bounds_and_members() -> None:
+    place = In(("commitlog_offset",), (500, 100, None))
+    chosen, left = select([In(("queue_offset",), (9, 3, None, 4)), place])
+    assert left == [place]
+    assert chosen.queue_offset == (3, 10)
+    assert chosen.queue_offsets == frozenset({3, 4, 9})
+    assert chosen.commitlog_offset == (100, 501)
+    none, _ = select([In(("queue_offset",), (None,))])
+    assert none.queue_offset[0] >= none.queue_offset[1]
+
+
+def test_tags_bound_what_is_read_and_stay_with_spark() -> None:
+    filters: list[Filter] = [In(("tags",), ("a", "b", None)), EqualTo(("tags",), "b")]
+    chosen, left = select(filters)
+    assert left == filters
+    assert chosen.tags == frozenset({"b"})
+
+
+def test_a_selection_is_a_sentence() -> None:
+    chosen, _ = select(
+        [
+            EqualTo(("topic",), "T"),
+            In(("queue_id",), tuple(range(9))),
+            GreaterThan(("queue_offset",), 5),
+            LessThanOrEqual(("queue_offset",), 9),
+            EqualTo(("tags",), "a"),
+        ]
+    )
+    assert chosen.sentence() == (
+        "topic in ('T') and queue_id in (0, 1, 2, 3, 4, ... (9)) and queue_offset >= 6 "
+        "and queue_offset < 10 and tag in ('a')"
+    )
+    assert EVERYTHING.sentence() == ""
