@@ -56,7 +56,7 @@ def test_rates_are_of_the_time_since_it_was_watched_without_a_gap(tmp_path):
     for minutes_ago, end in ((4.5, 8), (4, 9)):
         at = world.now - int(minutes_ago * 60_000)
         samples.append({topic_at_group("a", "g0"): {0: 0}}, {"a": {0: end}}, at)
-    world.offsets = {("g0", "a"): {0: 5}}
+    world.offsets = {("g0", "a"): {0: 9}}
     rates = []
     with EmbeddedBroker.open(world.root, read_only=True) as reader, world.writer:
         repeated = RepeatedLook(reader.view, samples.read(0))
@@ -64,7 +64,7 @@ def test_rates_are_of_the_time_since_it_was_watched_without_a_gap(tmp_path):
             world.now += later
             [seen] = repeated.look({}, world.readers(), world.now).group_lags
             rates.append(seen.queues[0].rate_out)
-    assert rates == [5 / 270, 5 / 300, 0.0]
+    assert rates == [9 / 270, 9 / 300, 0.0]
 
 
 def test_what_did_not_change_is_the_same_object(tmp_path):
