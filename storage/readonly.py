@@ -52,6 +52,10 @@ FOREVER: Final = (1 << 63) - 1
 _COLUMN_BYTES: Final = 8 << 20
 _LOOK_FOR_PAGE_SECONDS: Final = 0.5
 
+_Names = list[tuple[str, int]]
+_Listed = tuple["Bounds | None", _Names, _Names, _Names]
+"""Bounds, the queues that they name, those that have a message, and these sorted."""
+
 
 class StoreView:
     """Reads one store. Thread-safe; a context manager. After :meth:`close` its answers are void.
@@ -88,6 +92,7 @@ class StoreView:
         self._shared = bounds if isinstance(bounds, SharedStateBounds) else None
         self._queues: dict[tuple[str, int], QueueReader] = {}
         self._known_keys: KeyReader | None = None
+        self._listed: _Listed = None, [], [], []
 
     @classmethod
     def open(cls, root: Path | str, config: StoreConfig | None = None) -> Self:
@@ -205,11 +210,19 @@ class StoreView:
     def queues(self) -> list[tuple[str, int]]:
         """All (topic, queue id) that have or had messages, sorted."""
         bounds = self.bounds
-        if isinstance(bounds, SharedStateBounds):
-            shared = bounds.shared
-            for queue in shared.queues():
-                if shared.queue_end(*queue) <= 0:  # it would not be shown; others are checked when
-                    self._queue(*queue)  # they are read: that takes 100 us a queue
+        if not isinstance(bounds, SharedStateBounds):
+            return sorted(bounds.queues())
+        self._note_generation(bounds)
+        shared = bounds.shared
+        named, found = shared.queues(), bounds.queues()
+        if self._listed[:3] == (bounds, named, found):
+            return self._listed[3].copy()
+        for queue in named:
+            if shared.queue_end(*queue) <= 0:  # it would not be shown; others are checked when
+                self._queue(*queue)  # they are read: that takes 100 us a queue
+        if self._bounds is bounds:
+            self._listed = bounds, named, found, sorted(found)
+            return self._listed[3].copy()
         return sorted(self.bounds.queues())
 
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:

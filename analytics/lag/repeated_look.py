@@ -256,15 +256,21 @@ class RepeatedLook:
         return moment.cut.log_end, bounds.files_generation()
 
     def _add_queues(self, stale: _Stale, moment: _Moment) -> None:
-        """Read queues that were not read before."""
-        new: list[_Queue] = []
+        """Read queues that were not read before, each as a whole: its file is opened once."""
+        new: dict[_Queue, set[int | None]] = {}
         for pair, which in stale:
             for queue_id in which:
-                if queue_id not in pair.queues:
+                queue = pair.queues.get(queue_id)
+                if queue is None:
                     queue = pair.queues[queue_id] = _Queue(pair.topic, queue_id)
-                    new.append(queue)
-        for queue, (low, high) in zip(new, moment.bounds(new) if new else (), strict=True):
+                    new[queue] = set()
+                if queue in new:
+                    new[queue].add(pair.offsets.get(queue_id))
+        for queue, committed in new.items():
+            [(low, high)] = moment.bounds([queue])
             queue.refresh(low, high, moment)
+            first = {queue.first_unread(offset) for offset in committed}
+            queue.read([offset for offset in first if offset is not None], moment)
 
     def _read_heads(self, stale: _Stale, moment: _Moment) -> None:
         """Read the first unread messages that are not known, each queue's at once."""

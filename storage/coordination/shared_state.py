@@ -320,6 +320,15 @@ class SharedState:
         word = self.slot_word(slot)  # first: it may map more
         return int(self.words[word])
 
+    def next_offsets(self, count: int) -> list[int]:
+        """The same of the first slots, of all at once."""
+        if not count:
+            return []
+        self.slot_word(count - 1)  # it may map more
+        step = SLOT_SIZE // 8
+        found: list[int] = self.words[SLOTS // 8 :: step][:count].tolist()
+        return found
+
     def queue_end(self, topic: str, queue_id: int) -> int:
         """The same by name, 0 if it has no slot: used at every read."""
         slot = self._slots.get((topic, queue_id))
@@ -531,8 +540,9 @@ class SharedStateBounds:
 
     def queues(self) -> list[tuple[str, int]]:
         """All queues that ever got a unit; a writer may have died after naming another one."""
-        shared = self.shared
-        return [queue for slot, queue in enumerate(shared.queues()) if shared.next_offset(slot) > 0]
+        names = self.shared.queues()
+        ends = self.shared.next_offsets(len(names))
+        return [queue for queue, end in zip(names, ends, strict=True) if end > 0]
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""

@@ -60,11 +60,15 @@ class LagHistory:
         if ring is None:
             return [NO_LOOK] * SLOTS
         last = self._last[key]
-        found: list[int | None] = []
-        for slot in range(now - SLOTS + 1, now + 1):
-            value = ring[slot % SLOTS] if last - SLOTS < slot <= last else NO_LOOK
-            found.append(None if value == _UNKNOWN else value)
-        return found
+        end = (last + 1) % SLOTS
+        values = [*ring[end:], *ring[:end]]  # up to the newest half minute
+        if now >= last:
+            values = [*values[now - last :], *[NO_LOOK] * min(now - last, SLOTS)]
+        else:
+            values = [*[NO_LOOK] * min(last - now, SLOTS), *values[: now - last]]
+        if _UNKNOWN not in values:
+            return list[int | None](values)
+        return [None if value == _UNKNOWN else value for value in values]
 
     def begin(self, keys: Iterable[Key], samples: "SampleHistory", now_ms: int) -> None:
         """Take in the samples that the store has."""

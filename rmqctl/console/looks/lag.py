@@ -5,7 +5,8 @@ from itertools import compress
 from operator import ne
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from analytics.lag.counts import CountedLags, chosen_of, counts_of
+from analytics.lag.counts import CountedLags, GroupCounts, chosen_of, counts_of
+from analytics.lag.kept import Kept
 from analytics.lag.selection import Choice
 from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
@@ -17,7 +18,7 @@ from storage.retention import rules_of
 from .look import LAG_HISTORY, Look, Place, Source
 
 if TYPE_CHECKING:
-    from analytics.lag.lag_snapshot import LagSnapshot
+    from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
@@ -50,6 +51,7 @@ class _Watched:
         self.seen: LagSnapshot | None = None
         self._kept: tuple[Sequence[Key], int, Sequence[int | None]] = (), 0, ()
         """Of what the history has last: groups and topics, half minute, and their lag."""
+        self._first_dues: Kept[GroupCounts, int | None] = Kept(_first_due)
 
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
@@ -77,6 +79,28 @@ class _Watched:
             since = source.now_ms - SLOTS * STEP_MS
             history.begin(new, OffsetSamples(source.view.root).read(since), source.now_ms)
         history.add(seen.as_of, zip(keys, lags, strict=True))
+
+    def risky(self, seen: "LagSnapshot", until: int) -> list["GroupLag"]:
+        """The groups that have lost messages, or may lose some until then."""
+        lags = seen.group_lags
+        if not isinstance(lags, CountedLags):
+            return list(lags)
+        dues = self._first_dues.of(lags.counts)
+        return [lags[n] for n, due in enumerate(dues) if due is not None and due <= until]
+
+
+def _first_due(one: "GroupCounts") -> int | None:
+    """When the first unread message of a group may be deleted, 0 if one has been or if that is
+    unknown; None if all stay."""
+    dues: list[int] = []
+    for queue in one.queues:
+        if queue.unread.lost or (
+            queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None
+        ):
+            return 0
+        if queue.risk_timestamp is not None:
+            dues.append(queue.risk_timestamp)
+    return min(dues, default=None)
 
 
 def keys_of(seen: "LagSnapshot") -> Sequence[Key]:
@@ -125,7 +149,8 @@ def _watched(source: Source, choice: Choice) -> _Watched:
 def _risks(source: Source, place: Place) -> Iterable[Any]:
     seen = seen_lag(source, Choice())
     rules = rules_of(source.view.root, source.view.config)
-    return lag.risk_rows(source.view, seen, rules, RISK_WITHIN_MS)
+    risky = _watched(source, Choice()).risky(seen, seen.as_of + RISK_WITHIN_MS)
+    return lag.risk_rows(source.view, seen._replace(group_lags=risky), rules, RISK_WITHIN_MS)
 
 
 def _trends(source: Source, place: Place) -> Iterable[Any]:
