@@ -24,6 +24,8 @@ _UNKNOWN_IF_NULL: Final = frozenset(
 )
 """Fields whose null is something that could not be found out; others have no value then."""
 _USUAL_NUMBER: Final = 6
+_MOST_TEXTS: Final = 4_000
+"""Texts of a column that are kept."""
 _ROLES: Final[Mapping[str, Role]] = {"red": Role.BAD, "yellow": Role.WARN, "green": Role.GOOD}
 
 
@@ -52,6 +54,27 @@ def _has_letters(line: str, text: str) -> bool:
     return all(letter in letters for letter in text)
 
 
+class _KnownTexts(dict[Any, str]):
+    """The texts of the values of a column: most are in many rows, and in those of the next look."""
+
+    def __init__(self, field: Field, times: Times, *, raw: bool) -> None:
+        super().__init__()
+        self._field = field
+        self._times = times
+        self._raw = raw
+
+    def __missing__(self, value: Any) -> str:
+        field = self._field
+        if value is None and field.name in _UNKNOWN_IF_NULL:
+            found = UNKNOWN
+        else:
+            found = for_people(value, field.kind, self._times, raw=self._raw)
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        self[value] = found
+        return found
+
+
 class RowTable:
     """The rows of one look, and how they are shown.
 
@@ -72,6 +95,8 @@ class RowTable:
         self._key = [names.index(name) for name in key]
         self._times = Times(view.zone, view.now_ms)
         self._cells: dict[int, list[str]] = {}
+        self._known: list[_KnownTexts] = []
+        """The texts of values that were shown or searched, by chosen column."""
         self._widths: list[int | None] = []
         self._chosen: list[int] = []
         self._laid_out_for: tuple[Any, ...] = ()
@@ -114,6 +139,9 @@ class RowTable:
         self._order = sort_keys(self.fields, self.view.sort)
         chosen = chosen_fields(self.fields, self.view)
         self._chosen = [self.fields.index(field) for field in chosen]
+        self._known = [
+            _KnownTexts(self.fields[i], self._times, raw=self.view.raw) for i in self._chosen
+        ]
         self._laid_out_for = ()
 
     def _arrange(self) -> None:
@@ -130,6 +158,11 @@ class RowTable:
 
     def _texts(self, row: Any) -> list[str]:
         raw, times = self.view.raw, self._times
+        if not getattr(row, "blank", False):
+            try:
+                return [known[row[i]] for known, i in zip(self._known, self._chosen, strict=True)]
+            except TypeError:  # a list
+                pass
         unknown = () if getattr(row, "blank", False) else _UNKNOWN_IF_NULL
         return [
             UNKNOWN

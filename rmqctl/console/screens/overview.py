@@ -31,6 +31,9 @@ from storage.clock import now_ms
 class SummaryPane(DrawnPane):
     """The counts."""
 
+    _sum: tuple[object, list[int | None]] = (), []
+    """Trends, and the sum of them."""
+
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
         now = now_ms()
@@ -46,8 +49,9 @@ class SummaryPane(DrawnPane):
             overview.disk_line(self.rows_of(store.LEVERS), self.rows_of(lag.RISKS), width),
         ]
         if width >= 120 and (trends := self.rows_of(lag.TRENDS)):
-            whole = added(row.lags for row in trends)
-            lag_part = overview.lag_line(whole, lags, min(40, width - 88))
+            if self._sum[0] is not trends:  # else the same rows are drawn again
+                self._sum = trends, added(row.lags for row in trends)
+            lag_part = overview.lag_line(self._sum[1], lags, min(40, width - 88))
             lines[0] = spread(lines[0], [*lag_part, Span(" ")], width)
         return lines
 
