@@ -523,13 +523,15 @@ def _spans(
     wanted: "Sequence[int] | None",
 ) -> "dict[str, list[Span]]":
     from rmqctl.admin.queues import selection
+    from storage.read.log_cut import LogCut
 
     queues = {topic: selection.queues_of(broker, topic, wanted) for topic in reading.topics}
     if reading.last is not None:
         return selection.last_spans(broker, queues, reading.last, stop_at_end=not reading.follow)
+    cut = LogCut(broker.view)
     return {
         topic: selection.spans(
-            broker, topic, numbers, reading.position, group, stop_at_end=not reading.follow
+            broker, topic, numbers, reading.position, group, stop_at_end=not reading.follow, cut=cut
         )
         for topic, numbers in queues.items()
     }

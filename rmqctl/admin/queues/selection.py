@@ -9,11 +9,12 @@ from broker.offset.start_position import compute_pull_from_where
 from broker.tables.topics import check_readable
 from broker.validation import check_topic
 from rmqctl.errors import NotFound, Refused, UsageProblem
-from rmqctl.parse.positions import END, Bound, Point, Position
+from rmqctl.parse.positions import Bound, Point, Position
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
+    from storage.read.log_cut import LogCut
 
 
 _TOLD: Final = 3
@@ -77,8 +78,16 @@ def spans(
     group: Group | None,
     *,
     stop_at_end: bool,
+    cut: "LogCut | None" = None,
 ) -> list[Span]:
-    """Resolve start and end of each queue in the current store; a group's progress is a start."""
+    """Resolve start and end of each queue in the current store; a group's progress is a start.
+
+    With ``stop_at_end`` all queues end at one moment, while others write: that of ``cut``, which
+    several topics share; None: that of the call.
+    """
+    from storage.read.log_cut import LogCut
+
+    cut = cut or LogCut(broker.view)
     begin = position.begin if position else None
     end = position.end if position else None
     if begin is not None and begin.bound is Bound.STORED:
@@ -96,8 +105,8 @@ def spans(
             start = offset_of(broker, topic, queue_id, begin or Point(Bound.START))
         last = None
         if end is not None or stop_at_end:
-            last = offset_of(broker, topic, queue_id, end or END)
-            last = min(last, broker.max_offset(topic, queue_id)) if end is not None else last
+            most = cut.queue_bounds(topic, queue_id).max_offset
+            last = most if end is None else min(offset_of(broker, topic, queue_id, end), most)
             last = max(last, start)
         found.append(Span(queue_id, start, last))
     return found

@@ -1,4 +1,4 @@
-"""The last messages of several queues are those of one moment, while another process writes."""
+"""What is read of several queues ends at one moment, while another process writes."""
 
 from pathlib import Path
 
@@ -6,11 +6,12 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from rmqctl.admin.queues.selection import last_spans
+from rmqctl.admin.queues.selection import last_spans, spans
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from storage.queue.reader import QueueBounds
+from storage.read.log_cut import LogCut
 from storage.readonly import StoreView
 
 QUEUES = {"orders": range(3), "bills": range(1)}
@@ -50,3 +51,27 @@ def test_no_message_is_selected_that_is_newer_than_a_missing_one(
         starts = {topic: [span.start for span in spans] for topic, spans in found.items()}
         assert ends == {"orders": [5, 5, 5], "bills": [5]}
         assert starts == {"orders": [4, 4, 3], "bills": [3]}
+
+
+def test_all_queues_of_a_topic_end_at_one_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_store(tmp_path / "s", SMALL_STORE)
+    with (
+        EmbeddedBroker.open(tmp_path / "s") as writer,
+        EmbeddedBroker.open(tmp_path / "s") as broker,
+    ):
+        writer.update_topic(TopicConfig("orders", 3, 3))
+        writer.update_topic(TopicConfig("bills", 1, 1))
+        send(writer, 5)
+        read = broker.view.queue_bounds
+
+        def busy(topic: str, queue_id: int) -> QueueBounds:
+            send(writer, 2)
+            return read(topic, queue_id)
+
+        cut = LogCut(broker.view)
+        monkeypatch.setattr(broker.view, "queue_bounds", busy)
+        for topic, numbers in QUEUES.items():
+            found = spans(broker, topic, numbers, None, None, stop_at_end=True, cut=cut)
+            assert [span.end for span in found] == [5] * len(numbers)
