@@ -63,7 +63,7 @@ class Listed:
     def __init__(self, spec: Any, place: Place, source: Source) -> None:
         self.look: Look = spec.look
         self.place = place
-        self._source = source
+        self._broker = source.broker
         pane = (spec.pane or Pane)(spec, place, View(Format.TABLE, zone=UTC, now_ms=source.now_ms))
         self.table: RowTable = pane.table
         self.pane = pane
@@ -72,10 +72,11 @@ class Listed:
         self._times = Times(UTC, source.now_ms)
 
     def read(self) -> list[Any]:
-        """Read the rows anew, those that the pane wants."""
-        rows = self.look.read(self._source, self.place)
+        """Read the rows of now, those that the pane wants."""
+        source = Source(self._broker, now_ms(), lambda sentence: None, {})
+        rows = self.look.read(source, self.place)
         if self.look.users_only and not self.pane.wants_everything():
-            rows = UsersRows(rows, self._source.broker.view)
+            rows = UsersRows(rows, self._broker.view)
         found = [row for row in rows if row is not None]
         self.table.set_rows(found)
         return found
