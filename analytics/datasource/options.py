@@ -15,6 +15,7 @@ from storage.errors import RocketMQError
 
 from .bounds import BEGIN, EARLIEST, END, LATEST, Bound, read_bound
 from .errors import OptionError
+from .ranges import TaskSize
 from .tables import STREAMED, TABLES
 from .topics import TopicChoice, read_names, read_topics, split_names
 
@@ -50,7 +51,8 @@ OPTIONS: Final[dict[str, Scope]] = {
     "queues": Scope(STREAMED),
     "groups": Scope(_PROGRESS),
     "pushdown": Scope(stream=False),
-    "tasks": Scope(STREAMED),
+    "maxBytesPerPartition": Scope(STREAMED),
+    "minPartitions": Scope(STREAMED),
     "batchRows": Scope(STREAMED),
     "batchBytes": Scope(STREAMED),
     "startingOffset": Scope(STREAMED),
@@ -92,7 +94,8 @@ class Options(NamedTuple):
     pushdown             filters on place, time and tags are used before reading. auto (default):
                          where Spark's setting spark.sql.python.filterPushdown.enabled is on; true:
                          a query fails where it is off; false
-    tasks                intended number of partitions; default 8
+    maxBytesPerPartition bytes of records (consumequeue: of units) of a task; default 128 MiB
+    minPartitions        tasks, at least; default 8, but none for less than 20,000 messages
     batchRows            most rows of an Arrow batch; default 10,000
     batchBytes           about the most bytes of an Arrow batch, at most 1 GiB; default 64 MiB. A
                          worker holds two or three of them
@@ -121,7 +124,7 @@ class Options(NamedTuple):
     topics: TopicChoice
     groups: frozenset[str] | None
     pushdown: str
-    tasks: int
+    task_size: TaskSize
     batch_rows: int
     batch_bytes: int
     starting: Bound
@@ -150,7 +153,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         read_topics(given),
         read_names("groups", given["groups"]) if "groups" in given else None,
         _one_of("pushdown", given, _PUSHDOWN),
-        _number("tasks", given.get("tasks", "8"), 1),
+        _task_size(given),
         _number("batchRows", given.get("batchRows", "10000"), 1),
         _batch_bytes(given.get("batchBytes", str(64 << 20))),
         read_bound("startingOffset", "startingTimestamp", given, BEGIN),
@@ -246,6 +249,14 @@ def _number(name: str, text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < least:
         raise OptionError(f"{name}: {text!r} is not a number from {least} on")
     return int(text)
+
+
+def _task_size(given: Mapping[str, str]) -> TaskSize:
+    most, least = "maxBytesPerPartition", "minPartitions"
+    return TaskSize(
+        _number(most, given[most], 1) if most in given else TaskSize().most_bytes,
+        _number(least, given[least], 1) if least in given else None,
+    )
 
 
 def _trigger_limits(given: Mapping[str, str]) -> TriggerLimits:

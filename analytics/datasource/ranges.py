@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.log_offsets import first_at
+from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.readonly import StoreView
 
 from .bounds import BEGIN, END, QueueBound
@@ -22,6 +23,21 @@ QueueLimits = Callable[[str, int, int, int], tuple[int, int]]
 
 _LEAST: Final = 20_000
 """Messages that justify a task of their own."""
+_USUAL: Final = 8
+"""Tasks where there is little to read."""
+_SAMPLES: Final = 3
+_EACH_SAMPLE: Final = 20_000
+_MOST_SAMPLES: Final = 64
+_UNIT_BYTES: Final = 20
+
+
+class TaskSize(NamedTuple):
+    """How much one task reads."""
+
+    most_bytes: int = 128 << 20
+    """Of records, or of units."""
+    least: int | None = None
+    """Tasks, at least, however little there is; None: as many as are worth it."""
 
 
 class Range(NamedTuple):
@@ -33,6 +49,8 @@ class Range(NamedTuple):
     queue_id: int
     first: int
     end: int
+    row_bytes: int = 1
+    """About the bytes that are read for a message."""
 
     @property
     def messages(self) -> int:
@@ -45,11 +63,14 @@ def queue_ranges(
     topics: TopicChoice,
     chosen: Selection,
     limits: Callable[[StoreView, StoreRef], QueueLimits] | None = None,
+    *,
+    records: bool = True,
 ) -> Iterator[Range]:
     """The selected range of each queue, whole; queues without messages are left out.
 
     RocketMQ's own topics are read only if ``topics`` selects them, whatever the filters select.
-    ``limits`` gives more bounds of the queues of a store.
+    ``limits`` gives more bounds of the queues of a store. ``records``: these are read, not only
+    units.
     """
     for ref in stores:
         if not chosen.wants("broker", ref.broker):
@@ -62,15 +83,17 @@ def queue_ranges(
                 if not topics.wants(ref.broker, topic, queue_id):
                     continue
                 first, end = _bounds(view, topic, queue_id, chosen, limit)
+                if first >= end:
+                    continue
+                size = _row_bytes(view, topic, queue_id, first, end) if records else _UNIT_BYTES
                 for run in _runs(first, end, chosen.queue_offsets):
-                    yield Range(ref.broker, ref.path, topic, queue_id, *run)
+                    yield Range(ref.broker, ref.path, topic, queue_id, *run, size)
 
 
 def _runs(first: int, end: int, offsets: frozenset[int] | None) -> Iterator[tuple[int, int]]:
     """The range, or the runs of consecutive offsets in it."""
     if offsets is None:
-        if first < end:
-            yield first, end
+        yield first, end
         return
     start = stop = None
     for offset in sorted(one for one in offsets if first <= one < end):
@@ -106,23 +129,38 @@ def given_limits(options: Options) -> Callable[[StoreView, StoreRef], QueueLimit
     return of_store
 
 
-def tasks_of(ranges: Sequence[Range], wanted: int) -> list[list[Range]]:
-    """Pack ranges into about ``wanted`` tasks of about the same size, cutting long ones."""
-    total = sum(part.messages for part in ranges)
-    each = max(_LEAST, -(-total // wanted))
+def tasks_of(ranges: Sequence[Range], size: TaskSize) -> list[list[Range]]:
+    """Pack ranges into tasks of about the same number of bytes: a long one is cut, small ones are
+    joined."""
+    total = sum(part.messages * part.row_bytes for part in ranges)
+    messages = sum(part.messages for part in ranges)
+    if size.least is None:
+        each = max(-(-total // _USUAL), -(-total * _LEAST // max(1, messages)))
+    else:
+        each = -(-total // size.least)
+    each = max(1, min(each, size.most_bytes))
     tasks: list[list[Range]] = []
     room = 0
     for whole in ranges:
         first = whole.first
         while first < whole.end:
-            if not room:
+            if room <= 0:
                 tasks.append([])
                 room = each
-            end = min(whole.end, first + room)
+            end = min(whole.end, first + max(1, -(-room // whole.row_bytes)))
             tasks[-1].append(whole._replace(first=first, end=end))
-            room -= end - first
+            room -= (end - first) * whole.row_bytes
             first = end
     return tasks
+
+
+def _row_bytes(view: StoreView, topic: str, queue_id: int, first: int, end: int) -> int:
+    """The usual size of a record, by some units that are spread over the range."""
+    count = min(end - first, _SAMPLES + (end - first) // _EACH_SAMPLE, _MOST_SAMPLES)
+    step = max(1, (end - first - 1) // max(1, count - 1))
+    units = (view.unit(topic, queue_id, at) for at in range(first, end, step))
+    sizes = [unit[1] for unit in units if unit is not None and 0 < unit[1] < PRE_BLANK_SIZE]
+    return max(1, sum(sizes) // len(sizes)) if sizes else 1
 
 
 def _bounds(

@@ -132,8 +132,14 @@ class TableReader(DataSourceReader):
         stores = kept_stores(options)
         check_named(stores, options)
         if options.table in STREAMED:
-            ranges = list(queue_ranges(stores, options.topics, self._chosen, given_limits(options)))
-            return [Part(task) for task in tasks_of(ranges, options.tasks)]
+            found = queue_ranges(
+                stores,
+                options.topics,
+                self._chosen,
+                given_limits(options),
+                records=options.table == "messages",
+            )
+            return [Part(task) for task in tasks_of(list(found), options.task_size)]
         return [Part(ref) for ref in stores if self._chosen.wants("broker", ref.broker)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -139,9 +139,10 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first = self._still_there(log, before.offset if to.since is None else to.since)
             if first < to.offset:
                 chosen = Selection().bounded("commitlog_offset", first, to.offset)
-                ranges += queue_ranges((log.ref,), options.topics, chosen, _floors(before))
+                limits, records = _floors(before), options.table == "messages"
+                ranges += queue_ranges((log.ref,), options.topics, chosen, limits, records=records)
         self._check_named(start, {key: changed[key] for key in changed.keys() - named})
-        return [Part(task) for task in tasks_of(ranges, options.tasks)]
+        return [Part(task) for task in tasks_of(ranges, options.task_size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""

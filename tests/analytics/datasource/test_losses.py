@@ -98,7 +98,7 @@ def test_a_task_opens_each_store_once(
     tmp_path: Path, made: HandMade, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     roots = [made.write(_folder(tmp_path / name)) for name in "ab"]
-    reader = source(*roots, table=table, tasks="1", copies="all").reader(columns_of(table))
+    reader = source(*roots, table=table, minPartitions="1", copies="all").reader(columns_of(table))
     (part,) = reader.partitions()
     opened: list[str] = []
     whole = StoreView.open

@@ -54,7 +54,7 @@ def test_options_of_batches_are_refused_in_a_stream() -> None:
     ("option", "value", "table"),
     [
         ("groups", "g", "messages"),
-        ("tasks", "3", "lag"),
+        ("minPartitions", "3", "lag"),
         ("batchRows", "3", "offsets"),
         ("mode", "FAILFAST", "consumequeue"),
         ("failOnDataLoss", "true", "lag_partials"),

@@ -374,7 +374,7 @@ def test_lag_and_its_parts_agree(sql: Sql) -> None:
     [
         ({"table": "message"}, "is none of messages"),
         ({"tabel": "lag"}, "did you mean table"),
-        ({"tasks": "0"}, "not a number from 1 on"),
+        ({"minPartitions": "0"}, "not a number from 1 on"),
         ({"pushdown": "yes"}, "'yes' is none of auto, true, false"),
         ({"startingOffset": "-5"}, "not a number from 0 on"),
         ({"startingOffset": "foo"}, "'foo' is neither earliest nor latest, and not a number"),

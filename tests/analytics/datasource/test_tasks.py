@@ -1,0 +1,81 @@
+"""How the work of a query is cut into tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analytics.datasource.ranges import Range, TaskSize, tasks_of
+from tests.support.hand_made import TINY, HandMade
+from tests.support.spark_source import columns_of, source
+
+MIB = 1 << 20
+CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=2000)
+
+
+def queue(messages: int, row_bytes: int, number: int = 0, first: int = 0) -> Range:
+    return Range("b", "/b", "T", number, first, first + messages, row_bytes)
+
+
+def sizes(tasks: list[list[Range]]) -> list[int]:
+    return [sum(part.messages * part.row_bytes for part in task) for task in tasks]
+
+
+def test_a_huge_queue_is_cut_and_tiny_ones_are_joined() -> None:
+    huge, tiny = queue(4_000_000, 500), [queue(10, 100, number) for number in range(1, 5001)]
+    tasks = tasks_of([huge, *tiny], TaskSize(128 * MIB))
+    assert len(tasks) == 15
+    assert max(sizes(tasks)) <= 128 * MIB + 500
+    assert max(map(len, tasks)) == 5001  # the tiny ones in one task
+    assert sum(part.messages for task in tasks for part in task) == 4_050_000
+
+
+@pytest.mark.parametrize(
+    ("messages", "row_bytes", "size", "count"),
+    [
+        (1000, 100, TaskSize(), 1),  # not worth more
+        (400_000, 100, TaskSize(), 8),
+        (60_000, 100, TaskSize(), 3),
+        (400_000, 1 << 14, TaskSize(), 49),
+        (1000, 100, TaskSize(least=7), 7),
+        (1000, 100, TaskSize(most_bytes=1000, least=7), 100),
+        (3, 100, TaskSize(least=50), 3),
+        (3, 300 * MIB, TaskSize(), 3),
+        (0, 1, TaskSize(least=3), 0),
+    ],
+)
+def test_tasks_have_so_many_bytes(
+    messages: int, row_bytes: int, size: TaskSize, count: int
+) -> None:
+    tasks = tasks_of([queue(messages, row_bytes, first=17)] if messages else [], size)
+    assert len(tasks) == count
+    at = 17
+    for task in tasks:
+        for part in task:
+            assert part.first == at < part.end
+            at = part.end
+    assert at == 17 + messages
+
+
+@pytest.mark.parametrize("table", ["messages", "consumequeue"])
+def test_the_size_of_records_decides(tmp_path: Path, table: str) -> None:
+    made = HandMade(CONFIG)
+    for _ in range(200):
+        made.put("T", 0, b"x" * 10)
+        made.put("T", 1, b"x" * 1000)
+    root = made.write(tmp_path)
+    options: dict[str, Any] = {"table": table, "maxBytesPerPartition": "20000"}
+    parts = source(root, **options).reader(columns_of(table)).partitions()
+    tasks = [part.value for part in parts]
+    by_queue = [0, 0]
+    for task in tasks:
+        for part in task:
+            by_queue[part.queue_id] += 1
+    total = sum(message.size for message in made.messages)
+    if table == "messages":
+        assert len(tasks) == pytest.approx(total / 20_000, abs=2)
+        assert by_queue[1] > 3 * by_queue[0]
+    else:
+        assert len(tasks) == 1  # 400 units of 20 bytes
