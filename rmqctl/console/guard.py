@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from .terminal import modes_off
 
+_TOO_LATE: Final = b"\r\nrmqctl: the console was killed; Enter shows the prompt again\r\n"
+"""Written where a shell was quicker than the guard."""
 _ON: Final = b"1"
 _OFF: Final = b"0"
 _BYE: Final = b"q"
@@ -124,8 +126,9 @@ def _close_all_but(*kept: int) -> None:
 def _restore(terminal: int, off: bytes, before: list[Any], ours: list[Any]) -> None:
     """The modes first: a shell that comes before them writes its prompt to the screen that goes.
     Then the attributes, unless the shell has set its own already."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, termios.error):
         os.write(terminal, off)
-    with contextlib.suppress(termios.error):
         if termios.tcgetattr(terminal) == ours:
             termios.tcsetattr(terminal, termios.TCSANOW, before)
+        else:
+            os.write(terminal, _TOO_LATE)

@@ -67,9 +67,9 @@ class Traffic(threading.Thread):
         found = self._cluster.produce(rows)
         assert {row["status"] for row in found} == {"SEND_OK"}
         self.sent += [row["msgId"] for row in found[:20]]
-        read = self._cluster.consume(TOPIC, GROUP, 20, expression="new")
+        read = self._cluster.consume(TOPIC, GROUP, 20, expression="new", deadline=120.0)
         self.read += [row["msgId"] for row in read]
-        self._cluster.consume("later", "mailer", 1, deadline=10.0)
+        self._cluster.consume("later", "mailer", 1, deadline=120.0)
 
     def end(self) -> None:
         """End after the present cycle; raises what has failed."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rmqctl.console import guard
 from tests.support.cli import run
 from tests.support.console import terminal
 
@@ -345,6 +346,31 @@ def test_the_shell_goes_on_after_a_console_that_was_killed(stocked, number):
         job.console.send("\r")
         job.console.until(lambda: job.console.raw.count(b"2READY") == 3)
         job.restored()
+
+
+@pytest.mark.parametrize("shell_first", [False, True])
+def test_a_shell_that_is_quicker_than_the_guard_keeps_its_attributes_and_a_line_says_so(
+    shell_first,
+):
+    ends = os.openpty()
+    shells, terminal_end = ends
+    try:
+        before = termios.tcgetattr(terminal_end)
+        ours = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(terminal_end, termios.TCSANOW, ours)
+        now = termios.tcgetattr(terminal_end)
+        if shell_first:
+            now[3] ^= termios.ISIG
+            termios.tcsetattr(terminal_end, termios.TCSANOW, now)
+        guard._restore(terminal_end, b"all modes off", before, ours)
+        left = now if shell_first else before
+        assert termios.tcgetattr(terminal_end) == left
+        written = os.read(shells, 1000)
+        assert written.startswith(b"all modes off")
+        assert (b"the console was killed; Enter shows the prompt" in written) is shell_first
+    finally:
+        for end in ends:
+            os.close(end)
 
 
 NO_TERMINAL = {
