@@ -1,12 +1,14 @@
 """Stores that are damaged, vanish, or never were: a sentence, and the console goes on."""
 
 import shutil
+import warnings
 from itertools import product
 
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.look import Place
+from rmqctl.console.opened import keep_warnings
 from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
 from tests.support import golden
@@ -78,7 +80,9 @@ def look_at_all(store, places, check=check_said):
             await console.read()
             check(console)
 
-    drive(store, steps, "groups")
+    with warnings.catch_warnings():
+        keep_warnings()  # as the console does
+        drive(store, steps, "groups")
 
 
 @pytest.mark.parametrize("kind", ["nothing", "file", "empty", "unreadable"])
