@@ -87,6 +87,7 @@ class DetailPane(Pane):
         """The pane's lines, exactly so many."""
         found: list[Line] = []
         found += self.said(width)
+        self.notes_cut = len(found) > height - titled
         row = self.row()
         self.height = max(1, height - len(found) - (1 if titled else 0))
         if row is not None:

@@ -46,8 +46,9 @@ def note_lines(notices: Sequence[str], width: int) -> list[Line]:
 def all_notices(app: "ConsoleApp", *, said: bool = True) -> list[str]:
     """The notices of the panes on the screen; without ``said`` those that no pane shows."""
     seen = [app.panes[n] for n in sorted(app.seen())]
-    panes = [pane for pane in seen if said or not pane.shows_notes]
-    shown = {note for pane in seen if pane.shows_notes and not said for note in pane.notices}
+    showing = [pane for pane in seen if pane.shows_notes and not pane.notes_cut]
+    panes = [pane for pane in seen if said or pane not in showing]
+    shown = set() if said else {note for pane in showing for note in pane.notices}
     found = dict.fromkeys(note for pane in panes for note in pane.notices)
     return [note for note in found if note not in shown]
 

@@ -16,7 +16,7 @@ from .looks.look import Look, Place, Progress
 from .notes import note_lines, problem_lines
 from .reading import Batch
 from .shapes import RULE
-from .tables import Filter, RowTable, shape_options, view_of
+from .tables import UNKNOWN, Filter, RowTable, shape_options, view_of
 
 _MARGIN = 2
 """Cells at the left, for the cursor and marks."""
@@ -89,6 +89,8 @@ class Pane:
         self.lost = False
         """Whether the last look failed as the store could not be opened."""
         self.notices: tuple[str, ...] = ()
+        self.notes_cut = False
+        """Whether its height had no room for its notices."""
         self.everything = False
         """Whether rows of the system are shown, too."""
         self.session: dict[str, Any] = {}
@@ -254,6 +256,8 @@ class Pane:
 
     def count_text(self) -> str:
         """How many rows there are, how many of them are shown, and what is left out."""
+        if self.as_of is None:
+            return UNKNOWN
         shown, total = len(self.table.shown), self.table.total
         text = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
         text += self.walk_text()
@@ -295,6 +299,7 @@ class Pane:
     def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
         """The pane's lines, exactly so many."""
         found = self.above(width, titled=titled)
+        self.notes_cut = len(found) > height
         room = max(1, height - len(found) - 1)
         self.height = room
         self.top = max(0, min(self.top, self.cursor, max(0, len(self.table.shown) - room)))

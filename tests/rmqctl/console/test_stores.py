@@ -9,6 +9,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.look import Place
 from rmqctl.console.opened import keep_warnings
+from rmqctl.console.panes import Pane
 from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
 from tests.support import golden
@@ -98,6 +99,9 @@ def test_what_is_no_store_is_named_on_every_screen(rich, tmp_path, kind):
 
     def check(console):
         check_said(console)
+        lists = [pane for pane in console.app.panes if type(pane) is Pane and not pane.empty]
+        of_store = [pane for pane in lists if pane.look.of_store]
+        assert {pane.count_text() for pane in of_store} <= {"?"}, "nothing is known, not 0"
         where = console.app.place.screen
         text = " ".join(console.text().split())
         assert ("is not a RocketMQ store" in text) != (where in WITHOUT_STORE), where
