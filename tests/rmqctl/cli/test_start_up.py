@@ -1,5 +1,6 @@
 """What a call imports: start-up time is the modules, and modules can be counted."""
 
+import re
 import subprocess
 import sys
 
@@ -75,3 +76,44 @@ def test_sending_a_message_loads_nothing_that_reads_or_parses(store, tmp_path):
     loaded = modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"))
     assert "broker.send.send" in loaded
     assert not loaded & {"storage.readonly", "broker.pull.pull", "rmqctl.produce.parsers"}
+
+
+ALL_BUT_THE_CONSOLE = """
+import sys
+from importlib import import_module
+from rmqctl.app import main
+from rmqctl.cli.tree import TREE, CommandRef
+for name, entry in TREE.items():
+    for ref in [entry] if isinstance(entry, CommandRef) else entry.verbs.values():
+        if name != "console":
+            import_module(f"rmqctl.{ref.module}")
+main(["doctor", "-o", "json"])
+found = {name.partition(".")[0] for name in sys.modules}
+assert not found & {"textual", "asyncio"}, sorted(found)
+print("done", len(found))
+"""
+
+
+def test_no_command_but_the_console_imports_its_library():
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_BUT_THE_CONSOLE],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin", "HOME": "/"},
+    )
+    assert "done" in done.stdout, done.stderr
+
+
+def test_the_library_of_the_console_is_named_in_the_console_only():
+    """Also in imports within functions, which run later than the others."""
+    named = re.compile(r"^\s*(from|import) (textual|asyncio)\b", re.MULTILINE)
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("analytics", "broker", "client", "rmqctl", "storage")
+        for path in (ROOT / package).rglob("*.py")
+        if named.search(path.read_text())
+    }
+    assert found
+    assert {path for path in found if not path.startswith("rmqctl/console/")} == set()
