@@ -47,6 +47,7 @@ _NAMES = (
     "shell",
     "memory",
     "desk",
+    "console",
     "report",
     "scale",
     "growth",

@@ -1,0 +1,85 @@
+"""A store for the console: topics, queues, and groups that read all of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.embedded.broker import EmbeddedBroker
+from storage.config import SMALL_STORE
+from storage.configs.progress import ProgressFile
+from storage.configs.progress_table import QueueProgress
+from storage.configs.topics import TopicConfig
+from storage.store import MessageStore
+
+
+class Size(NamedTuple):
+    """How much there is; each group reads each queue."""
+
+    groups: int
+    topics: int
+    queues: int
+    """Of each topic."""
+    messages: int = 40
+    """In each queue."""
+
+    @property
+    def rows(self) -> int:
+        """Groups in topics."""
+        return self.groups * self.topics
+
+    @property
+    def positions(self) -> int:
+        """Groups in queues."""
+        return self.rows * self.queues
+
+
+def topic_of(number: int) -> str:
+    """The name of a topic."""
+    return f"topic-{number:03}"
+
+
+def make(root: Path, size: Size) -> None:
+    """Fill each queue; one position in two is at its end."""
+    config = SMALL_STORE.with_(mapped_file_size_consume_queue=20 * 1_000)
+    MessageStore.create(root, config)
+    with EmbeddedBroker.open(root) as broker:
+        for number in range(size.topics):
+            topic = topic_of(number)
+            broker.update_topic(TopicConfig(topic, size.queues, size.queues))
+            ids = [at % size.queues for at in range(size.queues * size.messages)]
+            broker.send_column(topic, [bytes(100)] * len(ids), ids)
+    progress = Progress(root, size)
+    progress.move(1.0)
+
+
+class Progress:
+    """Moves the positions of groups."""
+
+    def __init__(self, root: Path, size: Size) -> None:
+        self._file = ProgressFile(root)
+        self._random = random.Random(1)
+        self._places = [
+            (f"{topic_of(topic)}@group-{group:03}", queue)
+            for group in range(size.groups)
+            for topic in range(size.topics)
+            for queue in range(size.queues)
+        ]
+        self._end = size.messages
+        self._generation = 0
+
+    def move(self, share: float) -> None:
+        """Move this share of the positions, forth or back, in one commit."""
+        rng = self._random
+        count = round(share * len(self._places))
+        self._generation += 1  # so that a smaller offset counts, too
+        self._file.commit(
+            {
+                place: QueueProgress(
+                    self._generation, self._end if rng.random() < 0.5 else rng.randrange(self._end)
+                )
+                for place in rng.sample(self._places, count)
+            }
+        )
+        self._file.export()

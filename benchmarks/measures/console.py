@@ -1,0 +1,235 @@
+"""``rmqctl console``: its start, its looks, what it costs, and how soon it answers a key."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from benchmarks.commands import peer_script, rmqctl, seconds_of
+from benchmarks.console_store import Progress, Size, make
+from benchmarks.report import Goal, Row
+from benchmarks.run import NotMeasurableError, Run
+from benchmarks.terminal import Terminal, terminal
+
+NAME = "console"
+
+_POSITIONS = Size(groups=50, topics=125, queues=8)
+_MOVING = Size(groups=50, topics=20, queues=1)
+_MANY_ROWS = Size(groups=100, topics=100, queues=1)
+_FRAME = b"READ ONLY"
+_ROW = b"topic-"
+_SETTLED_LOOKS = 15
+"""Looks of two seconds after which rates are known."""
+
+
+def measure(run: Run) -> Iterator[Row]:
+    if not Path("/proc/self/status").exists():
+        raise NotMeasurableError("there is no /proc/self/status here")
+    with run.folder() as folder:
+        positions, moving, many = (folder / name for name in ("positions", "moving", "rows"))
+        make(positions, _POSITIONS)
+        yield from _starts(run, positions)
+        yield from _first_rows(run, positions)
+        yield from _looks(run, positions)
+        yield from _keys(run, positions)
+        yield from _idle(run, positions)
+        make(moving, _MOVING)
+        yield from _rows_move(run, moving)
+        make(many, _MANY_ROWS)
+        yield from _memory(run, many)
+
+
+def _console(root: Path, *words: str) -> list[str]:
+    return [*rmqctl(), "-S", str(root), "console", *words]
+
+
+def _most(value: float, *, percent: bool = False) -> Goal:
+    return Goal(value, at_most=True, percent=percent)
+
+
+def _starts(run: Run, root: Path) -> Iterator[Row]:
+    """The first frame, beside a command that hardly does anything and a bare application."""
+
+    def first_frame(command: list[str]) -> float:
+        with terminal(command) as shown:
+            return shown.until(_FRAME)
+
+    bare = [sys.executable, *peer_script("bare_textual")[1:]]
+    times = run.take_turns(
+        "console start",
+        {
+            "console": lambda: first_frame(_console(root)),
+            "version": lambda: seconds_of([*rmqctl(), "version"]),
+            "bare": lambda: first_frame(bare),
+        },
+        rounds=run.rounds if run.quick else max(7, run.rounds),
+    )
+    ours, both = times.median("console"), times.median("version") + times.median("bare")
+    ratios = [
+        one / (version + app)
+        for one, version, app in zip(
+            times.of["console"], times.of["version"], times.of["bare"], strict=True
+        )
+    ]
+    yield Row(
+        "console, first frame vs rmqctl version and a bare Textual application",
+        f"{ours * 1e3:.0f} ms",
+        f"{both * 1e3:.0f} ms",
+        ratios,
+        _most(1.25),
+        samples=times.of,
+    )
+
+
+def _first_rows(run: Run, root: Path) -> Iterator[Row]:
+    found = []
+    for _ in range(run.sized(3, 1)):
+        with terminal(_console(root, "groups")) as shown:
+            shown.until(_FRAME)
+            found.append(shown.until(_ROW))
+    yield Row(
+        f"... rows of {_POSITIONS.positions:,} positions after the first frame",
+        f"{median(found):.2f} s",
+        "",
+        found,
+        _most(1),
+        "s",
+    )
+
+
+def _driven(root: Path, size: Size, looks: int, share: float, every: int) -> dict[str, list[float]]:
+    """See benchmarks/programs/console_looks.py."""
+    numbers = (*size[:3], looks, share, every)
+    command = [sys.executable, "-m", "benchmarks.programs.console_looks", str(root)]
+    done = subprocess.run(
+        [*command, *map(str, numbers)],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    assert found["rows"] == size.rows, found["rows"]
+    return found
+
+
+def _looks(run: Run, root: Path) -> Iterator[Row]:
+    found = _driven(root, _POSITIONS, run.sized(45, 20), 0.01, 1)
+    what = f"console, {_POSITIONS.positions:,} positions, 1 % moved since the last look"
+    for name, title, goal in (("look", "look and rows", 50), ("draw", "a frame", 15)):
+        samples = [seconds * 1e3 for seconds in found[name][_SETTLED_LOOKS:]]
+        yield Row(
+            f"{what}: {title}, CPU",
+            f"{median(samples):.1f} ms",
+            "",
+            samples,
+            _most(goal),
+            "ms",
+            samples={name: found[name]},
+        )
+    first = found["look"][0] * 1e3
+    yield Row("... the first look, CPU", f"{first:.0f} ms", "", [first], None, "ms")
+
+
+@contextmanager
+def _moves(root: Path, size: Size, share: float, pause_s: float) -> Iterator[None]:
+    """Positions move again and again meanwhile."""
+    ended = threading.Event()
+    progress = Progress(root, size)
+
+    def go() -> None:
+        while not ended.wait(pause_s):
+            progress.move(share)
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _keys(run: Run, root: Path) -> Iterator[Row]:
+    """Each look is a full one: all positions move, and the next look begins at once."""
+    mark, delete = b"@", b"\x7f"  # no row and no heading has the mark
+    found = []
+    with (
+        _moves(root, _POSITIONS, 1.0, 0.2),
+        terminal(_console(root, "groups", "--every", "100ms")) as shown,
+    ):
+        shown.until(_ROW)
+        shown.send(b":")
+        shown.written(1)
+        for number in range(run.sized(150, 30)):
+            shown.send(mark)
+            found.append(shown.until(mark) * 1e3)
+            shown.send(delete)
+            shown.written(0.02 + number % 7 / 100)
+    found.sort()
+    p95 = found[len(found) * 95 // 100]
+    yield Row(
+        "console, key to changed screen while full looks run, p95",
+        f"{p95:.0f} ms",
+        f"p50 {median(found):.0f} ms",
+        [p95],
+        _most(50),
+        "ms",
+        samples={"key": found},
+    )
+
+
+def _cost(shown: Terminal, seconds: float) -> tuple[float, float]:
+    """The share of a core, and bytes a second."""
+    start, cpu = perf_counter(), shown.cpu_s()
+    count = shown.written(seconds)
+    passed = perf_counter() - start
+    return (shown.cpu_s() - cpu) / passed, count / passed
+
+
+def _idle(run: Run, root: Path) -> Iterator[Row]:
+    with terminal(_console(root, "groups")) as shown:
+        shown.until(_ROW)
+        shown.written(6)
+        share, count = _cost(shown, run.sized(20, 6))
+    yield Row(
+        "console, nothing moves: CPU of a core",
+        f"{share:.1%}",
+        "",
+        [share],
+        _most(0.02, percent=True),
+    )
+    a_look = count * 2
+    yield Row("... bytes a look", f"{a_look:.0f} B", "", [a_look], None, "B")
+
+
+def _rows_move(run: Run, root: Path) -> Iterator[Row]:
+    with (
+        _moves(root, _MOVING, 1.0, 1.0),
+        terminal(_console(root, "groups", "--every", "1s")) as shown,
+    ):
+        shown.until(_ROW)
+        shown.written(6)
+        share, count = _cost(shown, run.sized(20, 6))
+    what = f"console, {_MOVING.rows:,} rows move each second"
+    yield Row(f"{what}: CPU of a core", f"{share:.1%}", "", [share], _most(0.05, percent=True))
+    kilobytes = count / 1e3
+    yield Row(f"{what}: at 80x24", f"{kilobytes:.1f} kB/s", "", [kilobytes], _most(10), "kB/s")
+
+
+def _memory(run: Run, root: Path) -> Iterator[Row]:
+    looks = run.sized(1_800, 300)
+    found = _driven(root, _MANY_ROWS, looks, 0.01, 20)["mib"]
+    last, third = found[-1], found[len(found) // 3]
+    what = f"console, {looks:,} looks at {_MANY_ROWS.rows:,} rows"
+    yield Row(f"{what}: anonymous memory", f"{last:.0f} MiB", "", [last], _most(100), "MiB")
+    growth = last - third
+    yield Row(
+        "... growth in the last two thirds", f"{growth:.1f} MiB", "", [growth], _most(3), "MiB"
+    )

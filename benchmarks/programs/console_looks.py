@@ -1,0 +1,74 @@
+"""Looks of the console one after the other, with frames, as the program makes them; prints JSON.
+
+Arguments: the store, groups, topics, queues; looks; the share of positions that move before a look,
+and before each how many looks. Time goes on by two seconds a look.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+from benchmarks.console_store import Progress, Size
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks.look import Place, Source
+from rmqctl.console.painting import Painter
+from rmqctl.console.panes import Pane
+from rmqctl.console.program.app import ConsoleApp  # noqa: F401 - it is part of the memory
+from rmqctl.console.reading import Asked, Batch
+from rmqctl.console.screens.table import spec_of
+from rmqctl.console.themes import Theme
+from rmqctl.output.view import Format, View
+from storage.clock import now_ms
+
+_SIZE = 80, 20
+_MEMORY_EVERY = 100
+
+
+def anonymous_mib() -> float:
+    """Memory of this process without pages of files."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) / 1024
+    raise OSError("no RssAnon in /proc/self/status")
+
+
+def main() -> None:
+    """Look and draw."""
+    root = Path(sys.argv[1])
+    size = Size(*map(int, sys.argv[2:5]))
+    looks, share, every = int(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])
+    progress = Progress(root, size)
+    view = View(Format.TABLE, terminal=True, now_ms=now_ms())
+    place = Place("groups")
+    pane = Pane(spec_of("groups").panes[0], place, view)
+    painter = Painter(Theme("dark", color=True))
+    memory: dict[str, Any] = {}
+    looked, drawn, mib = [], [], []
+    with EmbeddedBroker.open(root, read_only=True) as broker:
+        begun = now_ms()
+        for number in range(looks):
+            if number and not number % every:
+                progress.move(share)
+            source = Source(broker, begun + 2_000 * number, lambda sentence: None, memory)
+            start = thread_time()
+            rows = list(pane.look.read(source, place))
+            looked.append(thread_time() - start)
+            asked = Asked(pane.look, place, everything=False, number=number)
+            start = thread_time()
+            pane.take(Batch(asked, rows, first=True, complete=True, as_of=source.now_ms, took_ms=1))
+            painter.frame(pane.lines(*_SIZE, active=True, titled=True), _SIZE[0])
+            drawn.append(thread_time() - start)
+            if not number % _MEMORY_EVERY:
+                gc.collect()
+                mib.append(anonymous_mib())
+    mib.append(anonymous_mib())
+    print(json.dumps({"look": looked, "draw": drawn, "mib": mib, "rows": len(rows)}))
+
+
+if __name__ == "__main__":
+    main()
