@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,3 +87,35 @@ class Progress:
             }
         )
         self._file.export()
+
+
+class Mover:
+    """Moves positions in a process of its own, so that its time and memory are not measured."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def move(self, share: float) -> None:
+        """Move this share of the positions; returns when it is done."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(b"%f\n" % share)
+        stdin.flush()
+        assert stdout.readline() == b"moved\n"
+
+
+@contextmanager
+def mover(root: Path, size: Size) -> Iterator[Mover]:
+    """A process that moves positions when it is asked to."""
+    command = [sys.executable, "-m", "benchmarks.programs.console_moves", str(root)]
+    process = subprocess.Popen(
+        [*command, *map(str, size[:3])],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        yield Mover(process)
+    finally:
+        process.communicate(timeout=60)

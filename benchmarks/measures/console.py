@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 from benchmarks.commands import peer_script, rmqctl, seconds_of
-from benchmarks.console_store import Progress, Size, make
+from benchmarks.console_store import Mover, Size, make, mover
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.terminal import Terminal, terminal
@@ -104,7 +105,7 @@ def _first_rows(run: Run, root: Path) -> Iterator[Row]:
     )
 
 
-def _driven(root: Path, size: Size, looks: int, share: float, every: int) -> dict[str, list[float]]:
+def _driven(root: Path, size: Size, looks: int, share: float, every: int) -> dict[str, Any]:
     """See benchmarks/programs/console_looks.py."""
     numbers = (*size[:3], looks, share, every)
     command = [sys.executable, "-m", "benchmarks.programs.console_looks", str(root)]
@@ -114,7 +115,7 @@ def _driven(root: Path, size: Size, looks: int, share: float, every: int) -> dic
         stdout=subprocess.PIPE,
         check=True,
     )
-    found: dict[str, list[float]] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     assert found["rows"] == size.rows, found["rows"]
     return found
 
@@ -141,36 +142,36 @@ def _looks(run: Run, root: Path) -> Iterator[Row]:
 def _moves(root: Path, size: Size, share: float, pause_s: float) -> Iterator[None]:
     """Positions move again and again meanwhile."""
     ended = threading.Event()
-    progress = Progress(root, size)
 
-    def go() -> None:
+    def go(others: Mover) -> None:
         while not ended.wait(pause_s):
-            progress.move(share)
+            others.move(share)
 
-    thread = threading.Thread(target=go)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    with mover(root, size) as others:
+        thread = threading.Thread(target=go, args=(others,))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def _keys(run: Run, root: Path) -> Iterator[Row]:
     """Each look is a full one: all positions move, and the next look begins at once."""
-    mark, delete = b"@", b"\x7f"  # no row and no heading has the mark
+    marks = b"@", b"`"  # no row and no heading has them; one takes the place of the other
     found = []
     with (
         _moves(root, _POSITIONS, 1.0, 0.2),
         terminal(_console(root, "groups", "--every", "100ms")) as shown,
     ):
         shown.until(_ROW)
-        shown.send(b":")
-        shown.written(1)
+        shown.send(b":" + marks[1])
+        shown.until(marks[1])
         for number in range(run.sized(150, 30)):
-            shown.send(mark)
+            mark = marks[number % 2]
+            shown.send(b"\x7f" + mark)
             found.append(shown.until(mark) * 1e3)
-            shown.send(delete)
             shown.written(0.02 + number % 7 / 100)
     found.sort()
     p95 = found[len(found) * 95 // 100]

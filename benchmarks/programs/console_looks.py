@@ -13,7 +13,7 @@ from pathlib import Path
 from time import thread_time
 from typing import Any
 
-from benchmarks.console_store import Progress, Size
+from benchmarks.console_store import Size, mover
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.painting import Painter
@@ -42,18 +42,18 @@ def main() -> None:
     root = Path(sys.argv[1])
     size = Size(*map(int, sys.argv[2:5]))
     looks, share, every = int(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])
-    progress = Progress(root, size)
     view = View(Format.TABLE, terminal=True, now_ms=now_ms())
     place = Place("groups")
     pane = Pane(spec_of("groups").panes[0], place, view)
     painter = Painter(Theme("dark", color=True))
     memory: dict[str, Any] = {}
     looked, drawn, mib = [], [], []
-    with EmbeddedBroker.open(root, read_only=True) as broker:
+    rows: list[Any] = []
+    with EmbeddedBroker.open(root, read_only=True) as broker, mover(root, size) as others:
         begun = now_ms()
         for number in range(looks):
             if number and not number % every:
-                progress.move(share)
+                others.move(share)
             source = Source(broker, begun + 2_000 * number, lambda sentence: None, memory)
             start = thread_time()
             rows = list(pane.look.read(source, place))

@@ -1,11 +1,12 @@
 """The lag of groups as looks share it: one reading for the looks of one moment, and its history."""
 
+import gc
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import ne
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from analytics.lag.counts import CountedLags, GroupCounts, chosen_of, counts_of
+from analytics.lag.counts import CountedLags, GroupCounts, chosen_of
 from analytics.lag.kept import Kept
 from analytics.lag.selection import Choice
 from rmqctl.admin import lag
@@ -20,6 +21,8 @@ from .look import LAG_HISTORY, Look, Place, Source
 if TYPE_CHECKING:
     from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 
+_FREEZE_EVERY: Final = 500
+"""Looks after which what is kept is no more searched for cycles."""
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
 RISK_WITHIN_MS: Final = 86_400_000
@@ -52,6 +55,9 @@ class _Watched:
         self._kept: tuple[Sequence[Key], int, Sequence[int | None]] = (), 0, ()
         """Of what the history has last: groups and topics, half minute, and their lag."""
         self._first_dues: Kept[GroupCounts, int | None] = Kept(_first_due)
+        self._trends: tuple[int, Kept[GroupCounts, TrendRow] | None] = 0, None
+        """The half minute, and the rows of it."""
+        self._looks = 0
 
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
@@ -59,6 +65,9 @@ class _Watched:
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             seen = self.seen = self.watcher.look(source.now_ms)
             self._keep(source, seen)
+            if not self._looks % _FREEZE_EVERY:
+                gc.freeze()  # most of it stays: to search it for cycles took as long as a look
+            self._looks += 1
         return seen
 
     def _keep(self, source: Source, seen: "LagSnapshot") -> None:
@@ -80,6 +89,18 @@ class _Watched:
             history.begin(new, OffsetSamples(source.view.root).read(since), source.now_ms)
         history.add(seen.as_of, zip(keys, lags, strict=True))
 
+    def trends(self, source: Source, seen: "LagSnapshot") -> Iterable[TrendRow]:
+        """The lags of the last hour; within a half minute those of groups that changed are new."""
+        history: LagHistory = source.memory[LAG_HISTORY]
+        lags, now = seen.group_lags, source.now_ms
+        if not isinstance(lags, CountedLags):
+            return [_trend(history, one, now) for one in lags]
+        slot, kept = self._trends
+        if kept is None or slot != now // STEP_MS:
+            kept = Kept(lambda one: _trend(history, one, now))
+            self._trends = now // STEP_MS, kept
+        return list(kept.of(lags.counts))
+
     def risky(self, seen: "LagSnapshot", until: int) -> list["GroupLag"]:
         """The groups that have lost messages, or may lose some until then."""
         lags = seen.group_lags
@@ -87,6 +108,11 @@ class _Watched:
             return list(lags)
         dues = self._first_dues.of(lags.counts)
         return [lags[n] for n, due in enumerate(dues) if due is not None and due <= until]
+
+
+def _trend(history: LagHistory, one: "GroupCounts | GroupLag", now_ms: int) -> TrendRow:
+    lags = history.lags((one.group, one.topic), now_ms)
+    return TrendRow(one.group, one.topic, one.members, lags)
 
 
 def _first_due(one: "GroupCounts") -> int | None:
@@ -154,11 +180,9 @@ def _risks(source: Source, place: Place) -> Iterable[Any]:
 
 
 def _trends(source: Source, place: Place) -> Iterable[Any]:
-    seen = seen_lag(source, Choice(list(place.names) if place.screen == "group" else None))
-    history: LagHistory = source.memory[LAG_HISTORY]
-    for one in counts_of(seen.group_lags):
-        lags = history.lags((one.group, one.topic), source.now_ms)
-        yield TrendRow(one.group, one.topic, one.members, lags)
+    choice = Choice(list(place.names) if place.screen == "group" else None)
+    seen = seen_lag(source, choice)
+    return _watched(source, choice).trends(source, seen)
 
 
 RISKS: Final = Look(
