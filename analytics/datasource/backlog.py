@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
+from analytics.kernels.units import read_units
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .positions import LogNow, Position
     from .topics import TopicChoice
+
+
+_AT_ONCE: Final = 1_000_000
+"""Messages whose places are sorted at once."""
 
 
 class QueueBacklog(NamedTuple):
@@ -49,7 +58,7 @@ class Backlog(NamedTuple):
         before = [queue.first for queue in self.queues]
         after = [queue.end for queue in self.queues]
         with StoreView.open(self.path) as view:
-            while high - low > 1:
+            while sum(after) - sum(before) > _AT_ONCE and high - low > 1:
                 middle = (low + high) // 2
                 found = [
                     a if a == b else first_at(view, queue.topic, queue.queue_id, middle, a, b)
@@ -61,8 +70,25 @@ class Backlog(NamedTuple):
                 else:
                     low, before = middle, found
                 if taken == count:
-                    break
-        return low if self._taken(before) else high
+                    return low
+            places = self._places(view, before, after)
+        rest = count - self._taken(before)
+        end = int(places[rest]) if rest < len(places) else high
+        if end > places[0] or self._taken(before):
+            return max(low, end)
+        others = places[places > places[0]]
+        return int(others[0]) if len(others) else high
+
+    def _places(
+        self, view: StoreView, before: Sequence[int], after: Sequence[int]
+    ) -> NDArray[np.int64]:
+        """Log offsets of the messages between some in each queue, ascending."""
+        parts = [
+            read_units(view, queue.topic, queue.queue_id, first, end).places
+            for queue, first, end in zip(self.queues, before, after, strict=True)
+            if first < end
+        ]
+        return np.sort(np.concatenate(parts))
 
     def _taken(self, firsts: Sequence[int]) -> int:
         pairs = zip(self.queues, firsts, strict=True)

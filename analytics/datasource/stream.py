@@ -126,7 +126,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         options = self._options
         changed = {key: value for key, value in end.items() if value != start.get(key)}
-        logs = self._look()
+        # Files that are deleted since then are noticed by the tasks.
+        logs = [place.log for place in self._seen] or self._look()
         named: set[str] = set()
         ranges: list[Range] = []
         for log, found in zip(logs, find_positions(end, logs), strict=True):

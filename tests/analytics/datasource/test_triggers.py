@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from analytics.datasource import backlog
 from analytics.datasource.backlog import shares
 from analytics.datasource.errors import OptionError
 from analytics.datasource.options import read_options
@@ -43,8 +44,12 @@ def test_a_batch_takes_so_many_messages_of_all_stores_together(tmp_path: Path) -
     assert len(keys) == 121
 
 
+@pytest.mark.parametrize("at_once", [1_000_000, 5])
 @pytest.mark.parametrize("most", [1, 7, 50])
-def test_each_message_comes_once_whatever_the_limit(tmp_path: Path, most: int) -> None:
+def test_each_message_comes_once_whatever_the_limit(
+    tmp_path: Path, most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "_AT_ONCE", at_once)
     made = store(tmp_path / "a", 60, queues=7)
     batches = Stream(tmp_path / "a", topics="T", maxOffsetsPerTrigger=str(most)).drain()
     places = [row["commitlog_offset"] for batch in batches for row in batch]
