@@ -49,6 +49,7 @@ _NAMES = (
     "desk",
     "console",
     "report",
+    "spark_source",
     "scale",
     "growth",
 )

@@ -58,6 +58,7 @@ TARGETS = (
     _least("pull/SQLite", "pulls of 32 with bodies vs SQLite", 1.5),
     _least("pull/Redis", "pulls of 32 with bodies vs Redis", 5),
     _least("shell/sqlite3", "produce of lines vs the program sqlite3, one index", 1.5, 2.5),
+    _least("source/Parquet", "Spark's source, 1 KiB bodies, vs pyarrow from plain Parquet", 0.5, 1),
     _least("mqadmin/lag show", "lag show vs mqadmin consumerProgress", 4),
     _least("mqadmin/message query", "message query vs mqadmin queryMsgByKey", 4),
     _least("mqadmin/resetOffsetByTime", "resetOffsetByTime vs mqadmin", 4),

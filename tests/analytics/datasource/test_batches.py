@@ -238,7 +238,7 @@ def test_packed_bodies_come_unpacked_between_others(tmp_path: Path) -> None:
         list(message_batches(ranges, schema, BatchLimits(1000), fail_fast=True))
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
 def test_memory_is_that_of_two_or_three_batches(tmp_path: Path) -> None:
     config = CONFIG.with_(mapped_file_size_commit_log=64 << 20)
     made = HandMade(config, index=False)
