@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.log_offsets import first_at
@@ -23,6 +24,10 @@ QueueLimits = Callable[[str, int, int, int], tuple[int, int]]
 
 _LEAST: Final = 20_000
 """Messages that justify a task of their own."""
+_LEAST_PIECE: Final = 1_000
+"""Messages of a queue that justify a look into it by another task."""
+_TOGETHER: Final = 64
+"""Most queues that are cut together: each task has a range of each of them."""
 _USUAL: Final = 8
 """Tasks where there is little to read."""
 _SAMPLES: Final = 3
@@ -131,7 +136,8 @@ def given_limits(options: Options) -> Callable[[StoreView, StoreRef], QueueLimit
 
 def tasks_of(ranges: Sequence[Range], size: TaskSize) -> list[list[Range]]:
     """Pack ranges into tasks of about the same number of bytes: a long one is cut, small ones are
-    joined."""
+    joined. A task reads the same part of several queues: these lie near each other in the log, so
+    that it reads a part of the log, and not all of it for one queue."""
     total = sum(part.messages * part.row_bytes for part in ranges)
     messages = sum(part.messages for part in ranges)
     if size.least is None:
@@ -141,7 +147,7 @@ def tasks_of(ranges: Sequence[Range], size: TaskSize) -> list[list[Range]]:
     each = max(1, min(each, size.most_bytes))
     tasks: list[list[Range]] = []
     room = 0
-    for whole in ranges:
+    for whole in _along_the_log(ranges, each):
         first = whole.first
         while first < whole.end:
             if room <= 0:
@@ -152,6 +158,31 @@ def tasks_of(ranges: Sequence[Range], size: TaskSize) -> list[list[Range]]:
             room -= (end - first) * whole.row_bytes
             first = end
     return tasks
+
+
+def _along_the_log(ranges: Iterable[Range], each: int) -> Iterator[Range]:
+    """The ranges in another order, long ones in pieces: first the first pieces of queues of a
+    store, then the second ones, of about ``each`` bytes together."""
+    for _, found in groupby(ranges, lambda part: part.path):
+        short: list[Range] = []
+        long: list[Range] = []
+        for part in found:
+            (long if part.messages >= 2 * _LEAST_PIECE else short).append(part)
+        for start in range(0, len(long), _TOGETHER):
+            yield from _in_turn(long[start : start + _TOGETHER], each)
+        yield from short
+
+
+def _in_turn(queues: Sequence[Range], each: int) -> Iterator[Range]:
+    count = -(-sum(part.messages * part.row_bytes for part in queues) // each)
+    turns: list[list[Range]] = [[] for _ in range(count)]
+    for part in queues:
+        pieces = min(count, part.messages // _LEAST_PIECE)
+        ends = [part.first + part.messages * piece // pieces for piece in range(pieces + 1)]
+        for piece, (first, end) in enumerate(pairwise(ends)):
+            turns[piece * count // pieces].append(part._replace(first=first, end=end))
+    for turn in turns:
+        yield from turn
 
 
 def _row_bytes(view: StoreView, topic: str, queue_id: int, first: int, end: int) -> int:

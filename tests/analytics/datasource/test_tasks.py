@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from analytics.datasource.ranges import Range, TaskSize, tasks_of
 from tests.support.hand_made import TINY, HandMade
@@ -57,6 +59,40 @@ def test_tasks_have_so_many_bytes(
             assert part.first == at < part.end
             at = part.end
     assert at == 17 + messages
+
+
+def test_a_task_reads_the_same_part_of_several_queues() -> None:
+    tasks = tasks_of([queue(80_000, 100, number, first=5) for number in range(4)], TaskSize())
+    assert [[part.queue_id for part in task] for task in tasks] == [[0, 1, 2, 3]] * 8
+    for number, task in enumerate(tasks):
+        begins = {(part.first, part.end) for part in task}
+        assert begins == {(5 + number * 10_000, 5 + (number + 1) * 10_000)}
+    many = tasks_of([queue(10**9, 100, number) for number in range(500)], TaskSize(1 << 30))
+    assert max(map(len, many)) <= 66  # planning stays in bounds
+
+
+@given(
+    stores=st.lists(
+        st.lists(st.tuples(st.integers(1, 200_000), st.integers(1, 3000)), min_size=1, max_size=9),
+        max_size=9,
+    ),
+    size=st.builds(TaskSize, st.integers(10**6, 10**9), st.none() | st.integers(1, 50)),
+)
+def test_each_message_is_in_one_task(stores: list[list[tuple[int, int]]], size: TaskSize) -> None:
+    ranges = [
+        queue(*each, number, first=7)._replace(path=f"/{store}")
+        for store, queues in enumerate(stores)
+        for number, each in enumerate(queues)
+    ]
+    tasks = tasks_of(ranges, size)
+    found: Counter[tuple[str, int, int]] = Counter()
+    wanted: Counter[tuple[str, int, int]] = Counter()
+    for edges, parts in ((found, [part for task in tasks for part in task]), (wanted, ranges)):
+        for part in parts:
+            assert part.messages > 0
+            edges[part.path, part.queue_id, part.first] += 1
+            edges[part.path, part.queue_id, part.end] -= 1
+    assert {edge: count for edge, count in found.items() if count} == dict(wanted)
 
 
 @pytest.mark.parametrize("table", ["messages", "consumequeue"])
