@@ -46,6 +46,7 @@ OPTIONS: Final[dict[str, Scope]] = {
     "path": Scope(),
     "paths": Scope(),
     "table": Scope(),
+    "columns": Scope(),
     "topics": Scope(),
     "topicsPattern": Scope(STREAMED),
     "queues": Scope(STREAMED),
@@ -88,6 +89,7 @@ class Options(NamedTuple):
     path                 stores: folders, patterns, YAML lists; more than one with commas between
     paths                the same as a list in JSON: Spark makes one of load([...])
     table                see TABLES; default messages
+    columns              the columns to read, commas between; default all
     topics, groups       names with commas between; default all but RocketMQ's own
     topicsPattern        a regular expression that matches whole names of topics, also of new ones
     queues               queue ids in JSON, by topic, or by broker and topic
@@ -121,6 +123,7 @@ class Options(NamedTuple):
 
     stores: tuple[StoreRef, ...]
     table: str
+    columns: tuple[str, ...]
     topics: TopicChoice
     groups: frozenset[str] | None
     pushdown: str
@@ -150,6 +153,7 @@ def read_options(options: Mapping[str, str]) -> Options:
     return Options(
         tuple(stores),
         table,
+        _columns(given["columns"], table) if "columns" in given else tuple(TABLES[table]),
         read_topics(given),
         read_names("groups", given["groups"]) if "groups" in given else None,
         _one_of("pushdown", given, _PUSHDOWN),
@@ -289,6 +293,18 @@ def _one_of(name: str, given: Mapping[str, str], values: Sequence[str]) -> str:
     if found is None:
         raise OptionError(f"{name}: {text!r} is none of {', '.join(values)}")
     return found
+
+
+def _columns(text: str, table: str) -> tuple[str, ...]:
+    names = split_names(text)
+    for name in names:
+        if name not in TABLES[table]:
+            near = get_close_matches(name, TABLES[table], 1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(TABLES[table])}"
+            raise OptionError(f"columns: {table} has no column {name} ({hint})")
+    if not names or len(set(names)) < len(names):
+        raise OptionError(f"columns: {text!r} names no column, or one of them twice")
+    return tuple(names)
 
 
 def _batch_bytes(text: str) -> int:

@@ -53,10 +53,11 @@ class RocketMQSource(DataSource):
         check_version(pyspark.__version__)
 
     def schema(self) -> StructType | str:
-        """The columns of the table that the options name."""
+        """The columns of the table that the options name, or those of the option ``columns``."""
         kept = of_table(self.options)
-        table = read_options(self.options).table
-        return ddl(table) if kept is None else with_options(TABLES[table], kept)
+        options = read_options(self.options)
+        columns = {name: TABLES[options.table][name] for name in options.columns}
+        return ddl(columns) if kept is None else with_options(columns, kept)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Read a table once; ``schema`` may be some of its columns, in any order."""
@@ -79,6 +80,8 @@ class RocketMQSource(DataSource):
             raise OptionError(f"{options.table} is no stream; these are: {', '.join(STREAMED)}")
         check_effects(options, stream=stream)
         _check(schema, options.table)
+        if "columns" in options.given and tuple(schema.names) != options.columns:
+            raise OptionError("columns: a schema of other columns is given, too; give one of them")
         return options
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

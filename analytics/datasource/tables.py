@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 _PLACE: Final = {"broker": "string", "topic": "string", "queue_id": "int"}
@@ -87,6 +88,6 @@ STREAMED: Final = ("messages", "consumequeue")
 """Tables that can be read as streams."""
 
 
-def ddl(table: str) -> str:
-    """A table's schema as Spark writes it."""
-    return ", ".join(f"{name} {kind}" for name, kind in TABLES[table].items())
+def ddl(columns: Mapping[str, str]) -> str:
+    """A schema as Spark writes it."""
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())

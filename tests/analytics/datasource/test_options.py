@@ -203,3 +203,27 @@ def test_workers_without_the_package_are_refused_by_name(tmp_path: Path) -> None
     with pytest.raises(WorkerError, match="No such file"):
         check_python(str(tmp_path / "missing"))
     check_python(sys.executable)
+
+
+def test_only_the_named_columns_are_read() -> None:
+    made = source(BASIC, table="messages", columns="body, queue_offset")
+    assert made.schema() == "body binary, queue_offset bigint"
+    schema = columns_of("messages", "body", "queue_offset")
+    narrow = rows_of(made.reader(schema))
+    assert narrow == read_table("messages", BASIC, columns=["body", "queue_offset"])
+    assert made.streamReader(schema).initialOffset()
+    with pytest.raises(OptionError, match="a schema of other columns is given, too"):
+        made.reader(columns_of("messages", "body"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("queue_ofset", "no column queue_ofset .did you mean queue_offset"),
+        ("zzz", "messages has no column zzz .it has broker, topic"),
+        ("", "names no column"),
+        ("body,body", "one of them twice"),
+    ],
+)
+def test_columns_that_a_table_lacks_are_refused(columns: str, said: str) -> None:
+    refused(said, columns=columns)
