@@ -1,6 +1,5 @@
 """Kinds of topics and groups: those of users, and those of RocketMQ itself."""
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 NORMAL: Final = "normal"
-_KIND: Final = re.compile(r"\bkind\b", re.IGNORECASE)
 
 
 class TopicKinds:
@@ -37,11 +35,6 @@ def group_kind(group: str) -> str:
     """The kind of a group: normal or system."""
     own = group.startswith(SYSTEM_GROUP_PREFIX) or group in system_groups()
     return "system" if own else NORMAL
-
-
-def decides_kind(where: str | None) -> bool:
-    """Whether a condition names ``kind``: rows of the system are shown as it says."""
-    return _KIND.search(where or "") is not None
 
 
 class UsersRows:

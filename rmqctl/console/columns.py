@@ -47,12 +47,12 @@ class ColumnList(ListOver):
         lines = []
         for name in self._names:
             mark = "[x]" if name in self._shown else "[ ]"
-            room = "  (no room on this screen)" if name in left_out else ""
+            room = "(no room here) " if name in left_out else ""
             lines.append(
                 [
-                    Span(f"{mark} {name:<22} "),
-                    *text_line(meanings[name], Role.DIM),
+                    Span(f"{mark} {name:<23} "),
                     Span(room, Role.WARN),
+                    *text_line(meanings[name], Role.DIM),
                 ]
             )
         return lines
