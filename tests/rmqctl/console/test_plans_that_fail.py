@@ -67,8 +67,17 @@ CASES = {
 }
 
 
+USUAL = {"reset-journal", "redrive-log", "ack-journal", "retry-away", "repair-away"}
+
+
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
-@pytest.mark.parametrize(("change", "broken"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.long] * (name not in USUAL))
+        for name, case in CASES.items()
+    ],
+)
 def test_what_breaks_after_the_look_is_said_and_the_plan_can_be_made_again(stocked, change, broken):
     words, key, keys, name = change
     run("consume", "orders", "-g", "billing", "-e", "-c", "2", "-S", stocked)
