@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ class Progress:
 
     def __init__(self, root: Path, size: Size) -> None:
         self._file = ProgressFile(root)
-        self._random = random.Random(1)
+        self._random = random.Random(time.time_ns())  # another one moves others
         self._places = [
             (f"{topic_of(topic)}@group-{group:03}", queue)
             for group in range(size.groups)
@@ -71,17 +72,16 @@ class Progress:
             for queue in range(size.queues)
         ]
         self._end = size.messages
-        self._generation = 0
 
     def move(self, share: float) -> None:
         """Move this share of the positions, forth or back, in one commit."""
         rng = self._random
         count = round(share * len(self._places))
-        self._generation += 1  # so that a smaller offset counts, too
+        generation = time.time_ns()  # a later one, so that a smaller offset counts, too
         self._file.commit(
             {
                 place: QueueProgress(
-                    self._generation, self._end if rng.random() < 0.5 else rng.randrange(self._end)
+                    generation, self._end if rng.random() < 0.5 else rng.randrange(self._end)
                 )
                 for place in rng.sample(self._places, count)
             }

@@ -89,20 +89,26 @@ def sum_of_all(values: Iterable[int | None]) -> int | None:
 def add_up(queues: Sequence[QueueLag]) -> Totals:
     """Sum up the queues of one group in one topic."""
     lags: dict[int, int] = {}
+    statuses: set[Health] = set()
     total_bytes = lost = unknown = 0
+    none_unknown = True
     bytes_known = False
     rate_in: float | None = 0.0
     rate_out: float | None = 0.0
     stored: list[int] = []
     risks: list[int] = []
-    for queue_id, what, lag_bytes, oldest, queue_in, queue_out, _, risk in queues:
+    for queue_id, what, lag_bytes, oldest, queue_in, queue_out, status, risk in queues:
         rate_in = None if rate_in is None or queue_in is None else rate_in + queue_in
-        lag = what.lag
-        if lag is None:
+        statuses.add(status)
+        low, committed, high = what
+        if committed is None or committed > high:
             unknown += 1
+            none_unknown = none_unknown and not is_unknown(what)
             continue
+        lag = high - committed
         lags[queue_id] = lag
-        lost += what.lost or 0
+        if low > committed:
+            lost += low - committed
         rate_out = None if rate_out is None or queue_out is None else rate_out + queue_out
         if lag_bytes is None:
             unknown += 1
@@ -114,7 +120,7 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
         if risk is not None:
             risks.append(risk)
     all_lag = sum(lags.values()) if lags else None
-    if not all_lag and any(is_unknown(queue.unread) for queue in queues):
+    if not all_lag and not none_unknown:
         all_lag = None  # the known queues have no lag, the others are unknown: not 0
         bytes_known = bytes_known and total_bytes > 0
     rate_in = None if rate_in is None else round(rate_in, 3)
@@ -127,7 +133,7 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
         rate_in,
         rate_out,
         drain_ms(all_lag, rate_in, rate_out),
-        worst({queue.status for queue in queues}),
+        worst(statuses),
         _worst_queue(lags),
         skew(lags.values()),
         lost if lags else None,

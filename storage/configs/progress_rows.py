@@ -77,14 +77,15 @@ class _Section:
         others = self._others(pieces)
         self._others_now = others
         if others is not None:
-            found = [loads_strict(b'{"' + pieces[number] + b"}}") for number in others]
-            keys = [key for row in found for key in row]
-            if len(keys) == len(others) and set(keys) == {self._keys[n] for n in others}:
-                for number, key in zip(others, keys, strict=True):
+            if not others:
+                return {}
+            new = _parsed([pieces[number] for number in others])
+            if len(new) == len(others) and new.keys() == {self._keys[n] for n in others}:
+                for number, key in zip(others, new, strict=True):
                     self._keys[number] = key
-                return {key: value for row in found for key, value in row.items()}
+                return new
             self._others_now = None
-        rows: dict[str, Any] = loads_strict(b'{"' + _BETWEEN.join(pieces) + b"}}")
+        rows = _parsed(pieces)
         if len(rows) != len(pieces):
             raise ValueError("a piece is no row")
         self._keys = list(rows)
@@ -102,3 +103,8 @@ class _Section:
             return None
         found = [*compress(range(len(pieces)), map(ne, pieces, self._pieces))]
         return None if len(found) > len(pieces) // 2 else found
+
+
+def _parsed(pieces: list[bytes]) -> dict[str, Any]:
+    rows: dict[str, Any] = loads_strict(b'{"' + _BETWEEN.join(pieces) + b"}}")
+    return rows
