@@ -17,6 +17,7 @@ from storage.format.errors import FormatError
 from storage.format.strict_json import loads_strict
 
 from .checksummed_json import body_of
+from .consumer_offsets import OffsetTable
 from .progress_table import VERSION, ProgressTable
 
 _QUEUES: Final = b'"queues":{"'
@@ -31,7 +32,6 @@ class KnownRows:
 
     def __init__(self) -> None:
         self._queues = _Section()
-        self._exported = _Section()
 
     def read(self, data: bytes) -> ProgressTable | None:
         """The table in a file's bytes; None where they are not of the usual form."""
@@ -41,27 +41,44 @@ class KnownRows:
         if body is None or begin < 0 or middle < begin or not body.endswith(_END):
             return None
         queues = body[begin + len(_QUEUES) : middle].split(_BETWEEN)
-        exported = body[middle + len(_EXPORTED) : -len(_END)].split(_BETWEEN)
+        exported = body[middle + len(_EXPORTED) : -len(_END)]
         try:
             head = loads_strict(body[:begin] + b'"queues":0}')
             del head["queues"]
             if head.keys() != _HEAD or head["version"] != VERSION:
                 return None
-            new_queues = self._queues.new(queues)
-            new_exported = self._exported.new(exported)
-            table = ProgressTable.from_entry(
-                {**head, "queues": new_queues, "exported": new_exported}
-            )
+            new = self._queues.new(queues)
+            table = ReadTable.from_entry({**head, "queues": new, "exported": {}})
             table.queues = self._queues.take(queues, table.queues)
-            table.exported = self._exported.take(exported, table.exported)
+            table.exported_text = b'{"' + exported + b"}}"
         except (FormatError, TypeError, ValueError):
-            self._queues, self._exported = _Section(), _Section()
+            self._queues = _Section()
             return None
         return table
 
 
+class ReadTable(ProgressTable):
+    """A table that was read again. What Java's file has is parsed when it is asked for: only those
+    who write need it."""
+
+    exported_text: bytes | None = None
+
+    @property
+    def exported(self) -> OffsetTable:
+        """The content of Java's file when it was written last. Raises ShapeError and JsonError."""
+        if self.exported_text is not None:
+            entry = {"queues": {}, "exported": loads_strict(self.exported_text)}
+            self._exported = ProgressTable.from_entry(entry).exported
+            self.exported_text = None
+        return self._exported
+
+    @exported.setter
+    def exported(self, offsets: OffsetTable) -> None:
+        self._exported, self.exported_text = offsets, None
+
+
 class _Section:
-    """The rows of one of both tables, in their order."""
+    """The rows of a table, in their order."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

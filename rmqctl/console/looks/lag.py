@@ -65,7 +65,7 @@ class _Watched:
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             seen = self.seen = self.watcher.look(source.now_ms)
             self._keep(source, seen)
-            if not self._looks % _FREEZE_EVERY:
+            if self._looks == 2 or not self._looks % _FREEZE_EVERY:
                 gc.freeze()  # most of it stays: to search it for cycles took as long as a look
             self._looks += 1
         return seen
