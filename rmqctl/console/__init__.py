@@ -4,6 +4,7 @@ Folders and modules, from the bottom up; only ``driver`` and ``program`` import 
 
     looks/      what a pane asks of a store: rows of a command, and that command. No terminal.
     reading     the thread that asks, and the open store
+    faults      errors that the console outlives, and their tracebacks
     tables      rows as cells: filter, order, columns, widths
     drawing     lines of text with roles, such as a state or a heading
     panes       a look with a cursor; details, parts and charts are other forms
