@@ -8,7 +8,7 @@ import random
 import struct
 import weakref
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +30,7 @@ CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 17, mapped_file_size_consum
 IPV6 = bytes(range(16)) + (9876).to_bytes(4, "big")
 PACKED = MessageSysFlag.COMPRESSED_FLAG
 FORMS = [pytest.param(None, id="pure"), pytest.param("compiled", id="compiled")]
+LONG_TOPIC_IN_V1 = ((b"\xda\xa3\x20\xab", b"\xda\xa3\x20\xa7"), (b"\0\xc8ttt", b"\xc8ttt"))
 Queue = tuple[str, int]
 
 
@@ -170,20 +171,22 @@ class Odd(HandMade):
         topic: str = "T",
         queue_id: int = 0,
         size: int | None = None,
+        patches: Iterable[tuple[bytes, bytes]] = (),
         **fields: Any,
     ) -> int:
-        """Append a record and its unit; gives the place of the record."""
+        """Append a record and its unit; gives the place of the record. ``patches``: bytes
+        of the record that are replaced."""
         units = self.queues.setdefault((topic, queue_id), bytearray())
         place = self.log_end
         self.timestamp += 1000
         record = encode_record(
-            topic=topic,
-            queue_id=queue_id,
-            body=body,
-            properties=properties,
-            queue_offset=len(units) // CQ_STORE_UNIT.size,
-            physical_offset=place,
             **{
+                "topic": topic,
+                "queue_id": queue_id,
+                "body": body,
+                "properties": properties,
+                "queue_offset": len(units) // CQ_STORE_UNIT.size,
+                "physical_offset": place,
                 "store_timestamp": self.timestamp,
                 "born_timestamp": self.timestamp - 5,
                 "born_host": HOST,
@@ -191,6 +194,9 @@ class Odd(HandMade):
                 **fields,
             },
         )
+        for old, new in patches:
+            record = record.replace(old, new)
+        record = len(record).to_bytes(4, "big") + record[4:]
         self.log += record
         self.add_unit(topic, queue_id, place, len(record) if size is None else size, 0)
         return place
@@ -206,7 +212,13 @@ def odd_store(seed: int = 0) -> Odd:
         {"properties": b"\x01x\x02TAGS\x01\x02\x02x\x01\x02TAGS\x01late\x02nothing\x02a\x01b\x01c"},
         {"properties": b"b\x011\x02a\x012\x02b\x013\x02TAGS\x01x\x02TAGS\x01y"},
         {"properties": b"TAGS\x01\xff\x02KEYS\x01\xc3 \xa9"},
-        {"properties": b"TAGS\x01\xed\xa0\x80\x02\xf4\x90\x80\x80\x01w"},
+        {"properties": b"TAGS\x01\xed\xa0\x80"},
+        {"properties": b"\xf4\x90\x80\x80\x01w\x02TAGS\x01\xf0\x8f\xbf\xbf"},
+        {"queue_offset": 999},
+        {"physical_offset": 5},
+        {"properties": b"a\x01b", "patches": [(b"\0\3a\1b", b"\0\4a\1b")]},
+        {"properties": b"a\x01b", "patches": [(b"\1T\0\3a", b"\1U\0\3a")]},
+        {"topic": "t" * 200, "queue_id": 3, "version": 2, "patches": LONG_TOPIC_IN_V1},
         {"properties": b"a\xfe\x011\x02a\xff\x012\x02UNIQ_KEY\x01\xe0\x80\x80"},
         {"properties": b"\x02".join(b"n%d\x01v" % number for number in range(64))},
         {"properties": b"\x02".join(b"n%d\x01v" % number for number in range(65))},
