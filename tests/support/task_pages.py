@@ -47,7 +47,7 @@ _VOLATILE = (
     (re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?(?![\w-])"), "DURATION"),
     (re.compile(r"(?<![\w.-])\d[\d.,]*[KMG]?(?: \w+)?/s(?!\w)"), "RATE"),
     (re.compile(r"\b(pid|process|processes) \d+"), r"\1 PID"),
-    (re.compile(r"look took \d+ ms"), "LOOK"),
+    (re.compile(r"look took +\d+ ms"), "LOOK"),
     (re.compile(r"DISK +\d+ % of \d+ %"), "DISK"),
     (re.compile(r"[ \t]+"), " "),
 )
