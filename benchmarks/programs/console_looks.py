@@ -27,6 +27,8 @@ from storage.clock import now_ms
 
 _SIZE = 80, 20
 _MEMORY_EVERY = 100
+_LATER_MS = 600_000
+"""By then no message is young: what was just stored has another state a minute later."""
 
 
 def anonymous_mib() -> float:
@@ -50,7 +52,7 @@ def main() -> None:
     looked, drawn, mib = [], [], []
     rows: list[Any] = []
     with EmbeddedBroker.open(root, read_only=True) as broker, mover(root, size) as others:
-        begun = now_ms()
+        begun = now_ms() + _LATER_MS
         for number in range(looks):
             if number and not number % every:
                 others.move(share)
