@@ -12,6 +12,7 @@ from analytics.lag.selection import Choice
 from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
+from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.console.looks.history import SLOTS, STEP_MS, Key, LagHistory
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
@@ -21,8 +22,10 @@ from .look import LAG_HISTORY, Look, Place, Source
 if TYPE_CHECKING:
     from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 
-_FREEZE_EVERY: Final = 500
-"""Looks after which what is kept is no more searched for cycles."""
+_FIRST_LOOKS: Final = (1, 3)
+"""The first look, and the second one that read a change: what they made stays for the most part."""
+_SPARE_EVERY: Final = 10
+_SEARCH_EVERY: Final = 1_000
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
 RISK_WITHIN_MS: Final = 86_400_000
@@ -63,11 +66,11 @@ class _Watched:
         """The lag now, or that of a moment ago."""
         seen = self.seen
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
-            seen = self.seen = self.watcher.look(source.now_ms)
-            self._keep(source, seen)
-            if self._looks == 2 or not self._looks % _FREEZE_EVERY:
-                gc.freeze()  # most of it stays: to search it for cycles took as long as a look
+            with no_search_for_cycles():
+                seen = self.seen = self.watcher.look(source.now_ms)
+                self._keep(source, seen)
             self._looks += 1
+            _spare_what_stays(self._looks)
         return seen
 
     def _keep(self, source: Source, seen: "LagSnapshot") -> None:
@@ -108,6 +111,16 @@ class _Watched:
             return list(lags)
         dues = self._first_dues.of(lags.counts)
         return [lags[n] for n, due in enumerate(dues) if due is not None and due <= until]
+
+
+def _spare_what_stays(looks: int) -> None:
+    """Search what is kept for cycles rarely: most of it stays, and a search takes as long as a
+    look, in which no key is answered."""
+    if looks in _FIRST_LOOKS or not looks % _SPARE_EVERY:
+        if not looks % _SEARCH_EVERY:
+            gc.unfreeze()
+            gc.collect()
+        gc.freeze()
 
 
 def _trend(history: LagHistory, one: "GroupCounts | GroupLag", now_ms: int) -> TrendRow:
@@ -154,7 +167,8 @@ def lag_rows(source: Source, choice: Choice) -> Iterable[LagRow]:
     """The rows of ``lag show``; those that did not change since the last look are kept."""
     seen, watched = seen_lag(source, choice), _watched(source, choice)
     if choice == watched.choice:
-        return watched.watcher.group_rows(seen)
+        with no_search_for_cycles():
+            return watched.watcher.group_rows(seen)
     return lag.group_rows(seen)
 
 
