@@ -24,7 +24,7 @@ _UNKNOWN_IF_NULL: Final = frozenset(
 )
 """Fields whose null is something that could not be found out; others have no value then."""
 _USUAL_NUMBER: Final = 6
-_MOST_TEXTS: Final = 4_000
+_MOST_TEXTS: Final = 12_000
 """Texts of a column that are kept."""
 _ROLES: Final[Mapping[str, Role]] = {"red": Role.BAD, "yellow": Role.WARN, "green": Role.GOOD}
 
