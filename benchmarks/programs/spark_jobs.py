@@ -36,6 +36,7 @@ def read_all() -> None:
 JOBS: dict[str, Callable[[], object]] = {
     "write": write_parquet,
     "count messages": lambda: table("messages").count(),
+    "count a column": lambda: table("messages", "queue_offset bigint").count(),
     "count consumequeue": lambda: table("consumequeue").count(),
     "read": read_all,
 }
