@@ -103,7 +103,7 @@ def _children() -> dict[int, list[int]]:
 def _stages(pid: int) -> bool:
     try:
         return any(
-            "rocketmq-sink" in os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()
+            "rocketmq-sink" in str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()
         )
     except OSError:
         return False
