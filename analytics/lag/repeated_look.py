@@ -15,29 +15,26 @@ same object in the next snapshot, so that what was made of it may be kept, too
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import is_not
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.configs.consumer_offsets import topic_at_group
 from storage.coordination.shared_state import SharedStateBounds
 from storage.read.log_cut import LogCut
-from storage.retention import LogFile, due_of, log_files, rules_of
+from storage.retention import LogFile, log_files, rules_of
 
 from .counts import CountedLags, GroupCounts, Rates, Read
+from .kept_queue import KeptQueue, LookMoment
 from .lag_snapshot import (
     Depths,
     GroupInQueue,
-    Head,
     LagSnapshot,
-    QueueNow,
     Readers,
     read_queue_ids,
 )
-from .queue_position import unread_bytes
 from .selection import Offsets
 from .totals import QueueLag
 from .trend import RATE_WINDOW_MS, TREND_WINDOW_MS, StoredSince, Trend
@@ -56,39 +53,6 @@ _NOT_READ: Final[Read] = (None, 0)
 
 _Stale = Sequence[tuple["_Pair", Sequence[int]]]
 """Groups in topics, and the queues in which they are judged again."""
-
-
-class _Moment(NamedTuple):
-    """What is the same for all queues in one look."""
-
-    view: StoreView
-    as_of: int
-    trend: Trend
-    files: Sequence[LogFile]
-    files_changed: bool
-    arrivals: StoredSince
-    history: SampleHistory
-    cut: LogCut
-    chosen: Readers
-
-    def bounds(self, queues: Sequence[_Queue]) -> list[tuple[int, int]]:
-        """The bounds of queues, as :func:`.lag_snapshot.look_at` takes them."""
-        places = [queue.place for queue in queues]
-        found = self.cut.each_queue_bounds(places, [queue.high for queue in queues])
-        if self.cut.is_whole:
-            return found
-        for number, written in enumerate(self.view.each_queue_bounds(places)):
-            low, high = found[number]
-            if written.max_offset > high:  # what is committed was read, though it lies past the cut
-                found[number] = low, self._committed(*places[number], high, written.max_offset)
-        return found
-
-    def _committed(self, topic: str, queue_id: int, high: int, written: int) -> int:
-        for key, offsets in self.chosen.offsets.items():
-            committed = offsets.get(queue_id, -1) if key[1] == topic else -1
-            if high < committed <= written:
-                high = committed
-        return high
 
 
 class RepeatedLook:
@@ -117,7 +81,7 @@ class RepeatedLook:
 
     def _forget(self) -> None:
         self._files = []
-        self._queues: dict[str, dict[int, _Queue]] = {}
+        self._queues: dict[str, dict[int, KeptQueue]] = {}
         self._read_at: tuple[int, int] | None = None
         """The log's end and the generation of files at which the queues were read; None: they have
         to be read."""
@@ -171,7 +135,7 @@ class RepeatedLook:
         lags = CountedLags(self._keys, found, self._rates(moment), self._made)
         return LagSnapshot(as_of, lags, self._view.progress_doubt())
 
-    def _moment(self, chosen: Readers, as_of: int) -> _Moment:
+    def _moment(self, chosen: Readers, as_of: int) -> LookMoment:
         view = self._view
         bounds = view.bounds
         made = bounds.made() if isinstance(bounds, SharedStateBounds) else 0
@@ -186,7 +150,7 @@ class RepeatedLook:
         files = log_files(view.root, view.config, rules, cut.log_end, as_of)
         files_changed, self._files = files != self._files, files
         arrivals = StoredSince(view, as_of - RATE_WINDOW_MS)
-        return _Moment(
+        return LookMoment(
             view, as_of, trend, files, files_changed, arrivals, self._history, cut, chosen
         )
 
@@ -199,7 +163,9 @@ class RepeatedLook:
             for queue in queues.values():
                 queue.until = AT_ONCE
 
-    def _stale(self, topics: Mapping[str, TopicConfig], moment: _Moment) -> tuple[_Stale, set[int]]:
+    def _stale(
+        self, topics: Mapping[str, TopicConfig], moment: LookMoment
+    ) -> tuple[_Stale, set[int]]:
         """The groups whose state may be another one than before, and their numbers."""
         as_of, members = moment.as_of, moment.chosen.members
         offsets = list(moment.chosen.offsets.values())
@@ -233,7 +199,7 @@ class RepeatedLook:
         self._add_queues(stale, moment)
         return stale, dirty
 
-    def _refresh(self, moment: _Moment) -> Mapping[str, Collection[int]]:
+    def _refresh(self, moment: LookMoment) -> Mapping[str, Collection[int]]:
         """Read the bounds of queues; gives the ids of those that changed, by topic."""
         all_queues = [queue for queues in self._queues.values() for queue in queues.values()]
         read_at = self._now(moment)
@@ -248,21 +214,21 @@ class RepeatedLook:
                 changed.setdefault(queue.place[0], []).append(queue.place[1])
         return changed
 
-    def _now(self, moment: _Moment) -> tuple[int, int] | None:
+    def _now(self, moment: LookMoment) -> tuple[int, int] | None:
         """What is as before if no queue has changed; None if that cannot be known."""
         bounds = self._bounds[0]
         if not isinstance(bounds, SharedStateBounds) or not moment.cut.is_whole:
             return None
         return moment.cut.log_end, bounds.files_generation()
 
-    def _add_queues(self, stale: _Stale, moment: _Moment) -> None:
+    def _add_queues(self, stale: _Stale, moment: LookMoment) -> None:
         """Read queues that were not read before, each as a whole: its file is opened once."""
-        new: dict[_Queue, set[int | None]] = {}
+        new: dict[KeptQueue, set[int | None]] = {}
         for pair, which in stale:
             for queue_id in which:
                 queue = pair.queues.get(queue_id)
                 if queue is None:
-                    queue = pair.queues[queue_id] = _Queue(pair.topic, queue_id)
+                    queue = pair.queues[queue_id] = KeptQueue(pair.topic, queue_id)
                     new[queue] = set()
                 if queue in new:
                     new[queue].add(pair.offsets.get(queue_id))
@@ -272,9 +238,9 @@ class RepeatedLook:
             first = {queue.first_unread(offset) for offset in committed}
             queue.read([offset for offset in first if offset is not None], moment)
 
-    def _read_heads(self, stale: _Stale, moment: _Moment) -> None:
+    def _read_heads(self, stale: _Stale, moment: LookMoment) -> None:
         """Read the first unread messages that are not known, each queue's at once."""
-        missing: dict[_Queue, set[int]] = defaultdict(set)
+        missing: dict[KeptQueue, set[int]] = defaultdict(set)
         for pair, which in stale:
             committed, queues = pair.offsets, pair.queues
             for queue_id in which:
@@ -285,7 +251,7 @@ class RepeatedLook:
         for queue, offsets in missing.items():
             queue.read(offsets, moment)
 
-    def _observe(self, stale: _Stale, moment: _Moment) -> None:
+    def _observe(self, stale: _Stale, moment: LookMoment) -> None:
         """Keep what was seen, and until when it holds: only what is new is an observation."""
         committed: dict[str, dict[int, int]] = {}
         ends: dict[str, dict[int, int]] = {}
@@ -312,7 +278,7 @@ class RepeatedLook:
 
     def _forget_heads(self) -> None:
         """Forget messages that are no group's first unread one any more."""
-        needed: dict[_Queue, set[int]] = defaultdict(set)
+        needed: dict[KeptQueue, set[int]] = defaultdict(set)
         for pair in self._pairs:
             for queue_id, queue in pair.queues.items():
                 first = queue.first_unread(pair.offsets.get(queue_id))
@@ -322,161 +288,13 @@ class RepeatedLook:
             for queue in queues.values():
                 queue.keep_heads(needed[queue])
 
-    def _rates(self, moment: _Moment) -> Rates:
+    def _rates(self, moment: LookMoment) -> Rates:
         span_s = moment.trend.span_s
         rate_in = {
             topic: {queue_id: queue.rate_in(span_s) for queue_id, queue in queues.items()}
             for topic, queues in self._queues.items()
         }
         return Rates(moment.trend.start, span_s, rate_in)
-
-
-class _Queue:
-    """A queue, and what is known of messages that are the first unread one of a group."""
-
-    __slots__ = (
-        *("_arrived", "_by_log", "_nothing_new", "_places"),
-        *("heads", "high", "low", "now", "place", "until"),
-    )
-
-    def __init__(self, topic: str, queue_id: int) -> None:
-        self.place = topic, queue_id
-        self.low = self.high = -1
-        self.heads: dict[int, Head] = {}
-        self.now: QueueNow
-        self.until = AT_ONCE
-        """When the messages that were stored have to be counted again."""
-        self._arrived: int | None = None
-        """Messages that were stored in the known part of the five minutes, or in all of them."""
-        self._by_log = True
-        """Whether it is all of them: the log shows it."""
-        self._places: dict[int, int] = {}
-        """Where the messages lie in the log; of each head that is wholly known."""
-        self._nothing_new = False
-        """Whether no message is as young as is counted; none gets younger."""
-
-    def refresh(self, low: int, high: int, moment: _Moment) -> bool:
-        """Take over the bounds; whether something has changed for its readers."""
-        same = low == self.low and high == self.high
-        if not same:
-            self._move(low, high, moment.view)
-        if not same or self.until <= moment.as_of:
-            self._count(moment, same=same)
-        unknown = len(self.heads) > len(self._places)
-        if unknown:
-            self.heads = {offset: self.heads[offset] for offset in self._places}
-        moved = moment.files_changed and self._judge_files(moment.files)
-        if same and not unknown and not moved:
-            return False
-        self.now = QueueNow(low, high, None, moment.history.ends(*self.place), self.heads)
-        return True
-
-    def observe(self, ends: Sequence[Change], as_of: int) -> None:
-        """Take note of what was observed of its end, now included."""
-        if self.now.ends is not ends:
-            self.now = self.now._replace(ends=ends)
-        if ends[-1][0] == as_of:  # it is counted on from here
-            self.until = AT_ONCE
-
-    def _count(self, moment: _Moment, *, same: bool) -> None:
-        """Count the messages that were stored lately."""
-        trend, ends = moment.trend, moment.history.ends(*self.place)
-        count = None if trend.span_s is None else trend.arrived(ends, self.high)
-        self._by_log, self.until = count is None, AT_ONCE
-        if count is not None:
-            self._nothing_new = self._nothing_new and same
-            known_from = trend.known_from or 0
-            leaves = next((at for at, _ in ends if at > known_from), None)
-            self.until = FOREVER if leaves is None else leaves + RATE_WINDOW_MS
-        elif same and self._nothing_new:
-            count = 0
-        else:
-            count = moment.arrivals.count(*self.place, self.low, self.high)
-            self._nothing_new = count == 0
-        self._arrived = count
-
-    def rate_in(self, span_s: float | None) -> float | None:
-        """How fast it grew; ``span_s`` is the length of the known part of the five minutes."""
-        count = self._arrived
-        if not count:
-            return None if count is None else 0.0
-        if self._by_log or span_s is None:
-            return count * 1000 / RATE_WINDOW_MS
-        return count / span_s
-
-    def _move(self, low: int, high: int, view: StoreView) -> None:
-        """Take over new bounds; the unread bytes are those of before and those of new units."""
-        more: int | None = 0
-        if high > self.high and self._places:
-            more = unread_bytes(view, *self.place, [self.high], high)[self.high]
-        kept: dict[int, Head] = {}
-        if more is not None and high >= self.high:
-            for offset in self._places:
-                size, stored, due = self.heads[offset]
-                if offset >= low and size is not None:
-                    kept[offset] = size + more, stored, due
-        self.heads = kept
-        self._places = {offset: self._places[offset] for offset in kept}
-        self.low, self.high = low, high
-
-    def _judge_files(self, files: Sequence[LogFile]) -> bool:
-        """Find out anew from when on messages may be deleted; whether one of these changed."""
-        heads = {
-            offset: (size, stored, due_of(files, self._places[offset]))
-            for offset, (size, stored, _) in self.heads.items()
-        }
-        if heads == self.heads:
-            return False
-        self.heads = heads
-        return True
-
-    def first_unread(self, committed: int | None) -> int | None:
-        """The first unread message that is still there, for a group; None without any."""
-        if committed is None or committed >= self.high or self.low >= self.high:
-            return None
-        return max(committed, self.low)
-
-    def read(self, offsets: Collection[int], moment: _Moment) -> None:
-        """Read the heads at some offsets."""
-        sizes = self._sizes(offsets, moment.view)
-        places = moment.view.places(*self.place, offsets)
-        for offset in offsets:
-            place, stored = places.get(offset, (None, None))
-            due = None if place is None else due_of(moment.files, place)
-            size = sizes[offset]
-            self.heads[offset] = size, stored, due
-            if place is not None and stored is not None and size is not None:
-                self._places[offset] = place
-
-    def _sizes(self, offsets: Collection[int], view: StoreView) -> Mapping[int, int | None]:
-        """Bytes from offsets to the end: by way of the nearest known one, if there is any."""
-        if not self._places:
-            return unread_bytes(view, *self.place, offsets, self.high)
-        known: dict[int, int] = {self.high: 0}
-        known.update((at, size) for at in self._places if (size := self.heads[at][0]) is not None)
-        order = sorted(known)
-        found: dict[int, int | None] = {}
-        for offset in sorted(offsets, reverse=True):
-            number = bisect_left(order, offset)
-            after = order[number]
-            before = order[number - 1] if number else None
-            if before is not None and offset - before < after - offset:
-                part = unread_bytes(view, *self.place, [before], offset)[before]
-                size = None if part is None else known[before] - part
-            else:
-                part = unread_bytes(view, *self.place, [offset], after)[offset]
-                size = None if part is None else known[after] + part
-            found[offset] = size
-            if size is not None:
-                known[offset] = size
-                insort(order, offset)
-        return found
-
-    def keep_heads(self, offsets: Collection[int]) -> None:
-        """Forget other heads than these."""
-        for offset in self.heads.keys() - offsets:
-            del self.heads[offset]
-            self._places.pop(offset, None)
 
 
 class _Pair:
@@ -487,7 +305,7 @@ class _Pair:
         *("ids", "offsets", "place", "queues", "topic", "until"),
     )
 
-    def __init__(self, topic: str, group: str, queues: dict[int, _Queue]) -> None:
+    def __init__(self, topic: str, group: str, queues: dict[int, KeptQueue]) -> None:
         self.topic = topic
         self.group = group
         self.place = topic_at_group(topic, group)
@@ -605,7 +423,7 @@ def _no_rate(changes: Sequence[Change], offset: int | None) -> None:
     """Rates are made of counts."""
 
 
-def _judge(stale: _Stale, moment: _Moment) -> None:
+def _judge(stale: _Stale, moment: LookMoment) -> None:
     states = {
         has_members: GroupInQueue(_no_rate, moment.as_of, None, has_members=has_members)
         for has_members in (False, True)

@@ -1,0 +1,200 @@
+"""A queue in looks that are repeated: its bounds, what came, and its first unread messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.read.log_cut import LogCut
+from storage.retention import LogFile, due_of
+
+from .lag_snapshot import Head, QueueNow, Readers
+from .queue_position import unread_bytes
+from .trend import RATE_WINDOW_MS, StoredSince, Trend
+from .validity import AT_ONCE, FOREVER
+
+if TYPE_CHECKING:
+    from storage.configs.offset_samples import Change, SampleHistory
+    from storage.readonly import StoreView
+
+
+class LookMoment(NamedTuple):
+    """What is the same for all queues in one look."""
+
+    view: StoreView
+    as_of: int
+    trend: Trend
+    files: Sequence[LogFile]
+    files_changed: bool
+    arrivals: StoredSince
+    history: SampleHistory
+    cut: LogCut
+    chosen: Readers
+
+    def bounds(self, queues: Sequence[KeptQueue]) -> list[tuple[int, int]]:
+        """The bounds of queues, as :func:`.lag_snapshot.look_at` takes them."""
+        places = [queue.place for queue in queues]
+        found = self.cut.each_queue_bounds(places, [queue.high for queue in queues])
+        if self.cut.is_whole:
+            return found
+        for number, written in enumerate(self.view.each_queue_bounds(places)):
+            low, high = found[number]
+            if written.max_offset > high:  # what is committed was read, though it lies past the cut
+                found[number] = low, self._committed(*places[number], high, written.max_offset)
+        return found
+
+    def _committed(self, topic: str, queue_id: int, high: int, written: int) -> int:
+        for key, offsets in self.chosen.offsets.items():
+            committed = offsets.get(queue_id, -1) if key[1] == topic else -1
+            if high < committed <= written:
+                high = committed
+        return high
+
+
+class KeptQueue:
+    """A queue, and what is known of messages that are the first unread one of a group."""
+
+    __slots__ = (
+        *("_arrived", "_by_log", "_nothing_new", "_places"),
+        *("heads", "high", "low", "now", "place", "until"),
+    )
+
+    def __init__(self, topic: str, queue_id: int) -> None:
+        self.place = topic, queue_id
+        self.low = self.high = -1
+        self.heads: dict[int, Head] = {}
+        self.now: QueueNow
+        self.until = AT_ONCE
+        """When the messages that were stored have to be counted again."""
+        self._arrived: int | None = None
+        """Messages that were stored in the known part of the five minutes, or in all of them."""
+        self._by_log = True
+        """Whether it is all of them: the log shows it."""
+        self._places: dict[int, int] = {}
+        """Where the messages lie in the log; of each head that is wholly known."""
+        self._nothing_new = False
+        """Whether no message is as young as is counted; none gets younger."""
+
+    def refresh(self, low: int, high: int, moment: LookMoment) -> bool:
+        """Take over the bounds; whether something has changed for its readers."""
+        same = low == self.low and high == self.high
+        if not same:
+            self._move(low, high, moment.view)
+        if not same or self.until <= moment.as_of:
+            self._count(moment, same=same)
+        unknown = len(self.heads) > len(self._places)
+        if unknown:
+            self.heads = {offset: self.heads[offset] for offset in self._places}
+        moved = moment.files_changed and self._judge_files(moment.files)
+        if same and not unknown and not moved:
+            return False
+        self.now = QueueNow(low, high, None, moment.history.ends(*self.place), self.heads)
+        return True
+
+    def observe(self, ends: Sequence[Change], as_of: int) -> None:
+        """Take note of what was observed of its end, now included."""
+        if self.now.ends is not ends:
+            self.now = self.now._replace(ends=ends)
+        if ends[-1][0] == as_of:  # it is counted on from here
+            self.until = AT_ONCE
+
+    def _count(self, moment: LookMoment, *, same: bool) -> None:
+        """Count the messages that were stored lately."""
+        trend, ends = moment.trend, moment.history.ends(*self.place)
+        count = None if trend.span_s is None else trend.arrived(ends, self.high)
+        self._by_log, self.until = count is None, AT_ONCE
+        if count is not None:
+            self._nothing_new = self._nothing_new and same
+            known_from = trend.known_from or 0
+            leaves = next((at for at, _ in ends if at > known_from), None)
+            self.until = FOREVER if leaves is None else leaves + RATE_WINDOW_MS
+        elif same and self._nothing_new:
+            count = 0
+        else:
+            count = moment.arrivals.count(*self.place, self.low, self.high)
+            self._nothing_new = count == 0
+        self._arrived = count
+
+    def rate_in(self, span_s: float | None) -> float | None:
+        """How fast it grew; ``span_s`` is the length of the known part of the five minutes."""
+        count = self._arrived
+        if not count:
+            return None if count is None else 0.0
+        if self._by_log or span_s is None:
+            return count * 1000 / RATE_WINDOW_MS
+        return count / span_s
+
+    def _move(self, low: int, high: int, view: StoreView) -> None:
+        """Take over new bounds; the unread bytes are those of before and those of new units."""
+        more: int | None = 0
+        if high > self.high and self._places:
+            more = unread_bytes(view, *self.place, [self.high], high)[self.high]
+        kept: dict[int, Head] = {}
+        if more is not None and high >= self.high:
+            for offset in self._places:
+                size, stored, due = self.heads[offset]
+                if offset >= low and size is not None:
+                    kept[offset] = size + more, stored, due
+        self.heads = kept
+        self._places = {offset: self._places[offset] for offset in kept}
+        self.low, self.high = low, high
+
+    def _judge_files(self, files: Sequence[LogFile]) -> bool:
+        """Find out anew from when on messages may be deleted; whether one of these changed."""
+        heads = {
+            offset: (size, stored, due_of(files, self._places[offset]))
+            for offset, (size, stored, _) in self.heads.items()
+        }
+        if heads == self.heads:
+            return False
+        self.heads = heads
+        return True
+
+    def first_unread(self, committed: int | None) -> int | None:
+        """The first unread message that is still there, for a group; None without any."""
+        if committed is None or committed >= self.high or self.low >= self.high:
+            return None
+        return max(committed, self.low)
+
+    def read(self, offsets: Collection[int], moment: LookMoment) -> None:
+        """Read the heads at some offsets."""
+        sizes = self._sizes(offsets, moment.view)
+        places = moment.view.places(*self.place, offsets)
+        for offset in offsets:
+            place, stored = places.get(offset, (None, None))
+            due = None if place is None else due_of(moment.files, place)
+            size = sizes[offset]
+            self.heads[offset] = size, stored, due
+            if place is not None and stored is not None and size is not None:
+                self._places[offset] = place
+
+    def _sizes(self, offsets: Collection[int], view: StoreView) -> Mapping[int, int | None]:
+        """Bytes from offsets to the end: by way of the nearest known one, if there is any."""
+        if not self._places:
+            return unread_bytes(view, *self.place, offsets, self.high)
+        known: dict[int, int] = {self.high: 0}
+        known.update((at, size) for at in self._places if (size := self.heads[at][0]) is not None)
+        order = sorted(known)
+        found: dict[int, int | None] = {}
+        for offset in sorted(offsets, reverse=True):
+            number = bisect_left(order, offset)
+            after = order[number]
+            before = order[number - 1] if number else None
+            if before is not None and offset - before < after - offset:
+                part = unread_bytes(view, *self.place, [before], offset)[before]
+                size = None if part is None else known[before] - part
+            else:
+                part = unread_bytes(view, *self.place, [offset], after)[offset]
+                size = None if part is None else known[after] + part
+            found[offset] = size
+            if size is not None:
+                known[offset] = size
+                insort(order, offset)
+        return found
+
+    def keep_heads(self, offsets: Collection[int]) -> None:
+        """Forget other heads than these."""
+        for offset in self.heads.keys() - offsets:
+            del self.heads[offset]
+            self._places.pop(offset, None)
