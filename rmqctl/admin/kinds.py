@@ -1,5 +1,6 @@
 """Kinds of topics and groups: those of users, and those of RocketMQ itself."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 NORMAL: Final = "normal"
+_KIND: Final = re.compile(r"\bkind\b", re.IGNORECASE)
 
 
 class TopicKinds:
@@ -60,3 +62,8 @@ class UsersRows:
         if group is not None and group_kind(group) != NORMAL:
             return False
         return topic is None or self._kinds.of(topic) == NORMAL
+
+
+def decides_kind(where: str | None) -> bool:
+    """Whether a condition names ``kind``: rows of the system are shown as it says."""
+    return _KIND.search(where or "") is not None

@@ -23,12 +23,10 @@ def print_rows(
     A ``--where`` that names ``kind`` decides itself. Otherwise a sentence on stderr has the number
     of rows that are left out.
     """
-    from rmqctl.admin.kind_conditions import decides_kind
+    from rmqctl.admin.kinds import UsersRows, decides_kind
 
     if everything or decides_kind(cli.view.where):
         return cli.rows(row_type, rows)
-    from rmqctl.admin.kinds import UsersRows
-
     users = UsersRows(rows, view)
     count = cli.rows(row_type, users)
     tell_hidden(cli, users.hidden)

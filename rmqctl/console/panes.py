@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rmqctl.admin.kind_conditions import decides_kind
+from rmqctl.admin.kinds import decides_kind
 from rmqctl.console.specs import PaneSpec
 from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import fields_of

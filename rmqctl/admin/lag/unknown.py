@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.lag.counts import counts_of
 from analytics.lag.unknown import unknown_ages, unknown_parts
 
 if TYPE_CHECKING:
@@ -45,5 +44,7 @@ def unknown_sentence(group_lag: "GroupLag | GroupCounts") -> str | None:
 
 def unknown_sentences(seen: "LagSnapshot") -> list[str]:
     """A sentence for each group and topic that is partly unknown."""
-    found = map(unknown_sentence, counts_of(seen.group_lags))
+    # Counts, where they are kept, make no rates; 'lag show' keeps none, so they are not imported.
+    groups: Sequence[GroupLag | GroupCounts] = getattr(seen.group_lags, "counts", seen.group_lags)
+    found = map(unknown_sentence, groups)
     return [sentence for sentence in found if sentence is not None]
