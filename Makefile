@@ -40,8 +40,9 @@ PURE_TESTS := $(addprefix tests/,$(addsuffix .py,\
 	client/listener/test_process_queue client/listener/test_ack_collector broker/pull/test_pull))
 PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not long' $(PURE_TESTS)
 
-test: $(STAMP) ## All tests but the long ones, two at a time; some once more without compiled code
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long'
+# Three on two cores: tests of processes and of pauses wait for a third of their time.
+test: $(STAMP) ## All tests but the long ones, three at a time; some once more without compiled code
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long'
 	$(PURE)
 
 test-quick: $(STAMP) ## What a commit needs, in 90 seconds: no slow tests, one sample of each; ROOM=storage/queue for one
