@@ -46,7 +46,7 @@ test: $(STAMP) ## All tests but the long ones, three at a time; some once more w
 	$(PURE)
 
 test-quick: $(STAMP) ## What a commit needs, in 90 seconds: no slow tests, one sample of each; ROOM=storage/queue for one
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick tests/$(ROOM)
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal --quick tests/$(ROOM)
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest

@@ -26,6 +26,7 @@ def session(*rows: Row) -> Session:
     )
 
 
+@pytest.mark.slow
 def test_everybody_runs_once_a_round_and_first_in_turn() -> None:
     order: list[str] = []
 

@@ -529,6 +529,7 @@ def place(tmp_path_factory):
 
 
 @pytest.mark.parametrize("job", JOBS, ids=[job.name for job in JOBS])
+@pytest.mark.slow
 def test_a_wrong_guess_has_a_hint_and_the_job_is_done(place, job):
     folder, env = place
     for line, hint in job.wrong:

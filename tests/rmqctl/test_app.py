@@ -107,6 +107,7 @@ def test_a_traceback_is_shown_with_debug_only(failing):
         (["--config", "/nowhere/x.toml", "version"], "no settings file /nowhere/x.toml"),
     ],
 )
+@pytest.mark.slow
 def test_usage_errors_are_one_line_with_the_help_to_read(args, sentence):
     result = run(*args)
     assert result.code == exit_codes.USAGE

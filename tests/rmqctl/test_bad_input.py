@@ -210,6 +210,7 @@ def test_queues_in_rocksdb_are_named(made):
             check(run(*args, stdin=b"x\n"), 1, "consume queues in RocksDB")
 
 
+@pytest.mark.slow
 def test_a_store_that_a_java_broker_holds_is_read_and_not_written(made):
     with java_lock(made) as pid, unchanged(made):
         for args in WRITING:

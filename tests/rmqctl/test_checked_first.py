@@ -65,6 +65,7 @@ def refused(rich, place, call, *options):
 
 
 @pytest.mark.parametrize("call", [*CALLS, *ENDLESS], ids=lambda call: call.line)
+@pytest.mark.slow
 def test_what_rows_do_not_have_is_told_before_anything_is_done(rich, place, call):
     for option, value in (("--columns", "nosuch"), ("--sort", "-nosuch"), ("--where", "nosuch=1")):
         said = refused(rich, place, call, option, value)

@@ -182,6 +182,7 @@ def ids(call: Call) -> str:
 
 @pytest.mark.feature(134, 135, 136)
 @pytest.mark.parametrize("call", CALLS, ids=ids)
+@pytest.mark.slow
 def test_all_formats_say_the_same(called, call):
     rows, one = base(called, call)
     wanted = steady(call, rows)
@@ -267,6 +268,7 @@ def printed_fields(name: str, form: str) -> list[Field]:
 
 @pytest.mark.feature(147)
 @pytest.mark.parametrize("call", CALLS, ids=ids)
+@pytest.mark.slow
 def test_people_get_whole_values_and_nothing_that_commands_their_terminal(called, call):
     rows, one = base(called, call)
     for form in ("table", "wide", "md"):

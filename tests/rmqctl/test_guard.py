@@ -44,6 +44,7 @@ def test_a_stray_file_does_not_disturb_the_console_script(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["no init", "gone"])
+@pytest.mark.slow
 def test_a_half_deleted_package_is_named(tmp_path, damage):
     for name in ("rmqctl", *SIBLINGS):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

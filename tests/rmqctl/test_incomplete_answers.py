@@ -118,6 +118,7 @@ def test_a_hole_in_a_queue_that_was_not_closed(store):
     assert run("store", "fsck", "-S", store).out.count("UNIT_MISSING") == 0
 
 
+@pytest.mark.slow
 def test_a_queue_that_ends_before_its_page_says(ours):
     write(ours / QUEUE, 0, bytes(4096))
     result = run("consume", "t", "-e", "-S", ours)

@@ -77,6 +77,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+@pytest.mark.slow
 def test_damage_is_left_out_with_exit_code_8_and_after_a_repair_with_0(root: Path) -> None:
     new = root.parent / "new"
     for line in DAMAGED:

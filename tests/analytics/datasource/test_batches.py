@@ -101,6 +101,7 @@ def plain_rows(parts: Sequence[Range]) -> list[Row] | int:
 
 @pytest.mark.usefixtures("form")
 @SOME
+@pytest.mark.slow
 def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
     ranges, schema = ranges_of(golden.store(name)), schema_of("messages")
     expected = plain_rows(ranges)
@@ -239,6 +240,7 @@ def test_packed_bodies_come_unpacked_between_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+@pytest.mark.slow
 def test_memory_is_that_of_two_or_three_batches(tmp_path: Path) -> None:
     config = CONFIG.with_(mapped_file_size_commit_log=64 << 20)
     made = HandMade(config, index=False)

@@ -194,6 +194,7 @@ def test_others_are_not(version: str) -> None:
     check_version(version)
 
 
+@pytest.mark.slow
 def test_workers_without_the_package_are_refused_by_name(tmp_path: Path) -> None:
     bare = tmp_path / "python3"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')

@@ -78,6 +78,7 @@ def test_tags_prefixes_and_lists_of_offsets_on_golden_stores(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_random_filters(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     made = HandMade(CONFIG)

@@ -230,6 +230,7 @@ def test_batches_skip_files_that_are_gone(tmp_path: Path) -> None:
     assert all(batches[:-1])  # the last one may be the rest of a record that has been given
 
 
+@pytest.mark.slow
 def test_batches_skip_a_hole_in_the_middle(tmp_path: Path) -> None:
     made = log_of(300)
     root = written(made, tmp_path / "st")

@@ -61,6 +61,7 @@ def test_tasks_have_so_many_bytes(
     assert at == 17 + messages
 
 
+@pytest.mark.slow
 def test_a_task_reads_the_same_part_of_several_queues() -> None:
     tasks = tasks_of([queue(80_000, 100, number, first=5) for number in range(4)], TaskSize())
     assert [[part.queue_id for part in task] for task in tasks] == [[0, 1, 2, 3]] * 8
@@ -78,6 +79,7 @@ def test_a_task_reads_the_same_part_of_several_queues() -> None:
     ),
     size=st.builds(TaskSize, st.integers(10**6, 10**9), st.none() | st.integers(1, 50)),
 )
+@pytest.mark.slow
 def test_each_message_is_in_one_task(stores: list[list[tuple[int, int]]], size: TaskSize) -> None:
     ranges = [
         queue(*each, number, first=7)._replace(path=f"/{store}")

@@ -46,6 +46,7 @@ def test_a_batch_takes_so_many_messages_of_all_stores_together(tmp_path: Path) -
 
 @pytest.mark.parametrize("at_once", [1_000_000, 5])
 @pytest.mark.parametrize("most", [1, 7, 50])
+@pytest.mark.slow
 def test_each_message_comes_once_whatever_the_limit(
     tmp_path: Path, most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +58,7 @@ def test_each_message_comes_once_whatever_the_limit(
     assert all(len(batch) == most for batch in batches[:-1])
 
 
+@pytest.mark.slow
 def test_messages_of_one_record_come_together() -> None:
     root = golden.store("lmq-4.9")
     batches = Stream(root, maxOffsetsPerTrigger="1").drain()

@@ -146,6 +146,7 @@ def test_the_same_groups_and_topics_can_be_chosen(refs: list[StoreRef], tmp_path
             assert list(getattr(some, name)) == list(getattr(other, name)), name
 
 
+@pytest.mark.slow
 def test_the_newest_counts_or_what_was_kept_last_at_a_time(
     refs: list[StoreRef], tmp_path: Path
 ) -> None:

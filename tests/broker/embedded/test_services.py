@@ -71,6 +71,7 @@ def test_another_process_takes_over_at_once_when_the_elected_one_is_killed(open_
         )
 
 
+@pytest.mark.slow
 def test_who_only_writes_keeps_nobody_from_delivering(open_broker):
     writer, broker = open_broker(), open_broker()
     writer.send(Message("T", b"x"))

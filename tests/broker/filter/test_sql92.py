@@ -171,6 +171,7 @@ def test_the_same_expression_is_read_once():
 
 
 @given(st.text(max_size=40))
+@pytest.mark.slow
 def test_any_text_is_read_or_refused(text):
     try:
         condition = compile_sql92(text)
@@ -198,6 +199,7 @@ _EXPRESSIONS = st.recursive(
 
 
 @given(_EXPRESSIONS, st.dictionaries(_NAMES, st.integers(0, 3).map(str)))
+@pytest.mark.slow
 def test_logic_agrees_with_sqlite(expression, properties):
     import sqlite3
 

@@ -211,6 +211,7 @@ def test_a_stopped_station_has_one_letter_of_those_that_say_the_same(tmp_path):
     processes.close()
 
 
+@pytest.mark.slow
 def test_comings_and_goings_leave_one_letter_with_a_process_that_is_stopped(broker):
     with broker_puppet(broker.view.root) as other:
         other.call("join", client_id="b", group="g", topics=["T"])

@@ -77,6 +77,7 @@ def test_any_message_that_goes_the_short_way_is_stored_as_in_the_general_one(
 
 
 @given(st.lists(plain_messages(), min_size=1, max_size=5))
+@pytest.mark.slow
 def test_a_plain_batch_goes_the_short_way_and_is_stored_alike(messages: list[Message]) -> None:
     ids = [f"{number:032X}" for number in range(len(messages))]
     general = general_way_of_items(messages, ids)
@@ -95,6 +96,7 @@ def test_any_batch_that_goes_the_short_way_is_stored_as_in_the_general_one(
 
 
 @given(st.lists(plain_messages(), min_size=1, max_size=5))
+@pytest.mark.slow
 def test_without_ids_to_give_only_messages_that_have_theirs_go_the_short_way(
     messages: list[Message],
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_plain_message_looks_plain(message: Message) -> None:
 
 
 @given(st.lists(any_messages(), max_size=4))
+@pytest.mark.slow
 def test_a_batch_that_looks_plain_may_be_sent_and_is_so_large(messages: list[Message]) -> None:
     seen = compiled.look_over(messages, "T", LARGEST)
     plain = all(compiled.look_at(m, LARGEST) and m.topic == "T" for m in messages)

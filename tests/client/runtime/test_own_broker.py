@@ -72,6 +72,7 @@ def test_a_store_that_somebody_else_made_is_delivered_from_only_by_will(root: Pa
     producer.shutdown()
 
 
+@pytest.mark.slow
 def test_an_ordinary_life_has_nothing_to_warn_of(root: Path, caplog: Any) -> None:
     with Producer.open(root, "p") as producer:
         for number in range(10):

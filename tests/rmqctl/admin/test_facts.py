@@ -121,6 +121,7 @@ def test_every_function_has_a_test_and_says_what_it_does(package):
         _ = package.nothing
 
 
+@pytest.mark.slow
 def test_the_library_loads_no_terminal():
     code = "import sys\nfrom rmqctl import admin\n"
     code += "for noun in admin.__all__:\n"

@@ -126,6 +126,7 @@ def test_queues_are_chosen(hole):
         queues_of(hole, topic="GoldenTiny", queue_ids=[9])
 
 
+@pytest.mark.slow
 def test_a_lost_index_comes_back(hole):
     for path in (hole / INDEX).iterdir():
         path.unlink()

@@ -192,6 +192,7 @@ def test_a_sample_that_was_noted_behind_the_change_it_did_not_see_yet_accuses_no
     assert history("g") == [noted]
 
 
+@pytest.mark.slow
 def test_consuming_on_after_a_move_is_no_move(consumed):
     move(consumed, "g", {("t", 0): 1})
     run("consume", "t", "-g", "g", "-e")

@@ -29,6 +29,7 @@ def check_percentiles(latency, count):
 
 
 @pytest.mark.feature(10, 11)
+@pytest.mark.slow
 def test_a_load_makes_its_topic_and_measures_acknowledgements(store):
     result = run("bench", "produce", *QUICK, "-c", 300, "--size", 64, "--queues", 2, "-o", "json")
     assert (result.code, result.err) == (0, "")
@@ -44,6 +45,7 @@ def test_a_load_makes_its_topic_and_measures_acknowledgements(store):
     assert len({row["body"][:20] for row in stored}) == 300
 
 
+@pytest.mark.slow
 def test_both_sides_are_measured_and_no_progress_moves(store):
     result = run("bench", "both", *QUICK, "-c", 200, "-o", "json")
     assert (result.code, result.err) == (0, "")
@@ -57,6 +59,7 @@ def test_both_sides_are_measured_and_no_progress_moves(store):
     assert run("group", "list", "-o", "tsv", "--no-headers", "--where", "kind = normal").out == ""
 
 
+@pytest.mark.slow
 def test_a_template_is_measured_from_end_to_end_too(store):
     result = run(
         *("bench", "both", *QUICK, "-c", 50, "--batch", 8, "--template", '{{"n": %i}'),
@@ -70,6 +73,7 @@ def test_a_template_is_measured_from_end_to_end_too(store):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("count", [1, 7, 16, 50])
+@pytest.mark.slow
 def test_a_count_is_sent_exactly(store, threads, count):
     result = run(
         *("bench", "produce", "--warm-up", "0s", "--batch", 8, "--threads", threads, "-c", count),
@@ -80,6 +84,7 @@ def test_a_count_is_sent_exactly(store, threads, count):
     assert len(messages()) == count
 
 
+@pytest.mark.slow
 def test_the_warm_up_is_sent_and_not_measured(store):
     result = run(
         *("bench", "both", "--rate", "500/s", "--warm-up", "200ms", "-c", 100, "-o", "json")
@@ -91,6 +96,7 @@ def test_the_warm_up_is_sent_and_not_measured(store):
     assert 1 <= kinds.count("W") == row["received"] - 100 <= 101
 
 
+@pytest.mark.slow
 def test_a_duration_ends_a_load_and_counts_what_was_due(store):
     result = run(
         *("bench", "produce", "--rate", "200/s", "--warm-up", "0s", "--duration", "1500ms"),
@@ -102,6 +108,7 @@ def test_a_duration_ends_a_load_and_counts_what_was_due(store):
     assert re.search(r"^1s: \d+ messages sent, \d+ in all$", result.err, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_reading_alone_measures_a_rate(store):
     run("bench", "produce", *QUICK, "-c", 100)
     row = run("bench", "consume", "-o", "json").json()
@@ -111,6 +118,7 @@ def test_reading_alone_measures_a_rate(store):
     assert run("bench", "consume", "-c", 33, "-o", "json").json()["received"] == 33
 
 
+@pytest.mark.slow
 def test_a_reader_in_another_process_measures_from_end_to_end(store):
     run("bench", "produce", *QUICK, "-c", 1)
     with start("bench", "consume", "-F", "-c", 40, "--duration", "60s", "-o", "json") as reader:
@@ -123,11 +131,13 @@ def test_a_reader_in_another_process_measures_from_end_to_end(store):
     assert (row["received"], row["end_to_end_us"]["count"]) == (40, 40), err
 
 
+@pytest.mark.slow
 def test_each_acknowledgement_after_a_sync(store):
     row = run("bench", "produce", "--sync", *QUICK, "-c", 20, "--threads", 2, "-o", "json").json()
     assert (row["flush"], row["threads"], row["sent"]) == ("SYNC_FLUSH", 2, 20)
 
 
+@pytest.mark.slow
 def test_a_topic_of_other_messages_is_refused(store):
     run("produce", "orders", stdin=b"x\n")
     result = run("bench", "produce", "orders", *QUICK, "-c", 1)
@@ -141,6 +151,7 @@ def test_a_topic_of_other_messages_is_refused(store):
     assert "exists with 4 queues, not 9" in again.err
 
 
+@pytest.mark.slow
 def test_the_topic_is_deleted_on_request(store):
     result = run("bench", "both", *QUICK, "-c", 10, "--delete-topic", "-o", "json")
     assert result.code == 0, result.err
@@ -171,6 +182,7 @@ def test_bad_input_is_one_sentence(store, words, code, reason):
 
 @pytest.mark.parametrize("command", ["produce", "both"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_load_that_is_ended_early_prints_what_it_measured(store, command, number):
     with start(
         *("bench", command, "--rate", "100/s", "--duration", "60s", "--warm-up", "0s"),

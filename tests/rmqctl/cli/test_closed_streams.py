@@ -31,6 +31,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("command", ["topic list", "store fsck", "message get -t orders -Q 0 -O 0"])
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.slow
 def test_a_closed_stream_is_as_the_null_device(folder, command, closed):
     null = closed.replace("<&-", "</dev/null").replace("&-", "/dev/null")
     wanted, got = (shell(f"rmqctl {command} {how}", folder) for how in (null, closed))
@@ -39,6 +40,7 @@ def test_a_closed_stream_is_as_the_null_device(folder, command, closed):
     assert got.stderr == wanted.stderr
 
 
+@pytest.mark.slow
 def test_a_stream_without_a_buffer_stays_open(tmp_path):
     """As with ``python -u``: our own buffer goes, and the stream goes on."""
     with io.TextIOWrapper((tmp_path / "out").open("wb", buffering=0), write_through=True) as stream:

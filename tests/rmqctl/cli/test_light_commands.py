@@ -104,6 +104,7 @@ def test_one_message_is_sent_without_logs(store):
     assert [name for name in modules if name in {"logging", "broker.pull.pull"}] == []
 
 
+@pytest.mark.slow
 def test_a_member_imports_no_more_than_it_needs(store, tmp_path):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     # One that stays for longer runs services, too: on a slow machine also this one.

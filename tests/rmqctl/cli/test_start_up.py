@@ -94,6 +94,7 @@ print("done", len(found))
 """
 
 
+@pytest.mark.slow
 def test_no_command_but_the_console_imports_its_library():
     done = subprocess.run(
         [sys.executable, "-c", ALL_BUT_THE_CONSOLE],

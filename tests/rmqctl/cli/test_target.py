@@ -137,6 +137,7 @@ def test_what_is_typed_beats_the_environment(named, command, first):
 
 @pytest.mark.parametrize("first", [True, False], ids=["before", "behind"])
 @pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.slow
 def test_an_old_name_works_on_the_store_that_it_prints(stores, monkeypatch, name, first):
     monkeypatch.setenv("RMQCTL_STORE", f"{stores}/prod")
     monkeypatch.setenv("XDG_CONFIG_HOME", f"{stores}/home")

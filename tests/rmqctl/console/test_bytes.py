@@ -37,6 +37,7 @@ def codes_of(raw):
     ],
     ids=["NO_COLOR", "--no-color", "vt220", "light"],
 )
+@pytest.mark.slow
 def test_without_color_no_byte_is_of_a_color(stocked, words, env):
     with terminal(stocked, "groups", *words, env=env) as console:
         console.until("billing")
@@ -61,6 +62,7 @@ def test_without_color_no_byte_is_of_a_color(stocked, words, env):
     ],
     ids=["16", "256", "truecolor"],
 )
+@pytest.mark.slow
 def test_colors_are_those_that_the_terminal_has(stocked, env, few):
     with terminal(stocked, "groups", env={**env, "NO_COLOR": ""}) as console:
         console.until("billing")
@@ -71,6 +73,7 @@ def test_colors_are_those_that_the_terminal_has(stocked, env, few):
         assert console.ended() == 0
 
 
+@pytest.mark.slow
 def test_ascii_has_no_other_letter(stocked):
     with terminal(stocked, "groups", "--ascii", size=(40, 140)) as console:
         console.until("billing")
@@ -92,6 +95,7 @@ def quiet(console, looks):
     return len(console.raw) - before
 
 
+@pytest.mark.slow
 def test_a_look_at_which_nothing_moved_costs_the_clock(stocked):
     with terminal(stocked, "groups", "--every", "1s") as console:
         console.send(KNOWN)
@@ -108,6 +112,7 @@ def test_a_look_at_which_nothing_moved_costs_the_clock(stocked):
         assert console.raw.count(BEGINS) <= console.raw.count(ENDS)
 
 
+@pytest.mark.slow
 def test_rows_that_all_move_cost_less_than_ten_kilobytes_a_look(store):
     for n in range(30):
         run("produce", f"topic{n:02d}", stdin=b"1\n")

@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import example, given, strategies as st
 from wcwidth import wcwidth
 
@@ -11,6 +12,7 @@ from rmqctl.output.fields import Fit
 from tests.support.hostile_text import SPECIAL, hostile_text
 
 
+@pytest.mark.slow
 def test_every_character_is_shown_in_cells_on_which_the_tables_agree():
     for code in (*range(0x33480), *range(0xE0000, 0xE0200), 0xF0000, 0x10FFFF):
         shown = safe(chr(code))

@@ -59,6 +59,7 @@ async def plan_a_reset(console, to):
 
 
 @pytest.mark.feature(161)
+@pytest.mark.slow
 def test_it_opens_read_only_and_a_key_says_the_command(stocked):
     before = committed(stocked)
 
@@ -82,6 +83,7 @@ def test_it_opens_read_only_and_a_key_says_the_command(stocked):
 
 
 @pytest.mark.feature(156, 158)
+@pytest.mark.slow
 def test_a_reset_from_the_key_to_the_result_and_back(stocked):
     before = committed(stocked)
 
@@ -121,6 +123,7 @@ def test_a_reset_from_the_key_to_the_result_and_back(stocked):
     assert {row["command"] for row in journal(stocked)} == {"offset reset", "offset undo"}
 
 
+@pytest.mark.slow
 def test_the_result_and_the_audit_line_are_those_of_the_command(stocked, tmp_path):
     twin = tmp_path / "twin"
     shutil.copytree(stocked, twin)
@@ -150,6 +153,7 @@ def test_the_result_and_the_audit_line_are_those_of_the_command(stocked, tmp_pat
     assert journal(twin)[0]["reason"] == "why"
 
 
+@pytest.mark.slow
 def test_a_plan_that_a_second_process_made_stale_is_made_anew(stocked):
     async def steps(console):
         await turn_on(console)
@@ -195,6 +199,7 @@ def test_beside_a_java_broker_the_refusal_stands_in_the_plan(stocked):
     assert committed(stocked) == before
 
 
+@pytest.mark.slow
 def test_a_java_broker_that_starts_after_the_plan_stops_it(stocked):
     before = committed(stocked)
 
@@ -251,6 +256,7 @@ def test_pasted_text_must_be_exactly_the_name(stocked):
 
 
 @pytest.mark.feature(157)
+@pytest.mark.slow
 def test_a_reset_to_a_time_shows_when_the_messages_were_stored(tmp_path):
     store = tmp_path / "s"
     begun = now_ms() // 60_000 * 60_000 - 45 * 60_000
@@ -296,6 +302,7 @@ def test_the_fields_of_a_plan_are_seen_on_the_smallest_screen(stocked):
     drive(stocked, steps, "groups", size=(60, 15))
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_change_is_done_before_the_console_ends(stocked):
     with terminal(stocked, "groups", "--write") as console:
         console.until("billing")

@@ -83,6 +83,7 @@ def plain_journal(store):
     return [{**row, "new": None} if row["what"] == "redrive" else row for row in journal(store)]
 
 
+@pytest.mark.slow
 def test_dead_letters_that_are_marked_are_sent_again(stocked, tmp_path):
     keys = [
         ("slash", *"timeout", "enter"),
@@ -96,6 +97,7 @@ def test_dead_letters_that_are_marked_are_sent_again(stocked, tmp_path):
     assert [row["queue_offset"] for row in left] == [1]
 
 
+@pytest.mark.slow
 def test_dead_letters_of_a_reason_are_acknowledged_and_the_marks_taken_off(stocked, tmp_path):
     command = compared(stocked, tmp_path / "twin", ("dlq", "billing"), [("A",)])
     assert command == "rmqctl dlq ack billing 0 2 --reason why"
@@ -114,6 +116,7 @@ def test_dead_letters_of_a_reason_are_acknowledged_and_the_marks_taken_off(stock
 
 
 @pytest.mark.parametrize(("key", "verb"), [("N", "now"), ("D", "dead")])
+@pytest.mark.slow
 def test_the_wait_of_a_retry_is_ended(stocked, tmp_path, key, verb):
     command = compared(stocked, tmp_path / "twin", ("retries", "billing"), [(key,)])
     assert command.startswith(f"rmqctl retry {verb} billing ")
@@ -122,6 +125,7 @@ def test_the_wait_of_a_retry_is_ended(stocked, tmp_path, key, verb):
     )
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_taken_to_a_folder_that_is_typed(stocked, tmp_path):
     target = tmp_path / "saved"
 
@@ -142,6 +146,7 @@ def test_a_snapshot_is_taken_to_a_folder_that_is_typed(stocked, tmp_path):
     assert run("store", "snapshot", "--verify", target).code == 0
 
 
+@pytest.mark.slow
 def test_a_store_is_repaired_by_its_plan(stocked):
     queue = next((stocked / "consumequeue" / "orders").rglob("0*0"))
     queue.unlink()

@@ -20,6 +20,7 @@ def two(store, tmp_path):
     return store, other
 
 
+@pytest.mark.slow
 def test_contexts_are_those_of_the_command_and_lead_to_their_stores(two):
     store, other = two
 
@@ -49,6 +50,7 @@ def test_contexts_are_those_of_the_command_and_lead_to_their_stores(two):
     drive(store, steps, "contexts", size=(140, 40))
 
 
+@pytest.mark.slow
 def test_a_second_store_is_in_reach(two):
     store, other = two
 

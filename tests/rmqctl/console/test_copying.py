@@ -43,6 +43,7 @@ def test_terminals_without_a_clipboard_are_known_by_their_environment(environ, h
         ({"TERM": "linux", "RMQCTL_CONSOLE_COPY": "terminal"}, False),
     ],
 )
+@pytest.mark.slow
 def test_the_notice_says_which_way_a_text_went(stocked, tmp_path, env, to_file):
     file = tmp_path / "state" / "rmqctl" / "copied.txt"
     with terminal(stocked, "topics", size=(24, 200), env=env) as console:

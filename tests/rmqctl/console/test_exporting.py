@@ -53,6 +53,7 @@ def timeless(text):
 
 
 @pytest.mark.parametrize("words", [("topics",), ("messages", "orders"), ("audit",)])
+@pytest.mark.slow
 def test_the_file_has_the_bytes_that_the_command_prints(rich, tmp_path, words):
     async def steps(console):
         await complete(console)
@@ -91,6 +92,7 @@ def test_every_list_and_every_single_thing_can_be_exported(rich, tmp_path, words
     drive(rich, steps, *words, tz="UTC", size=(140, 40))
 
 
+@pytest.mark.slow
 def test_rows_as_filtered_as_sorted_and_as_marked(stocked, tmp_path):
     async def steps(console):
         await complete(console)
@@ -118,6 +120,7 @@ def test_rows_as_filtered_as_sorted_and_as_marked(stocked, tmp_path):
     drive(stocked, steps, "messages", "orders")
 
 
+@pytest.mark.slow
 def test_a_part_is_called_a_part(stocked, tmp_path):
     async def window(console):
         await complete(console)
@@ -189,6 +192,7 @@ def test_a_file_that_comes_meanwhile_is_kept_and_a_failed_one_leaves_nothing(
     assert list(tmp_path.glob("*rows*")) == []
 
 
+@pytest.mark.slow
 def test_the_key_asks_for_the_file_and_the_end_waits_until_it_is_whole(stocked, tmp_path):
     file = tmp_path / "rows.csv"
     with terminal(stocked, "messages", "orders") as console:

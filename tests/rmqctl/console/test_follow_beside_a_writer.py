@@ -5,6 +5,8 @@ import subprocess
 import time
 from contextlib import contextmanager
 
+import pytest
+
 from tests.rmqctl.console.test_messages import stocked
 from tests.rmqctl.console.test_walks import PROGRAM
 from tests.support.console import terminal
@@ -50,6 +52,7 @@ def counts(text):
     return tuple(int(each.replace(",", "")) for each in found.groups()) if found else None
 
 
+@pytest.mark.slow
 def test_keys_are_answered_at_once_and_what_is_left_out_is_counted(stocked):
     with terminal(stocked, "follow", "orders", "*", size=(24, 100)) as console:
         console.until("0 came")

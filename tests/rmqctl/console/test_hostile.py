@@ -98,6 +98,7 @@ def check_screen(console):
 
 
 @pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.slow
 def test_every_screen_is_safe_and_lines_up(hostile, screen):
     async def steps(console):
         for names in product(*(CHOICES[name] for name in TABLE[screen].names)):
@@ -111,6 +112,7 @@ def test_every_screen_is_safe_and_lines_up(hostile, screen):
     drive(hostile, steps, size=size)
 
 
+@pytest.mark.slow
 def test_what_is_typed_pasted_or_said_is_safe(hostile):
     async def steps(console):
         await console.read()
@@ -129,6 +131,7 @@ def test_what_is_typed_pasted_or_said_is_safe(hostile):
     drive(hostile, steps, "groups")
 
 
+@pytest.mark.slow
 def test_the_bytes_of_a_walk_are_text_and_known_sequences(hostile):
     with terminal(hostile, "topics") as console:
         console.until("TOPIC")

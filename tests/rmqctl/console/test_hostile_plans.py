@@ -44,6 +44,7 @@ async def paste(console, text):
 
 
 @pytest.mark.parametrize("name", one_in(12, (*VALID, LONG, *NAMES)), ids=lambda n: ascii(n)[:20])
+@pytest.mark.slow
 def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
     async def steps(console):
         app = console.app
@@ -94,6 +95,7 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
 
 
 @pytest.mark.parametrize("key", ["R", "A", "N", "D"])
+@pytest.mark.slow
 def test_plans_of_messages_are_safe_and_line_up(hostile, key):
     screen = "dlq" if key in "RA" else "retries"
 
@@ -124,6 +126,7 @@ def test_plans_of_messages_are_safe_and_line_up(hostile, key):
     drive(hostile, steps)
 
 
+@pytest.mark.slow
 def test_what_a_plan_copies_is_exact_and_its_bytes_are_text(hostile):
     reason = "[/nope] \u202e\u6ce8\u6587 a\u200bb 'x' \"y\" \\ $(id)"
     with terminal(hostile, "group", GROUPS[1], "--write", "--reason", reason) as console:
@@ -149,6 +152,7 @@ def test_what_a_plan_copies_is_exact_and_its_bytes_are_text(hostile):
     assert copied[copied.index("--reason") + 1] == reason
 
 
+@pytest.mark.slow
 def test_a_name_of_90_000_letters_is_copied_whole(hostile):
     with terminal(hostile, "topics") as console:
         console.until(f"{TOPIC} ")

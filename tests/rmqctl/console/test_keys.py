@@ -66,6 +66,7 @@ def test_the_palette_has_every_action_with_its_key_and_why_it_is_off(stocked):
     drive(stocked, steps, "groups", size=(100, 30))
 
 
+@pytest.mark.slow
 def test_the_palette_does_what_is_chosen(stocked):
     async def steps(console):
         await console.read()
@@ -113,6 +114,7 @@ def test_with_changes_on_the_palette_opens_a_plan(stocked):
 
 
 @pytest.mark.feature(152)
+@pytest.mark.slow
 def test_columns_are_those_of_the_command(stocked):
     async def steps(console):
         await console.read()
@@ -177,6 +179,7 @@ def test_what_is_drawn_has_no_columns(stocked):
     drive(stocked, steps, "group", "billing")
 
 
+@pytest.mark.slow
 def test_the_time_between_looks_can_be_set(stocked):
     async def steps(console):
         await console.read()

@@ -52,6 +52,7 @@ def difference(expected, found):
 @pytest.mark.parametrize(
     "way", [pytest.param(n, marks=() if n in _USUAL else pytest.mark.long) for n in WAYS]
 )
+@pytest.mark.slow
 def test_screens_look_as_in_their_pictures(made, way):
     with console(made, WAYS[way]) as shown:
         for screen in WAYS[way].screens:

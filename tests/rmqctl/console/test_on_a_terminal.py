@@ -18,6 +18,7 @@ def stocked(store):
     return store
 
 
+@pytest.mark.slow
 def test_a_walk_from_groups_to_topics_and_out(stocked):
     with terminal(stocked, "groups") as console:
         console.until("billing")
@@ -45,6 +46,7 @@ def test_a_walk_from_groups_to_topics_and_out(stocked):
         assert b"\x1b[?1049l" in console.raw
 
 
+@pytest.mark.slow
 def test_every_example_of_its_help_shows_a_screen(stocked):
     lines = run("console", "--help").out.splitlines()
     found = [line.split("rmqctl console")[1].split() for line in lines if ":  " in line]
@@ -70,6 +72,7 @@ def test_without_a_full_terminal_it_names_what_works(stocked, dumb):
     assert "lag watch" in " ".join(said.split())
 
 
+@pytest.mark.slow
 def test_a_copied_command_names_the_store_that_is_shown(stocked):
     with terminal(stocked, "groups") as console:
         console.until("billing")

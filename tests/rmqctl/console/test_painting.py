@@ -38,6 +38,7 @@ def text_of(line):
 
 @settings(deadline=None)
 @given(st.lists(frames, min_size=1, max_size=4), st.booleans())
+@pytest.mark.slow
 def test_a_terminal_shows_the_lines_of_each_frame(shown, in_ascii):
     painter = Painter(Theme("dark", color=True), ascii_only=in_ascii)
     screen = pyte.Screen(WIDTH, HEIGHT)

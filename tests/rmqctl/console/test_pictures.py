@@ -41,6 +41,7 @@ screens = st.lists(
 
 @settings(deadline=None)
 @given(screens, st.sampled_from(NAMES), st.sampled_from(Depth))
+@pytest.mark.slow
 def test_each_cell_stands_at_its_column(lines, name, depth):
     theme = Theme(name, color=bool(depth), depth=depth)
     painter = Painter(theme)
@@ -49,6 +50,7 @@ def test_each_cell_stands_at_its_column(lines, name, depth):
 
 
 @given(screens)
+@pytest.mark.slow
 def test_nothing_is_fetched_from_elsewhere(lines):
     theme = Theme("dark", color=True)
     picture = svg(lines, WIDTH, theme, Painter(theme), "t")
@@ -162,6 +164,7 @@ def test_it_is_never_written_into_a_store(stocked, monkeypatch):
     assert sorted(stocked.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_the_installed_program_writes_one(stocked, tmp_path):
     with terminal(stocked, "topics") as console:
         console.until("orders")

@@ -78,6 +78,7 @@ USUAL = {"reset-journal", "redrive-log", "ack-journal", "retry-away", "repair-aw
         for name, case in CASES.items()
     ],
 )
+@pytest.mark.slow
 def test_what_breaks_after_the_look_is_said_and_the_plan_can_be_made_again(stocked, change, broken):
     words, key, keys, name = change
     run("consume", "orders", "-g", "billing", "-e", "-c", "2", "-S", stocked)
@@ -119,6 +120,7 @@ def test_what_breaks_after_the_look_is_said_and_the_plan_can_be_made_again(stock
     assert run("store", "repair", "--yes", "-S", stocked).code == 0
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_goes_on_and_leaves_the_terminal_whole(stocked):
     run("consume", "orders", "-g", "billing", "-e", "-S", stocked)
     run("offset", "reset", "billing", "-t", "orders", "--to-latest", "--yes", "-S", stocked)

@@ -44,6 +44,7 @@ def dry_run(store, command):
 
 
 @pytest.mark.feature(156)
+@pytest.mark.slow
 def test_the_plan_is_the_dry_run_for_each_rule_and_minute(stored):
     async def steps(console):
         await console.read()
@@ -83,6 +84,7 @@ def rule_of(command):
     return words[words.index("--boundary") + 1] if "--boundary" in words else "lower"
 
 
+@pytest.mark.slow
 def test_the_other_rule_is_carried_out(stored, tmp_path):
     store = tmp_path / "s"
     shutil.copytree(stored, store)
@@ -128,6 +130,7 @@ def test_keys_of_a_time_do_nothing_on_another_plan(stored):
 
 
 @pytest.mark.parametrize("known", [True, False])
+@pytest.mark.slow
 def test_the_plan_says_rates_and_unknown_ones_are_question_marks(stored, tmp_path, known):
     store = tmp_path / "s"
     shutil.copytree(stored, store)

@@ -161,6 +161,7 @@ def test_it_has_them_of_each_golden_store(name):
 
 
 @pytest.mark.feature(152)
+@pytest.mark.slow
 def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
     async def steps(console):
         await console.read()
@@ -190,6 +191,7 @@ def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
     drive(stocked, steps, "groups")
 
 
+@pytest.mark.slow
 def test_options_of_the_call_hold_for_the_lists_that_have_the_fields(stocked):
     async def steps(console):
         await console.read()
@@ -211,6 +213,7 @@ def test_options_of_the_call_hold_for_the_lists_that_have_the_fields(stocked):
     drive(stocked, steps, "groups", where="lag > 0", columns="group,lag", sort="-lag")
 
 
+@pytest.mark.slow
 def test_options_that_fit_no_list_of_the_first_screen_are_refused(stocked):
     with terminal(stocked, "groups", "--where", "nope = 1") as console:
         assert console.ended() == 2
@@ -221,6 +224,7 @@ def test_options_that_fit_no_list_of_the_first_screen_are_refused(stocked):
         assert console.ended() == 0
 
 
+@pytest.mark.slow
 def test_rows_of_the_system_are_shown_where_the_command_shows_them(stocked):
     async def steps(console):
         def names():
@@ -247,6 +251,7 @@ def test_rows_of_the_system_are_shown_where_the_command_shows_them(stocked):
     drive(stocked, steps, "topics")
 
 
+@pytest.mark.slow
 def test_the_cursor_is_on_the_first_row_until_it_is_moved(stocked):
     async def steps(console):
         await console.read()
@@ -260,6 +265,7 @@ def test_the_cursor_is_on_the_first_row_until_it_is_moved(stocked):
     drive(stocked, steps, "groups")
 
 
+@pytest.mark.slow
 def test_the_cursor_stays_on_its_row_when_others_come(stocked):
     async def steps(console):
         await console.read()

@@ -202,6 +202,7 @@ def shaped_places(names):
 
 @pytest.mark.feature(152)
 @pytest.mark.parametrize("place", one_in(2, shaped_places(RICH_NAMES)))
+@pytest.mark.slow
 def test_cells_are_those_of_the_command_however_it_is_shaped(rich, place):
     check_shapes(rich, place, 2)
 
@@ -222,6 +223,7 @@ def check_golden(name, examples):
 
 
 @pytest.mark.parametrize("name", one_in(12, golden.names()))
+@pytest.mark.slow
 def test_cells_of_golden_stores_are_those_of_the_command(name):
     check_golden(name, 1)
 
@@ -290,6 +292,7 @@ def consumed(store):
         process.communicate()
 
 
+@pytest.mark.slow
 def test_live_members_are_those_of_the_command(consumed):
     def settled(console):
         rows = run("lag", "show", "billing", "-o", "json", "-S", consumed).json()

@@ -34,6 +34,7 @@ def test_the_newest_change_comes_first(stocked, words):
     drive(stocked, steps, *words, size=(140, 40))
 
 
+@pytest.mark.slow
 def test_the_last_check_is_remembered_with_its_age(stocked):
     async def steps(console):
         await console.read()
@@ -53,6 +54,7 @@ def test_the_last_check_is_remembered_with_its_age(stocked):
     drive(stocked, steps, "health")
 
 
+@pytest.mark.slow
 def test_what_a_check_found_is_counted(stocked, tmp_path):
     store = tmp_path / "damaged"
     shutil.copytree(stocked, store)

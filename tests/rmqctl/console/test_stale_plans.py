@@ -92,6 +92,7 @@ MORE = {"redrive of acknowledged ones", "acknowledge all", "make dead"}
         for name, stale in PLANS.items()
     ],
 )
+@pytest.mark.slow
 def test_nothing_is_done_and_the_plan_is_made_anew(stocked, tmp_path, stale):
     run("consume", "orders", "-g", "billing", "-e", "-c", "2", "-S", stocked)
     waiting = run(*CHOSEN, "-S", stocked).json()

@@ -123,6 +123,7 @@ def test_a_store_that_is_made_where_none_was_is_shown(tmp_path):
     drive(path, steps, "groups")
 
 
+@pytest.mark.slow
 def test_a_store_that_vanishes_leaves_its_rows_with_their_age_and_is_read_again(rich, tmp_path):
     away = tmp_path / "away"
     wanted = every_place(names_of(rich))
@@ -178,6 +179,7 @@ def test_another_store_in_its_place_is_read_instead(rich, tmp_path):
     drive(path, steps, "topics")
 
 
+@pytest.mark.slow
 def test_a_store_that_vanishes_on_a_terminal(rich, tmp_path):
     path = tmp_path / "s"
     shutil.copytree(rich, path)
@@ -197,6 +199,7 @@ def test_a_store_that_vanishes_on_a_terminal(rich, tmp_path):
         assert console.ended() == 0
 
 
+@pytest.mark.slow
 def test_a_store_that_may_not_be_read_is_said(rich, tmp_path):
     path = tmp_path / "s"
     shutil.copytree(rich, path)
@@ -224,6 +227,7 @@ def program_of(store):
     return [str(rmqctl), "console", "-S", str(store), "groups", "--every", "200ms"]
 
 
+@pytest.mark.slow
 def test_a_warning_of_damage_stands_on_the_screen(tmp_path):
     store = golden.extract("retry-dlq-4.9", tmp_path)
     damage(store, "consumerOffset.json: cut")

@@ -51,6 +51,7 @@ def again_and_again(command, log):
 
 
 @pytest.mark.parametrize("screens", one_in(2, [FEW, None]), ids=["few", "all"])
+@pytest.mark.slow
 def test_a_store_that_is_snapshotted_again_and_again_is_shown(rich, tmp_path, screens):
     places = [
         place for place in every_place(names_of(rich)) if screens is None or place.screen in screens
@@ -78,6 +79,7 @@ def test_a_store_that_is_snapshotted_again_and_again_is_shown(rich, tmp_path, sc
 
 
 @pytest.mark.parametrize("screens", one_in(2, [FEW, None]), ids=["few", "all"])
+@pytest.mark.slow
 def test_a_store_that_is_restored_again_and_again_is_shown(rich, tmp_path, screens):
     places = [
         place for place in every_place(names_of(rich)) if screens is None or place.screen in screens
@@ -139,6 +141,7 @@ def test_on_a_read_only_file_system_it_shows_all_and_changes_nothing(rich):
     assert files_of(rich) == before
 
 
+@pytest.mark.slow
 def test_the_store_of_a_broker_that_died_is_shown_on_every_screen(tmp_path):
     store = golden.extract("unclean-4.9", tmp_path)
     assert (store / "abort").exists()

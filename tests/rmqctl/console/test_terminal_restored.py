@@ -72,6 +72,7 @@ KEYS = {"q": 0, "\x03": 0, "\x03\x03": 0, ":q\r": 0}
 
 
 @pytest.mark.parametrize("keys", KEYS, ids=ascii)
+@pytest.mark.slow
 def test_keys_end_it(stocked, keys):
     with terminal(stocked, "groups") as console:
         ending = Ending(console)
@@ -90,6 +91,7 @@ SIGNALS = {
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.slow
 def test_a_signal_ends_it(stocked, number):
     with terminal(stocked, "groups") as console:
         ending = Ending(console)
@@ -98,6 +100,7 @@ def test_a_signal_ends_it(stocked, number):
         ending.restored()
 
 
+@pytest.mark.slow
 def test_the_time_limit_ends_it(stocked):
     with terminal(stocked, "groups", "--timeout", "4s") as console:
         ending = Ending(console)
@@ -124,6 +127,7 @@ def again(console, act):
         console.pump()
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_a_console_that_hangs(stocked):
     with terminal(stocked, "groups", before=HANGS) as console:
         ending = Ending(console)
@@ -134,6 +138,7 @@ def test_a_second_signal_ends_a_console_that_hangs(stocked):
         ending.restored()
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
     with terminal(stocked, "groups", before=HANGS) as console:
         ending = Ending(console)
@@ -145,6 +150,7 @@ def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
 
 
 @pytest.mark.parametrize(("where", "debug"), [("key", False), ("drawing", True), ("prompt", True)])
+@pytest.mark.slow
 def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
     broken = {
         "key": "def fail(app): return 1 // 0\nimport rmqctl.console.program.actions as b\n"
@@ -190,6 +196,7 @@ OUTLIVED = {
 @pytest.mark.parametrize(
     ("where", "debug"), [("look", False), ("look", True), ("plan", True), ("change", True)]
 )
+@pytest.mark.slow
 def test_an_error_that_it_outlives_is_shown_and_traced_at_the_end(stocked, where, debug):
     broken, keys = OUTLIVED[where]
     run("consume", "orders", "-g", "billing", "-e", "-S", stocked)
@@ -215,6 +222,7 @@ def test_an_error_that_it_outlives_is_shown_and_traced_at_the_end(stocked, where
 
 
 @pytest.mark.parametrize("thread", ["console-reader", "console-keys", "console-explain"])
+@pytest.mark.slow
 def test_a_thread_that_fails_ends_it_with_a_sentence(stocked, thread):
     broken = (
         "import threading\nbefore = threading.Thread.run\n"
@@ -235,6 +243,7 @@ def test_a_thread_that_fails_ends_it_with_a_sentence(stocked, thread):
         assert modes_left(console.raw) == set()
 
 
+@pytest.mark.slow
 def test_an_abort_of_the_process(stocked):
     aborts = "import os, rmqctl.console.program.actions as a\na.do_pause = lambda app: os.abort()\n"
     with terminal(stocked, "groups", before=aborts) as console:
@@ -244,6 +253,7 @@ def test_an_abort_of_the_process(stocked):
         ending.restored()
 
 
+@pytest.mark.slow
 def test_without_its_guard_it_still_ends_well(stocked):
     with terminal(stocked, "groups") as console:
         ending = Ending(console)
@@ -298,6 +308,7 @@ def shell(store):
         yield Shell(console, store)
 
 
+@pytest.mark.slow
 def test_suspended_it_gives_the_terminal_back_and_returns_whole(stocked):
     with shell(stocked) as job:
         console = job.console
@@ -311,6 +322,7 @@ def test_suspended_it_gives_the_terminal_back_and_returns_whole(stocked):
         job.restored()
 
 
+@pytest.mark.slow
 def test_a_suspended_console_that_is_killed_writes_nothing(stocked):
     with shell(stocked) as job:
         console = job.console
@@ -326,6 +338,7 @@ def test_a_suspended_console_that_is_killed_writes_nothing(stocked):
         job.restored()
 
 
+@pytest.mark.slow
 def test_stopped_and_continued_by_signals_it_draws_all_again(stocked):
     with shell(stocked) as job:
         console = job.console
@@ -337,6 +350,7 @@ def test_stopped_and_continued_by_signals_it_draws_all_again(stocked):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGTERM])
+@pytest.mark.slow
 def test_the_shell_goes_on_after_a_console_that_was_killed(stocked, number):
     with shell(stocked) as job:
         os.kill(job.job(), number)

@@ -28,6 +28,7 @@ async def following(console):
     await console.until(lambda: console.app.panes[0].progress is not None)
 
 
+@pytest.mark.slow
 def test_new_messages_are_shown_and_those_that_are_left_out_are_counted(stocked):
     async def steps(console):
         await following(console)
@@ -52,6 +53,7 @@ def test_new_messages_are_shown_and_those_that_are_left_out_are_counted(stocked)
     drive(stocked, steps, "follow", "orders", "*")
 
 
+@pytest.mark.slow
 def test_with_a_filter_every_message_is_looked_at(stocked):
     async def steps(console):
         await following(console)
@@ -85,6 +87,7 @@ def test_a_search_has_the_rows_of_its_command(stocked, words):
     drive(stocked, steps)
 
 
+@pytest.mark.slow
 def test_a_search_keeps_to_the_topic_and_says_what_is_wrong(stocked):
     async def steps(console):
         await complete(console)
@@ -109,6 +112,7 @@ def test_a_search_keeps_to_the_topic_and_says_what_is_wrong(stocked):
     drive(stocked, steps, "messages", "orders", "0")
 
 
+@pytest.mark.slow
 def test_a_search_that_is_stopped_says_how_far_it_came(stocked):
     produce(stocked, "orders", 3000)
 

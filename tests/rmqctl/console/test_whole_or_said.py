@@ -102,6 +102,7 @@ def check_lists(console, store):
 @pytest.mark.parametrize(
     "size", one_in(2, [(80, 24), (140, 40), (60, 15)]), ids=lambda s: f"{s[0]}"
 )
+@pytest.mark.slow
 def test_each_list_counts_as_its_command_does(many, size):
     names = {"GROUP": ["billing"], "TOPIC": ["orders"]}
 
@@ -193,6 +194,7 @@ def check_drawn(console, said, place):
     [("many", {"GROUP": ["billing"], "TOPIC": ["wide"]}), ("rich", RICH_NAMES)],
     ids=["many", "rich"],
 )
+@pytest.mark.slow
 def test_what_is_drawn_counts_as_commands_do(request, which, names):
     store = request.getfixturevalue(which)
     said = Said(store)
@@ -207,6 +209,7 @@ def test_what_is_drawn_counts_as_commands_do(request, which, names):
     drive(store, steps, "groups", size=(140, 50))
 
 
+@pytest.mark.slow
 def test_rows_that_still_come_are_counted_so_far(many):
     seen = set()
 
@@ -231,6 +234,7 @@ def test_rows_that_still_come_are_counted_so_far(many):
     assert {"search", "messages"} <= seen
 
 
+@pytest.mark.slow
 def test_what_has_no_room_is_counted(many):
     async def steps(console):
         await console.read()

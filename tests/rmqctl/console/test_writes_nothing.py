@@ -89,6 +89,7 @@ def files_of(store):
     return found
 
 
+@pytest.mark.slow
 def test_no_key_of_any_screen_changes_the_store_while_it_is_read_only(tmp_path):
     store = make_rich_store(tmp_path / "s", now_ms() - 600_000).root
     before = files_of(store)
@@ -164,6 +165,7 @@ def check_random_keys(store, keys):
     return reached
 
 
+@pytest.mark.slow
 def test_random_keys_with_changes_on_change_nothing(busy_store):
     reached = set()
 
@@ -196,6 +198,7 @@ TRACED = (
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.slow
 def test_no_system_call_of_a_walk_opens_a_file_of_the_store_for_writing(tmp_path):
     store = make_rich_store(tmp_path / "s", now_ms() - 600_000).root
     log = tmp_path / "calls"

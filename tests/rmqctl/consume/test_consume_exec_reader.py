@@ -37,6 +37,7 @@ MEMBERS = [[], ["-e"], ["--orderly"], ["--orderly", "-e"], ["--threads", 3, "-e"
 
 
 @pytest.mark.parametrize("options", MEMBERS)
+@pytest.mark.slow
 def test_nothing_is_begun_that_nobody_reads(ten, options):
     reading, writing = os.pipe()
     os.close(reading)
@@ -54,6 +55,7 @@ def test_nothing_is_begun_that_nobody_reads(ten, options):
 
 
 @pytest.mark.parametrize("options", [[], ["-e"], ["--orderly", "-e"]])
+@pytest.mark.slow
 def test_what_a_program_could_not_print_is_not_answered(ten, tmp_path, options):
     """The third program begins while its output is read, and prints when that has ended."""
     write_lock = tmp_path / "gate"
@@ -78,6 +80,7 @@ def test_what_a_program_could_not_print_is_not_answered(ten, tmp_path, options):
     assert nothing_came_back(ten)
 
 
+@pytest.mark.slow
 def test_a_member_that_waits_for_messages_sees_it_too(ten):
     reading, writing = os.pipe()
     with start("consume", "t", "-g", "g", "--exec", "cat", stdout=writing) as process:

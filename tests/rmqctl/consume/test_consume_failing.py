@@ -33,6 +33,7 @@ class TestDropped:
         )
         assert consume(*options, "--exec", "true").code == 0, "they do not come again"
 
+    @pytest.mark.slow
     def test_a_group_without_retry_queues_drops_them(self, three):
         with EmbeddedBroker.open(three) as broker:
             broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=0))
@@ -44,6 +45,7 @@ class TestDropped:
         )
         assert run("consume", "t", "-g", "g", "-e").lines == []
 
+    @pytest.mark.slow
     def test_others_come_again(self, three):
         result = consume("--exec", "false")
         assert (result.code, result.err) == (
@@ -51,6 +53,7 @@ class TestDropped:
             "rmqctl: 3 of 3 messages failed; they will be retried, or are dead letters\n",
         )
 
+    @pytest.mark.slow
     def test_in_a_broadcast_in_order_the_queue_waits(self, three, tmp_path):
         tried = tmp_path / "tried"
         script = f"sh -c 'echo >> {tried}; test $(wc -l < {tried}) -gt 2'"
@@ -92,6 +95,7 @@ class TestRefused:
         assert reason in result.err
         assert result.err.count("\n") == 1
 
+    @pytest.mark.slow
     def test_in_order_attempts_are_counted_in_a_broadcast_too(self, three, tmp_path):
         options = ["--broadcast", "--orderly", "--max-reconsume-times", 1]
         options += ["--set", f"localOffsetStoreDir={tmp_path}"]

@@ -224,6 +224,7 @@ class TestRefused:
         assert run("consume", "t", "-g", "h", "-e", "--broadcast").code == 7
         assert run("consume", "t", "-g", "h", "-e").code == 0
 
+    @pytest.mark.slow
     def test_a_member_of_the_same_name(self, one_queue):
         named = ["--set", "instanceName=one"]
         with running(*named) as first:
@@ -308,6 +309,7 @@ def is_divided():
 
 
 class TestExec:
+    @pytest.mark.slow
     def test_the_program_gets_body_and_environment(self, store, tmp_path):
         run("topic", "create", "t", "--queues", 1)
         options = ["--tag", "new", "-k", "k1", "-k", "k2", "-D", r"\0"]
@@ -321,6 +323,7 @@ class TestExec:
         said = [f"{name}={value}" for name, value in zip(names, values, strict=True)]
         assert result.out == "two\nlines" + "\n".join(said) + "\n"
 
+    @pytest.mark.slow
     def test_a_message_that_fails_comes_again_and_is_a_dead_letter_in_the_end(self, one_queue):
         script = "sh -c 'read x; echo first >&2; echo no $x >&2; exit 3'"
         limits = ["--max-reconsume-times", 1, "--delay-level", 1]
@@ -333,11 +336,13 @@ class TestExec:
         assert committed(one_queue) == {0: 10}
         assert committed(one_queue, topic="%RETRY%g") == {0: 1}
 
+    @pytest.mark.slow
     def test_minus_one_makes_it_a_dead_letter_at_once(self, one_queue):
         result = call("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")
         assert result.code == 1, result.err
         assert [row["body"] for row in stored("%DLQ%g")] == ["m0"]
 
+    @pytest.mark.slow
     def test_orderly_the_queue_waits_for_the_message_that_fails(self, one_queue, tmp_path):
         tried = tmp_path / "tried"
         script = f"sh -c 'read x; echo $x; echo >> {tried}; test $(wc -l < {tried}) -gt 2'"
@@ -347,6 +352,7 @@ class TestExec:
         assert result.lines == ["m0", "m0", "m0", "m1", "m2"]
         assert committed(one_queue) == {0: 3}
 
+    @pytest.mark.slow
     def test_threads_run_at_the_same_time(self, one_queue, tmp_path):
         """Each of three waits until all three have begun."""
         script = (
@@ -362,6 +368,7 @@ class TestExec:
 
 class TestEnding:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    @pytest.mark.slow
     def test_a_signal_ends_it_cleanly_and_what_was_printed_is_committed(self, ten, number, code):
         with running() as process:
             read_lines(process, 10)
@@ -378,6 +385,7 @@ class TestEnding:
             process.wait(MEANWHILE)
         assert consume("-e") == []
 
+    @pytest.mark.slow
     def test_a_message_in_work_is_finished_first(self, one_queue, tmp_path):
         write_lock = tmp_path / "gate"
         os.mkfifo(write_lock)
@@ -425,6 +433,7 @@ class TestEnding:
         assert sorted(consume("-e")) == bodies(0, 10)
         assert stored("%RETRY%g") == []
 
+    @pytest.mark.slow
     def test_a_full_disk_under_stdout_acknowledges_nothing(self, one_queue):
         with Path("/dev/full").open("wb") as full:
             result = call("consume", "t", "-g", "g", "-e", stdout=full)
@@ -432,6 +441,7 @@ class TestEnding:
         assert result.err == "rmqctl: standard output: No space left on device\n"
         assert consume("-e") == bodies(0, 10)
 
+    @pytest.mark.slow
     def test_progress_that_is_moved_reaches_a_running_consumer(self, one_queue):
         with running() as process:
             assert read_lines(process, 10) == bodies(0, 10)

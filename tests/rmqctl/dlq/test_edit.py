@@ -68,6 +68,7 @@ def record(body, properties, flag=0):
     st.dictionaries(NAMES, VALUES, max_size=4),
     st.integers(-(1 << 31), (1 << 31) - 1),
 )
+@pytest.mark.slow
 def test_what_is_not_touched_comes_back_byte_for_byte(body, properties, flag):
     from rmqctl.dlq.edit import _as_text
 

@@ -242,6 +242,7 @@ def test_beside_a_java_broker_nothing_is_sent_but_the_plan_is_shown(dead, store)
         assert view.max_offset_in_queue("t", 0) == 4
 
 
+@pytest.mark.slow
 def test_the_store_of_a_real_broker_is_redriven(tmp_path):
     from tests.support import golden
 

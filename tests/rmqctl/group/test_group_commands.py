@@ -40,6 +40,7 @@ def test_a_store_has_the_groups_of_rocketmq_itself(store):
 
 
 @pytest.mark.feature(40)
+@pytest.mark.slow
 def test_what_a_list_tells_of_a_group(topic):
     assert row_of("g") is None
     with member():
@@ -76,6 +77,7 @@ def test_retries_and_dead_letters_are_counted(topic):
 
 
 @pytest.mark.feature(53)
+@pytest.mark.slow
 def test_a_description_has_settings_subscriptions_and_members(topic):
     with member() as one:
         described = run("group", "describe", "g", "-o", "json").json()
@@ -97,6 +99,7 @@ def test_a_description_has_settings_subscriptions_and_members(topic):
 
 @pytest.mark.feature(53)
 @pytest.mark.conformance("B20")
+@pytest.mark.slow
 def test_clients_are_asked_what_they_have(topic):
     with member("--set", "instanceName=one", "--set", "pullBatchSize=7") as process:
         (row,) = run("group", "clients", "g", "-o", "json").json()
@@ -119,6 +122,7 @@ def test_a_group_that_nobody_has_heard_of(store):
         assert run("group", command, "a b").code == 2
 
 
+@pytest.mark.slow
 def test_looking_leaves_nothing_behind(topic):
     def members():
         found = (topic / "rmqctl" / "members").glob("*")

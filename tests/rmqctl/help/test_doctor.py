@@ -175,6 +175,7 @@ def test_settings_files_and_variables_are_named(store, own_home):
     ]
 
 
+@pytest.mark.slow
 def test_few_open_files_are_a_warning(store):
     result = call("doctor", "-o", "json", preexec_fn=_few_files)
     [row] = [row for row in result.json() if row["check"] == "open files"]

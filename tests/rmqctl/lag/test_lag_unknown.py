@@ -60,6 +60,7 @@ def test_a_topic_that_is_not_there_is_an_error(command):
     assert "topic nosuch does not exist" in result.err
 
 
+@pytest.mark.slow
 def test_a_topic_that_nobody_reads_is_late_nowhere(tmp_path):
     root = with_progress(tmp_path, "basic-4.9", {"GoldenFour@g": {"0": 1}})
     for command in ("show", "report"):

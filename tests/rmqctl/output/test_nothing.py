@@ -17,6 +17,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("line", EMPTY)
+@pytest.mark.slow
 def test_a_terminal_gets_a_sentence(store, line):
     shown = on_a_terminal(
         ["-m", "rmqctl", *line.split(), "-S", store], columns=80, env={"NO_COLOR": "1"}

@@ -77,6 +77,7 @@ def test_generated_messages_and_a_time_limit(store):
     assert result.err.splitlines()[-1] == "rmqctl: timed out after 1s"
 
 
+@pytest.mark.slow
 def test_messages_typed_on_a_terminal(store):
     terminal, inside = pty.openpty()
     with start("produce", "t", "-o", "jsonl", stdin=inside) as process:
@@ -125,6 +126,7 @@ def test_a_send_that_waits_is_unknown(store):
     assert 1 <= stored() <= 3
 
 
+@pytest.mark.slow
 def test_an_import_counts_too(store, tmp_path):
     lines = b"".join(b'{"topic": "t", "body": "%d"}\n' % n for n in range(200_000))
     (tmp_path / "lines.jsonl").write_bytes(lines)

@@ -379,6 +379,7 @@ def test_an_illegal_name_makes_no_store(own_home):
     assert list(own_home.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_line_in_a_pipe_is_stored_though_the_pipe_stays_open(store):
     with start("produce", "t", "-o", "jsonl") as process:
         for number in range(3):

@@ -138,6 +138,7 @@ def test_depths_of_retries_and_dead_letters_stand_beside_the_lag(given_back, sto
 
 
 @pytest.mark.feature(86)
+@pytest.mark.slow
 def test_the_agenda_says_what_goes_where_and_what_is_late(given_back, store):
     with EmbeddedBroker.open(store) as broker:
         for _ in range(2):

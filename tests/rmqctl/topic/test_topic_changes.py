@@ -230,6 +230,7 @@ def offsets():
 
 
 @pytest.mark.feature(101)
+@pytest.mark.slow
 def test_a_topic_goes_as_with_rocketmq_and_offsets_stay(orders):
     msg_id = run("consume", "orders", "-e", "--count", 1, "-o", "json").json()[0]["offset_msg_id"]
     before = version(orders)
@@ -272,6 +273,7 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(orders)
     assert [m["old"] for m in moves if (m["group"], m["queue_id"]) == ("one", 0)] == [50]
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_made_again_begins_at_0(orders):
     run("topic", "delete", "orders", "--confirm", "orders", "-y", "--remove-offsets")
     run("produce", "orders", "-q", stdin=b"new\n")

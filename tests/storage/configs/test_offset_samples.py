@@ -83,6 +83,7 @@ def test_after_a_write_that_failed_nothing_wrong_is_told(tmp_path, fail_at):
     assert written[-1] == (T + 5, 5)
 
 
+@pytest.mark.slow
 def test_the_files_stay_few_and_small(tmp_path, monkeypatch):
     monkeypatch.setattr(offset_samples, "MOST_BYTES", 4 * FILE_BYTES)
     samples = OffsetSamples(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from storage.configs.progress_table import NO_PROGRESS, ProgressTable, QueueProgress
@@ -97,6 +98,7 @@ def test_groups_without_queues_are_kept_as_java_writes_them():
     st.dictionaries(st.text(), st.dictionaries(st.integers(0, 9), st.integers(0, 99))),
     st.none() | st.integers(0, 1 << 62),
 )
+@pytest.mark.slow
 def test_an_entry_reads_back_as_it_was(queues, exported, lock_mtime_ns):
     import json
 

@@ -99,6 +99,7 @@ def test_a_bell_that_can_not_be_made_leaves_its_slot_free(
 
 
 @pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
+@pytest.mark.slow
 def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
     root: Path, shared: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,7 @@ def findings(shared: SharedState, root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("act", ACTS)
+@pytest.mark.slow
 def test_between_any_two_reads_of_words_a_writer_may_act(
     writer: Writer, root: Path, act: str
 ) -> None:
@@ -177,6 +178,7 @@ def once_at(instant: int, act: Callable[[], None]) -> Callable[[int], None]:
     return interrupt
 
 
+@pytest.mark.slow
 def test_a_writer_that_fills_a_file_between_all_reads_is_no_contradiction(
     writer: Writer, root: Path
 ) -> None:

@@ -164,6 +164,7 @@ def test_others_come_in_put_and_change_settings_beside_a_busy_holder(root: Path)
 
 
 @holding_on
+@pytest.mark.slow
 def test_a_second_opening_in_the_same_thread_gets_its_turn(root: Path) -> None:
     with open_store(root, ROOMY) as first, open_store(root, ROOMY) as second:
         put_until_held_on(first)

@@ -107,6 +107,7 @@ def test_who_may_not_write_is_refused_and_leaves_nothing(folder: Path, mode: int
     assert tree(root) == before
 
 
+@pytest.mark.slow
 def test_root_that_may_not_give_files_away_is_refused(folder: Path) -> None:
     root = new(folder, 0o755)
     assert as_user(OWNER, put, root, "T") == "PUT_OK"
@@ -153,6 +154,7 @@ def test_root_of_a_container_that_does_not_know_the_owner(folder: Path, mode: in
 
 
 @pytest.mark.parametrize("what", ["consumequeue/T/0", "consumequeue/T/0/file", "consumequeue/T"])
+@pytest.mark.slow
 def test_a_queue_of_another_user_is_refused_before_the_log_is_written(
     folder: Path, what: str
 ) -> None:

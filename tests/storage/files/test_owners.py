@@ -136,6 +136,7 @@ def refusal(root):
 
 @needs_root
 @pytest.mark.parametrize("name", EVERY_WRITER_NEEDS)
+@pytest.mark.slow
 def test_each_place_that_a_writer_needs_is_asked_for(root, name):
     assert as_user(OWNER, refusal, root) == ""
     path = root / name
@@ -212,6 +213,7 @@ def test_what_the_owner_or_this_user_can_not_write_is_named(root):
 
 
 @needs_root
+@pytest.mark.slow
 def test_what_only_this_user_can_not_write_counts_where_the_store_is_open_to_it(root):
     stranger = User(1009, 9009)
     assert as_user(stranger, found, root) == set(), "the store's folder is not open"
@@ -427,6 +429,7 @@ def test_folders_of_a_store_are_the_owners(root):
         make_folders(root / "file")
 
 
+@pytest.mark.slow
 def test_files_that_others_make_and_delete_meanwhile_are_no_refusal(tmp_path):
     """Closing writers delete ``abort`` and opening writers make it."""
     root = tmp_path / "store"

@@ -213,6 +213,7 @@ def page_makers() -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_one_thread_is_there_for_all_files_while_one_of_them_is(tmp_path: Path) -> None:
     before = len(page_makers())  # a store that another test has open may have it
     files = []

@@ -80,6 +80,7 @@ def expected_images(messages: Sequence[MessageInner]) -> list[bytes]:
 
 @each_form
 @given(messages=batches)
+@pytest.mark.slow
 def test_placed_records_are_those_of_the_reference_encoder(
     prepare_them: Prepare, messages: list[MessageInner]
 ) -> None:
@@ -94,6 +95,7 @@ def test_placed_records_are_those_of_the_reference_encoder(
 
 @each_form
 @given(messages=batches)
+@pytest.mark.slow
 def test_units_point_to_their_records_queue_by_queue(
     prepare_them: Prepare, messages: list[MessageInner]
 ) -> None:
@@ -121,6 +123,7 @@ def test_units_point_to_their_records_queue_by_queue(
 
 @each_form
 @given(messages=batches)
+@pytest.mark.slow
 def test_keys_are_hashed_in_order_but_for_rolled_back_messages(
     prepare_them: Prepare, messages: list[MessageInner]
 ) -> None:
@@ -136,6 +139,7 @@ def test_keys_are_hashed_in_order_but_for_rolled_back_messages(
 
 @each_form
 @given(messages=batches, limit=st.integers(0, 1500))
+@pytest.mark.slow
 def test_splitting_divides_after_the_last_record_that_fits(
     prepare_them: Prepare, messages: list[MessageInner], limit: int
 ) -> None:
@@ -165,6 +169,7 @@ def test_splitting_divides_after_the_last_record_that_fits(
 
 
 @given(messages=batches)
+@pytest.mark.slow
 def test_records_may_be_placed_again(messages: list[MessageInner]) -> None:
     once = prepare(messages)
     place(once)
@@ -240,6 +245,7 @@ def columns(draw: st.DrawFn) -> tuple[PreparedRecords, list[MessageInner]]:
 
 
 @given(columns())
+@pytest.mark.slow
 def test_a_column_is_the_same_as_its_messages_one_by_one(
     given: tuple[PreparedRecords, list[MessageInner]],
 ) -> None:

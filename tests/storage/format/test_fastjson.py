@@ -24,11 +24,13 @@ values = st.recursive(
 
 
 @given(values)
+@pytest.mark.slow
 def test_what_is_written_is_read_again(value: Any) -> None:
     assert loads(dumps(value)) == value
 
 
 @given(values)
+@pytest.mark.slow
 def test_strict_json_is_read_as_json_reads_it(value: Any) -> None:
     text = json.dumps(value)
     assert loads(text) == json.loads(text)
@@ -206,6 +208,7 @@ tables = st.dictionaries(names, st.dictionaries(st.integers(-2, 2), st.integers(
 
 
 @given(tables, st.data())
+@pytest.mark.slow
 def test_tables_are_the_same_either_way_wherever_they_are_cut(table: Any, data: Any) -> None:
     text = dumps({"offsetTable": table, "dataVersion": {"counter": 1, "timestamp": 2.5}})
     both(text)

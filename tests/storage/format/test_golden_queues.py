@@ -37,6 +37,7 @@ def used_part(buffer: bytes) -> bytes:
 
 @ALL
 @pytest.mark.conformance("A13")
+@pytest.mark.slow
 def test_each_unit_is_the_same_bytes_and_agrees_with_its_record(name: str) -> None:
     settings = golden.manifest(name)["settings"]
     levels = parse_delay_levels(settings.get("messageDelayLevel", DEFAULT_DELAY_LEVELS))

@@ -124,6 +124,7 @@ def test_the_fixed_fields_are_read_alike_by_both_readers(buffer: bytes) -> None:
 
 
 @given(damaged(), st.integers(-1, 100), st.none() | st.integers(-1, 300))
+@pytest.mark.slow
 def test_decoding_damage_raises_nothing_but_record_error(
     buffer: bytes, position: int, size: int | None
 ) -> None:
@@ -197,6 +198,7 @@ def check_as_java_does(buffer: bytes, position: int, limit: int) -> tuple[CheckK
 
 
 @given(damaged(), st.integers(0, 100))
+@pytest.mark.slow
 def test_any_bytes_are_judged_as_java_judges_them(buffer: bytes, position: int) -> None:
     for at in (0, position):
         result = check_record(buffer, at, len(buffer))
@@ -204,6 +206,7 @@ def test_any_bytes_are_judged_as_java_judges_them(buffer: bytes, position: int) 
 
 
 @given(damaged())
+@pytest.mark.slow
 def test_decoding_takes_what_checking_takes(buffer: bytes) -> None:
     result = check_record(buffer, 0, len(buffer), check_crc=False)
     if result.kind is CheckKind.MESSAGE:
@@ -230,6 +233,7 @@ def checked_one_by_one(
 
 
 @given(damaged(), st.integers(0, 10), st.booleans())
+@pytest.mark.slow
 def test_scanning_gives_what_checking_one_by_one_gives(
     buffer: bytes, max_count: int, check_crc: bool
 ) -> None:
@@ -240,6 +244,7 @@ def test_scanning_gives_what_checking_one_by_one_gives(
 
 
 @given(st.lists(st.tuples(records, st.integers(1, 700)), max_size=6), damaged())
+@pytest.mark.slow
 def test_scanning_many_gives_what_scanning_gives(runs: list[tuple[bytes, int]], end: bytes) -> None:
     buffer = memoryview(b"".join(record * count for record, count in runs) + end)
     for limit in (len(buffer), len(buffer) - 1):

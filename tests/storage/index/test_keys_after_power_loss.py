@@ -166,6 +166,7 @@ def test_whatever_sectors_of_later_files_are_lost_each_key_is_found_once(
                 assert [m.msg_id for m in view.find_unique(topic, name)] == [name]
 
 
+@pytest.mark.slow
 def test_keys_are_found_after_a_power_loss_soon_after_a_recovery(tmp_path: Path) -> None:
     """The last record lost its keys, so the index file has room for one more: the keys that the
     next messages put there must not be replaced by the old ones when the power goes again."""

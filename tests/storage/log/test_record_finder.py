@@ -171,6 +171,7 @@ def test_parts_together_hold_each_record_once(name: str) -> None:
     st.integers(0, 1500),
     st.binary(min_size=1, max_size=6),
 )
+@pytest.mark.slow
 def test_damage_anywhere_gives_no_wrong_message(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[bytes], place: int, damage: bytes
 ) -> None:

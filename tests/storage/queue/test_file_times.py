@@ -79,6 +79,7 @@ def test_files_that_begin_behind_the_end_do_not_count(tmp_path: Path, clock: Clo
     timestamp=st.integers(0, 10),
     end=st.integers(0, 90),
 )
+@pytest.mark.slow
 def test_it_is_the_file_that_going_through_all_of_them_finds(
     modified: list[int], timestamp: int, end: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -48,6 +48,7 @@ def test_the_worked_example_of_the_format_description(tmp_path: Path) -> None:
     asked=st.lists(st.integers(-2, 60), min_size=1, max_size=12),
     expired=st.booleans(),
 )
+@pytest.mark.slow
 def test_lower_and_upper_are_the_first_and_last_by_comparison(
     steps: list[int], asked: list[int], expired: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -360,6 +360,7 @@ def test_only_messages_of_some_times_come(odd: Path, times: tuple[int, int]) -> 
             assert set(some.unreadable) <= set(whole.unreadable)
 
 
+@pytest.mark.slow
 def test_a_table_goes_with_its_last_reference(odd: Path) -> None:
     """It may have 64 MiB: Python's search for cycles would come too late."""
     gc.collect()

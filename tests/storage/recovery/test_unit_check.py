@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import example, given, strategies as st
 
 from storage.files.read_files import MapBudget, ReadOnlyFiles
@@ -51,6 +52,7 @@ LONGER_HEAD = MessageInner(
 
 @example([LONGER_HEAD], 1)
 @given(st.lists(messages(), min_size=1, max_size=5), st.integers(1, 4))
+@pytest.mark.slow
 def test_heads_are_those_of_the_records_and_no_light_queue_is_overlooked(
     given_messages: list[MessageInner], times: int
 ) -> None:

@@ -53,6 +53,7 @@ def new_store(root: Path) -> Path:
 @pytest.mark.feature(124)
 @pytest.mark.parametrize("name", ["basic-4.9", "ipv6-4.9", "retry-dlq-4.9", "lmq-4.9", "basic-5.3"])
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.slow
 def test_an_export_comes_back_equal_but_for_offsets(form, name, tmp_path):
     source, target = golden.store(name), new_store(tmp_path / "new")
     file = tmp_path / f"all.{form}"

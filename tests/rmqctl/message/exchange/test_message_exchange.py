@@ -108,6 +108,7 @@ texts = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categor
         max_size=6,
     )
 )
+@pytest.mark.slow
 def test_any_messages_come_back(tmp_path_factory, messages):
     folder = tmp_path_factory.mktemp("s")
     source = fill(folder / "a", messages)

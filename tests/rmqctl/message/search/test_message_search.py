@@ -66,6 +66,7 @@ def holds(message: Any, word: bytes) -> bool:
 
 @pytest.mark.feature(32, 33, 35)
 @golden_samples.SOME
+@pytest.mark.slow
 def test_golden_stores_give_what_a_walk_gives(name):
     root = golden.store(name)
     messages = records(root)

@@ -88,6 +88,7 @@ def test_what_was_printed_before_ctrl_c_is_not_printed_again(long_log):
     assert len(printed) >= 500
 
 
+@pytest.mark.slow
 def test_processes_end_with_a_parent_that_is_killed(long_log):
     process, workers = searching(long_log)
     with process:
@@ -129,6 +130,7 @@ def test_head_is_silent(long_log):
     assert err == b""
 
 
+@pytest.mark.slow
 def test_beside_a_writer_what_was_there_at_the_start_is_found(tmp_path):
     """Nothing is torn and nothing is missed while the log grows."""
     root = tmp_path / "s"

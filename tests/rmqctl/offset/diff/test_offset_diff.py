@@ -53,6 +53,7 @@ def test_two_groups_are_compared_topic_by_topic(two_groups):
 
 
 @pytest.mark.feature(80)
+@pytest.mark.slow
 def test_a_group_is_compared_with_a_file_of_any_kind(two_groups, tmp_path):
     plain, several = tmp_path / "kafka.csv", tmp_path / "all.csv"
     plain.write_bytes(run("offset", "export", "g").raw)
@@ -88,6 +89,7 @@ def test_two_stores_are_compared_group_by_group(two_groups, tmp_path):
 
 
 @pytest.mark.feature(80, 122)
+@pytest.mark.slow
 def test_two_times_are_compared_as_far_as_the_journal_knows(two_groups):
     before = int(time.time() * 1000)
     wait_until_after(before)

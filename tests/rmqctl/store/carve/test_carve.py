@@ -204,6 +204,7 @@ def test_a_filter_that_leaves_gaps_numbers_anew_and_maps_progress(orders, tmp_pa
     assert 0 < there < len([m for m in new if m.queue_id == 0])
 
 
+@pytest.mark.slow
 def test_a_group_is_its_topics_its_retries_and_its_dead_letters(orders, tmp_path):
     bury(orders, "readers", [Message("orders", b"dead", keys="d-1")])
     out = tmp_path / "out"
@@ -352,6 +353,7 @@ def test_a_full_disk_leaves_nothing_behind(orders, tmp_path, monkeypatch):
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_log_files_roll(tmp_path):
     root = tmp_path / "wide"
     create_store(root, SMALL_STORE)
@@ -364,6 +366,7 @@ def test_log_files_roll(tmp_path):
         assert len(list((tmp_path / "out" / "commitlog").iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_a_small_store_of_a_large_one(tmp_path):
     """Files of other lengths: the same messages in more of them."""
     root, out = tmp_path / "large", tmp_path / "out"

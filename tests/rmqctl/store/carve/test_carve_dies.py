@@ -87,6 +87,7 @@ def test_killed_at_instants_of_a_carve(source, tmp_path, step):
     assert False in seen
 
 
+@pytest.mark.slow
 def test_two_that_make_the_same_store_do_not_meet(source, tmp_path):
     out = tmp_path / "out"
     with staged_folder(out) as folder:

@@ -52,6 +52,7 @@ class BusyView(StoreView):
 
 
 @pytest.mark.parametrize("named", ["orders", None])
+@pytest.mark.slow
 def test_no_copied_message_is_newer_than_a_missing_one(
     broker: EmbeddedBroker, tmp_path: Path, named: str | None
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_log_file_is_its_records_and_what_is_behind_them(sent):
     assert all(row["problem"] is None for row in rows)
 
 
+@pytest.mark.slow
 def test_a_file_is_named_from_the_store_or_from_anywhere(sent, tmp_path):
     assert dump(LOG) == dump(sent / LOG)
     shutil.copy(sent / LOG, tmp_path / "mislaid")

@@ -42,6 +42,7 @@ def put_together(rows: list[dict[str, Any]], field: str) -> bytes:
         ("small-files-4.9", "config/*.json"),
     ],
 )
+@pytest.mark.slow
 def test_each_byte_of_a_file_comes_once_in_order(name: str, pattern: str) -> None:
     root = golden.store(name)
     paths = sorted(root.glob(pattern))[:3]

@@ -43,6 +43,7 @@ def test_copies_do_not_differ(two, options):
 
 
 @pytest.mark.feature(120)
+@pytest.mark.slow
 def test_settings_queues_and_progress_that_differ_are_told(two):
     a, b = two
     run("topic", "alter", "t", "--perm", 4, "--yes", "-S", b)

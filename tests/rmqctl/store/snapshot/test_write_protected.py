@@ -63,6 +63,7 @@ def test_a_write_protected_store_is_replaced(store, place):
 
 
 @pytest.mark.parametrize("form", ["snap", "snap.tar"])
+@pytest.mark.slow
 def test_a_write_protected_store_is_copied(store, place, form):
     store.chmod(0o555)
     call("store", "snapshot", "-S", store, "--save", place / form)
@@ -70,6 +71,7 @@ def test_a_write_protected_store_is_copied(store, place, form):
     assert run("store", "snapshot", "--verify", place / form).code == 0
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_write_protected_is_removed(store, place):
     left = staging_path(place / "snap") / "store" / "commitlog"
     left.mkdir(parents=True)

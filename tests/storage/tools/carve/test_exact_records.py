@@ -50,6 +50,7 @@ def exact(given_messages, offsets=None, version=1):
 
 @given(given_messages=messages, version=st.sampled_from([1, 2]))
 @settings(deadline=None)
+@pytest.mark.slow
 def test_hashes_and_places_are_those_of_the_encoder(given_messages, version):
     given_messages = [m._replace(delay_time_level=0, delay_ms=0) for m in given_messages]
     queues, _, columns = exact(given_messages, version=version)
@@ -77,6 +78,7 @@ def test_hashes_and_places_are_those_of_the_encoder(given_messages, version):
     limit=st.integers(0, 3000),
 )
 @settings(deadline=None)
+@pytest.mark.slow
 def test_left_out_queue_offsets_get_fillers_in_every_part(given_messages, gaps, limit):
     nexts: dict[tuple[str, int], int] = {}
     offsets = []

@@ -212,6 +212,7 @@ def test_two_records_of_one_queue_offset_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("far", [1 << 26, 1 << 45])
+@pytest.mark.slow
 def test_a_check_reads_only_what_is_there(tmp_path: Path, far: int) -> None:
     """However far past the others a queue's last file claims to be."""
     made = HandMade(TINY)

@@ -68,6 +68,7 @@ def test_they_are_told_of_and_the_next_writer_takes_them_in(died):
     assert findings(root) == []
 
 
+@pytest.mark.slow
 def test_repair_leaves_them_and_clears_what_is_behind_them(died):
     root, end, size = died
     write(root, end + size, b"left over")
@@ -85,6 +86,7 @@ def test_repair_leaves_them_and_clears_what_is_behind_them(died):
     assert findings(root) == []
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_not_all_there_is_cut_off(tmp_path):
     found = killed(tmp_path, "torn map", "commitlog")
     root = Path(found["root"])

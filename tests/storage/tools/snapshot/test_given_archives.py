@@ -281,6 +281,7 @@ def test_a_link_in_the_folder_of_a_snapshot_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [60, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.slow
 def test_mutated_archives_end_in_a_sentence(tmp_path: Path, times: int) -> None:
     _, snapshot = taken(tmp_path)
     assert as_user(ME, fuzz, snapshot.read_bytes(), tmp_path / "fuzz", times) >= times // 4

@@ -244,6 +244,7 @@ def _check_index(copy: bytes, source: bytes, cut: int) -> None:
     assert header[4] == sum(any(copy[40 + 4 * s : 44 + 4 * s]) for s in range(slots))
 
 
+@pytest.mark.slow
 def test_a_damaged_store_is_copied_with_its_damage(root, tmp_path):
     with open_store(root, clock=Ticking()) as store:
         fill(store, "m", 160)
