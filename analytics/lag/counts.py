@@ -90,8 +90,6 @@ class CountedLags(Sequence[GroupLag]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def chosen(self, takes: Callable[[str, str], bool]) -> list[GroupLag]:
         """Those whose group and topic are taken; no other one is made."""
         return [self._rated(one) for one in self.counts if takes(one.group, one.topic)]

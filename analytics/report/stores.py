@@ -46,7 +46,7 @@ def find_stores(named: Iterable[str]) -> list[StoreRef]:
 
 
 def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
-    expanded = _expanded(text)
+    expanded = folder_path(text)
     if text.endswith(_LISTS):
         yield from _listed(Path(expanded))
         return
@@ -61,7 +61,9 @@ def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
         yield None, str(Path(folder).absolute())
 
 
-def _expanded(text: str) -> str:
+def folder_path(text: str) -> str:
+    """The path that a text names: ``~`` is a home, a ``file:`` URI is its path. Raises
+    NotAFolderError for another scheme."""
     uri = _SCHEME.match(text)
     if uri is not None:
         return _of_uri(text, uri[1], text[uri.end() :])
@@ -113,7 +115,7 @@ def _listed(path: Path) -> Iterator[tuple[str, str]]:
         if broker in names:
             raise ManifestError(path, _line(key), f"{broker} is named twice")
         names.add(broker)
-        folder = Path(_expanded(_text(path, value, f"the folder of {broker}")))
+        folder = Path(folder_path(_text(path, value, f"the folder of {broker}")))
         yield broker, str((path.parent / folder).absolute())
 
 

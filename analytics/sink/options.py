@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
-from analytics.errors import SinkOptionError
+from analytics.errors import NotAFolderError, SinkOptionError
+from analytics.report.stores import folder_path
 
 EXACTLY_ONCE: Final = "exactlyonce"
 AT_LEAST_ONCE: Final = "atleastonce"
@@ -75,15 +74,13 @@ def read_sink_options(options: Mapping[str, str], *, stream: bool) -> SinkOption
 
 def local_path(name: str, text: str) -> Path:
     """The absolute folder of a path, or of a ``file:`` address. SinkOptionError for others."""
-    if ":/" in text and not text.startswith("/"):
-        parts = urlsplit(text)
-        if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
-            raise SinkOptionError(
-                f"{name}: {text} is no folder of this machine; a store is written by its files, so "
-                "name a folder that driver and workers reach under the same path"
-            )
-        text = unquote(parts.path)
-    return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - raises where no home is known
+    try:
+        return Path(folder_path(text)).absolute()
+    except NotAFolderError:
+        raise SinkOptionError(
+            f"{name}: {text} is no folder of this machine; a store is written by its files, so "
+            "name a folder that driver and workers reach under the same path"
+        ) from None
 
 
 def _check_write_id(write_id: str, *, stream: bool, exactly_once: bool) -> None:

@@ -205,8 +205,8 @@ class Reader:
             took = round((time.monotonic() - begun) * 1000)
             root = f"{self.path}/"  # the first line of the screen has it
             sentences = dict.fromkeys((*self._store.warned, *notices))
-            told = tuple(sentence.replace(root, "") for sentence in sentences)
-            batch = Batch(asked, rows, first, complete, as_of, took, told, hidden, error)
+            shown = tuple(sentence.replace(root, "") for sentence in sentences)
+            batch = Batch(asked, rows, first, complete, as_of, took, shown, hidden, error)
             self._answer(batch._replace(progress=progress, stopped=stopped, lost=lost))
             rows, first, last = [], False, time.monotonic()
 

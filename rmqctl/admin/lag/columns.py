@@ -17,7 +17,6 @@ from .rows import LagRow
 
 _row: Final = partial(tuple.__new__, LagRow)
 _FIELDS: Final = LagRow._fields
-_BY_TIME: Final = ("oldest_unread_age_ms", "rate_in", "rate_out", "drain_ms")
 _UNKNOWN: Final = 1 << 62
 
 

@@ -62,7 +62,7 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
     queue_id = queue_number(queue)
     wanted = None if queue_id is None else [queue_id]
     keep = _keep(source, filter_words(place))
-    told = Named(source.notice)
+    notes = Named(source.notice)
     at = {q: broker.max_offset(topic, q) for q in selection.queues_of(broker, topic, wanted)}
     came = looked = left_out = 0
     while True:
@@ -91,18 +91,18 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
         )
         while (ready := queues.ready(KEPT)).items:
             for message in ready.items:
-                row = _row(message, told)
+                row = _row(message, notes)
                 if row is None:
                     left_out += 1
                     continue
                 looked += 1
-                if keep is None or _kept(keep, message, row, told):
+                if keep is None or _kept(keep, message, row, notes):
                     yield row
             ready.take(len(ready.items))
             source.advance(Progress(looked, came, "messages", left_out))
         if queues.unreadable:
             left_out += queues.unreadable
-            told.add(f"{queues.unreadable} messages could not be read")
+            notes.add(f"{queues.unreadable} messages could not be read")
         source.advance(Progress(looked, came, "messages", left_out))
         yield None
         if waiting:
@@ -111,19 +111,19 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
             broker.wait_for_messages(known, _WAIT_MS, topic)
 
 
-def _row(message: Any, told: Named) -> MessageRow | None:
+def _row(message: Any, notes: Named) -> MessageRow | None:
     try:
         return message_row(message)
     except BodyError as error:
-        told.add(f"left out {error}")
+        notes.add(f"left out {error}")
         return None
 
 
-def _kept(keep: Keep, message: Any, row: Any, told: Named) -> bool:
+def _kept(keep: Keep, message: Any, row: Any, notes: Named) -> bool:
     try:
         return keep(message, row)
     except BodyError as error:
-        told.add(f"left out {error}")
+        notes.add(f"left out {error}")
         return False
 
 

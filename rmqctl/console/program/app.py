@@ -152,8 +152,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """
         for name in ("where", "sort", "columns"):
             why = [unfit(self._base, pane.look.row_type, name) for pane in spec.panes]
-            if all(problem is not None for problem in why) and why[spec.start] is not None:
-                raise why[spec.start]  # type: ignore[misc]
+            problem = why[spec.start]
+            if problem is not None and None not in why:
+                raise problem
 
     def look_every(self, seconds: float) -> None:
         """Look again and again, after so long."""
@@ -177,8 +178,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def fail_from_thread(self, error: Exception) -> None:
         """End, as a thread has failed that the console needs."""
-        with contextlib.suppress(RuntimeError, AttributeError):  # the app has ended
-            self._loop.call_soon_threadsafe(self._handle_exception, error)  # type: ignore[union-attr]
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # the app has ended
+                loop.call_soon_threadsafe(self._handle_exception, error)
 
     # Places
 
@@ -368,7 +371,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""
-        if event.key in PICTURE.keys:  # of whatever is shown
+        if event.key in PICTURE.keys:  # a picture is of any screen, plan or list
             event.stop()
             self.notice = ""
             self._do(PICTURE)

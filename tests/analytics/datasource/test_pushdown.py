@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from analytics.datasource.errors import DamagedError
 from analytics.datasource.source import PushdownReader, TableReader
 from tests.support import golden
 from tests.support.golden_samples import SOME
@@ -64,7 +65,8 @@ def test_tags_prefixes_and_lists_of_offsets_on_golden_stores(name: str) -> None:
     topics = {row["topic"] for row in read_table("consumequeue", root, columns=COLUMNS[:3])}
     try:
         plain = read_table("messages", root, columns=COLUMNS)
-    except Exception:  # noqa: BLE001 - a damaged one has no rows to compare
+    except DamagedError:
+        assert name == "hole-4.9"  # its log lacks what its queue names: no rows to compare
         return
     tags = sorted({row["tags"] for row in plain if row["tags"]})
     for tag in tags[:4]:

@@ -35,7 +35,7 @@ STATES = ("bad", "warn", "good")
 def made():
     """The store of the pictures."""
     if shutil.which("cc") is None:
-        pytest.skip("no C compiler: the clock of the pictures cannot be made to stand still")
+        pytest.skip("needs cc on PATH: the pictures have a clock that stands still")
     with shop() as found:
         yield found
 
@@ -121,7 +121,7 @@ def test_each_word_is_readable_to_all_eyes(way, screen):
 
 @pytest.mark.parametrize(("way", "screen"), names())
 def test_a_state_is_a_word_or_a_shape(way, screen):
-    # Without its color a state is told from the others by what stands there.
+    # Without colors, what is drawn distinguishes the states.
     by_text: dict[str, set[str]] = {}
     for piece in pieces(way, screen):
         if piece.role in STATES:

@@ -334,11 +334,11 @@ def test_trends_are_the_lag_as_of_each_sample(store):
     samples = OffsetSamples(store)
     times = [now - minutes * 60_000 for minutes in (20, 12, 5)]
     for number, at in enumerate(times):
-        behind = {
+        earlier = {
             f"{topic}@{group}": {q: max(0, offset - 3 * (3 - number)) for q, offset in qs.items()}
             for (group, topic), qs in committed.items()
         }
-        samples.append(behind, ends, at)
+        samples.append(earlier, ends, at)
     with EmbeddedBroker.open(store, read_only=True) as broker:
         source = Source(broker, now, lambda sentence: None, {})
         trends = {row.topic: row.lags for row in lag.TRENDS.read(source, Place("groups"))}
