@@ -45,7 +45,7 @@ test: $(STAMP) ## All tests but the long ones, three at a time; some once more w
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long'
 	$(PURE)
 
-test-quick: $(STAMP) ## What a commit needs, in 90 seconds: no slow tests, one sample of each; ROOM=storage/queue for one
+test-quick: $(STAMP) ## What a commit needs, in two minutes: no slow tests, one sample of each; ROOM=storage/queue for one
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal --quick tests/$(ROOM)
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
