@@ -64,6 +64,12 @@ def rich(tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="module")
+def answers(rich):
+    """What this store answered, by call; another run of the fixture makes another store."""
+    return {}
+
+
 @pytest.fixture
 def called(rich, monkeypatch):
     """Runs a call; time stands still, so that ages are the same in every format."""
@@ -130,17 +136,19 @@ def test_the_fields_are_told_on_request(name):
 # -- what machines read -----------------------------------------------------------------------
 
 
-_known: dict[Call, tuple[list[Any], bool]] = {}
+@pytest.fixture
+def base(called, answers):
+    """Gives the rows of a call as JSON has them, and whether it is one thing; asked for once."""
 
+    def asked(call):
+        if call not in answers:
+            result = called(call, "-o", "json")
+            assert result.code == 0, result.err
+            value = json.loads(result.out)
+            answers[call] = (value, False) if isinstance(value, list) else ([value], True)
+        return answers[call]
 
-def base(called, call):
-    """The rows of a call as JSON has them, and whether it is one thing; asked for once."""
-    if call not in _known:
-        result = called(call, "-o", "json")
-        assert result.code == 0, result.err
-        value = json.loads(result.out)
-        _known[call] = (value, False) if isinstance(value, list) else ([value], True)
-    return _known[call]
+    return asked
 
 
 def steady(call, rows):
@@ -183,8 +191,8 @@ def ids(call: Call) -> str:
 @pytest.mark.feature(134, 135, 136)
 @pytest.mark.parametrize("call", CALLS, ids=ids)
 @pytest.mark.slow
-def test_all_formats_say_the_same(called, call):
-    rows, one = base(called, call)
+def test_all_formats_say_the_same(called, base, call):
+    rows, one = base(call)
     wanted = steady(call, rows)
     assert rows or call.command in EMPTY, "nothing that could differ"
 
@@ -230,9 +238,9 @@ def exact_again(row: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "call", [call for call in CALLS if not call.changes and not call.rows_at], ids=ids
 )
-def test_chosen_columns_are_in_every_row_of_every_format(called, call):
+def test_chosen_columns_are_in_every_row_of_every_format(called, base, call):
     """The last two fields in the other order: the last ones are those that may be null."""
-    rows, one = base(called, call)
+    rows, one = base(call)
     if not rows:
         return  # as those in EMPTY, which is checked above
     chosen = list(rows[0])[:-3:-1]
@@ -269,8 +277,8 @@ def printed_fields(name: str, form: str) -> list[Field]:
 @pytest.mark.feature(147)
 @pytest.mark.parametrize("call", CALLS, ids=ids)
 @pytest.mark.slow
-def test_people_get_whole_values_and_nothing_that_commands_their_terminal(called, call):
-    rows, one = base(called, call)
+def test_people_get_whole_values_and_nothing_that_commands_their_terminal(called, base, call):
+    rows, one = base(call)
     for form in ("table", "wide", "md"):
         text = called(call, "-o", form).out
         assert not NOT_FOR_TERMINALS.search(text.replace("\n", "")), form
@@ -300,8 +308,8 @@ def is_list(call: Call) -> bool:
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if is_list(call)], ids=ids)
-def test_plain_reads_back_line_by_line(called, call):
-    rows, one = base(called, call)
+def test_plain_reads_back_line_by_line(called, base, call):
+    rows, one = base(call)
     lines = called(call, "-o", "plain").raw.decode().split("\n")[:-1]
     if one:
         names = [unescaped(line.split("\t")[0]).partition(".")[0] for line in lines]
