@@ -157,19 +157,52 @@ class Theme:
         if self.depth:
             self.looks = (_MANY if self.depth is Depth.MANY else _FEW)[name]
         self._sgr = {role: _sgr(look) for role, look in self.looks.items()}
+        self._changes: dict[tuple[Role, Role], str] = {}
 
     def sgr(self, role: Role) -> str:
         """The sequence that a terminal needs to write in this role."""
         return self._sgr[role]
 
+    def change(self, before: Role | None, role: Role) -> str:
+        """The shortest sequence that a terminal needs to write in this role after another; empty if
+        both look the same. None: it is unknown how the terminal writes."""
+        if before is None:
+            return self._sgr[role]
+        found = self._changes.get((before, role))
+        if found is None:
+            more = _more(self.looks[before], self.looks[role])
+            full = self._sgr[role]
+            found = full if more is None or len(more) > len(full) else more
+            self._changes[before, role] = found
+        return found
+
 
 def _sgr(look: Look) -> str:
-    codes = ["0", *(["1"] * look.bold), *(["4"] * look.underline), *(["7"] * look.reverse)]
+    codes = _codes(look)
+    return f"\x1b[0;{';'.join(codes)}m" if codes else "\x1b[m"
+
+
+def _codes(look: Look) -> list[str]:
+    """What differs from a terminal's plain text."""
+    codes = [*(["1"] * look.bold), *(["4"] * look.underline), *(["7"] * look.reverse)]
     if look.fore is not None:
         codes.append(_code(look.fore, 30, 90, 38))
     if look.back is not None:
         codes.append(_code(look.back, 40, 100, 48))
-    return f"\x1b[{';'.join(codes)}m" if codes != ["0"] else "\x1b[m"
+    return codes
+
+
+def _more(before: Look, look: Look) -> str | None:
+    """The sequence that adds to a look what another one has; None if something is taken away."""
+    old, new = _codes(before), _codes(look)
+    weights = zip(before[2:], look[2:], strict=True)
+    colors = zip(before[:2], look[:2], strict=True)
+    if any(had and not has for had, has in weights):
+        return None
+    if any(had is not None and has is None for had, has in colors):
+        return None
+    codes = [code for code in new if code not in old]
+    return f"\x1b[{';'.join(codes)}m" if codes else ""
 
 
 def _code(color: int, first: int, bright: int, many: int) -> str:

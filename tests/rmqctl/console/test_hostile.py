@@ -21,9 +21,9 @@ from tests.support.console import drive, terminal
 from tests.support.hostile_text import SPECIAL
 from tests.support.rich_store import GROUP, GROUPS, TOPIC, TOPICS, make_rich_store
 
-FRAME = re.compile(r"\x1b\[(?:\d+;\d+H|\d+G|[\d;]*m)")
+FRAME = re.compile(r"\x1b\[(?:\d+;\d+H|\d+G|\d*[ABCD]|[\d;]*m)")
 SEQUENCES = re.compile(
-    r"\x1b\[(?:\d+;\d+H|\d+G|[\d;]*m|\?(?:7|25|1000|1002|1003|1004|1006|1015|1049|2004|2026)[hl]"
+    r"\x1b\[(?:\d+;\d+H|\d+G|\d*[ABCD]|[\d;]*m|\?(?:7|25|1000|1002|1003|1004|1006|1015|1049|2004|2026)[hl]"
     r"|\?2026\$p|>1u|<u)|\x1b\]52;c;[A-Za-z0-9+/=]*\x07"
 )
 LONG = "L\u6f22\x1b[31m" * 13_000
