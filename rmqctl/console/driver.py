@@ -67,6 +67,8 @@ class Writer(threading.Thread):
         self._changed = threading.Condition()
         self._sent = ""
         self._frame: tuple[list[Line], int] | None = None
+        self._is_shown = threading.Event()
+        """Set once a frame has been written."""
         self._anew = False
         self._ends = False
         self.marks_frames = False
@@ -84,6 +86,10 @@ class Writer(threading.Thread):
         with self._changed:
             self._frame = lines, width
             self._changed.notify()
+
+    def wait_until_shown(self, seconds: float) -> None:
+        """Wait at most so long until a frame has been written."""
+        self._is_shown.wait(seconds)
 
     def end(self) -> None:
         """Write what was sent, and end. A terminal that takes no bytes is left alone."""
@@ -113,6 +119,8 @@ class Writer(threading.Thread):
                         cells = f"{FRAME_BEGINS}{cells}{FRAME_ENDS}"
                     text += cells
                 _write_all(self._descriptor, text.encode())
+                if frame is not None:
+                    self._is_shown.set()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -210,6 +218,11 @@ class ConsoleDriver(LinuxDriver):
         """Make the terminal show these lines."""
         if self._writer is not None:
             self._writer.show(lines, width)
+
+    def wait_until_shown(self, seconds: float) -> None:
+        """Wait at most so long until a frame has been written."""
+        if self._writer is not None:
+            self._writer.wait_until_shown(seconds)
 
     def redraw(self) -> None:
         """Write all cells with the next frame."""

@@ -25,11 +25,15 @@ _USUAL_KEYS: Final = ("open", "find", "go_to", "sort", "mark", "copy_command", "
 
 def head(app: "ConsoleApp", width: int) -> list[Line]:
     """The lines above the panes."""
-    clock = time.strftime("%H:%M:%S")
+    return [first_line(app, width), _where(app, width), rule(app, width)]
+
+
+def first_line(app: "ConsoleApp", width: int) -> Line:
+    """The store, its state, and the time."""
     store = str(app.cli.store.path)
     left = [Span(" rmqctl", Role.TITLE), *text_line(f"  {store}", Role.TEXT)]
-    right = [*app.desk.state(), Span(f"  {clock} ", Role.DIM)]
-    return [spread(left, right, width), _where(app, width), rule(app, width)]
+    right = [*app.desk.state(), Span(f"  {time.strftime('%H:%M:%S')} ", Role.DIM)]
+    return spread(left, right, width)
 
 
 def _where(app: "ConsoleApp", width: int) -> Line:

@@ -16,8 +16,10 @@ from typing import Any, Final
 
 from .terminal import modes_off
 
-_TOO_LATE: Final = b"\r\nrmqctl: the console was killed; Enter shows the prompt again\r\n"
-"""Written where a shell was quicker than the guard."""
+_TOO_LATE: Final = (
+    b"\r\nrmqctl: the console was killed; Enter shows the prompt if none is below\r\n"
+)
+"""Written where a shell was quicker than the guard: its prompt was on the screen that is gone."""
 _ON: Final = b"1"
 _OFF: Final = b"0"
 _BYE: Final = b"q"
@@ -132,3 +134,12 @@ def _restore(terminal: int, off: bytes, before: list[Any], ours: list[Any]) -> N
             termios.tcsetattr(terminal, termios.TCSANOW, before)
         else:
             os.write(terminal, _TOO_LATE)
+            _show_prompt(terminal)
+
+
+def _show_prompt(terminal: int) -> None:
+    """Make the shell write its prompt again: with readline it does that at each notice of another
+    size, even of the same one."""
+    group = os.tcgetpgrp(terminal)
+    if group != os.getpgrp():
+        os.killpg(group, signal.SIGWINCH)

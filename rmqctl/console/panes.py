@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rmqctl.admin.kinds import decides_kind
 from rmqctl.console.specs import PaneSpec
 from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import fields_of
@@ -110,7 +109,12 @@ class Pane:
 
     def wants_everything(self) -> bool:
         """Whether rows of the system are read: a condition that names ``kind`` decides itself."""
-        return self.everything or decides_kind(self.table.view.where)
+        where = self.table.view.where
+        if self.everything or not where:
+            return self.everything
+        from rmqctl.admin.kinds import decides_kind  # the first frame needs no rules of topics
+
+        return decides_kind(where)
 
     def follow(self, pane: "Pane") -> None:
         """Take note of the cursor of the pane that others follow."""

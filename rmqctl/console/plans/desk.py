@@ -9,8 +9,6 @@ from rmqctl.console.looks.look import Place
 
 from .allowed import forbidden
 from .offered import OFFERED, SHOWN, Here
-from .sheet import Calls, Sheet
-from .work import Work
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
@@ -18,8 +16,9 @@ if TYPE_CHECKING:
     from rmqctl.console.reading import Reader
 
     from .planning import Plan
+    from .sheet import Sheet
     from .wish import Wish
-    from .work import Done
+    from .work import Done, Work
 
 CHANGING: Final = frozenset({*OFFERED, *SHOWN})
 """Actions of keys that this module does."""
@@ -44,7 +43,8 @@ class Desk:
         self._reader = reader
         self._from_thread = from_thread
         self._changed = changed
-        self._calls = Calls(self._plan, self._apply, self._close, copy, quit_)
+        self._copy = copy
+        self._quit = quit_
         self._work: Work | None = None
         self.writes = False
         """Whether changes are on."""
@@ -143,7 +143,10 @@ class Desk:
             asked = OFFERED[action](here)
         except ValueError as error:
             return str(error)
-        sheet = Sheet(asked, place, self._cli.view, self._quiet, self._cli.reason or "")
+        from .sheet import Calls, Sheet
+
+        quiet = Calls(*(lambda *_: None for _ in Calls._fields))  # only its command is read
+        sheet = Sheet(asked, place, self._cli.view, quiet, self._cli.reason or "")
         if not self.writes:
             self.command = sheet.command()
             return f"read only (:write {self.store_name}); the command above does it (Y copies it)"
@@ -154,15 +157,13 @@ class Desk:
         """Open the screen of a change."""
         from rmqctl.output.view import Format
 
+        from .sheet import Calls, Sheet
+
+        calls = Calls(self._plan, self._apply, self._close, self._copy, self._quit)
         view = self._cli.view._replace(
             format=Format.TABLE, terminal=True, remark=None, nothing=None
         )
-        self.sheet = Sheet(asked, place, view, self._calls, self._cli.reason or "")
-
-    @property
-    def _quiet(self) -> Calls:
-        """For a sheet that is only read for its command."""
-        return Calls(*(lambda *_: None for _ in Calls._fields))
+        self.sheet = Sheet(asked, place, view, calls, self._cli.reason or "")
 
     # What a sheet asks for
 
@@ -181,7 +182,7 @@ class Desk:
             self.sheet.take_plan(plan)
             self._changed()
 
-    def _failed(self, error: Exception, sheet: Sheet) -> "Plan":
+    def _failed(self, error: Exception, sheet: "Sheet") -> "Plan":
         """The plan of a store that cannot be opened."""
         from rmqctl.console.faults import sentence_of
         from storage.clock import now_ms
@@ -193,6 +194,8 @@ class Desk:
 
     def _apply(self, plan: "Plan", reason: str) -> None:
         from rmqctl.admin.changes import journal_note
+
+        from .work import Work
 
         assert plan.change is not None
         text = reason.encode("utf-8", "replace").decode()

@@ -23,8 +23,8 @@ from rmqctl.console.looks.look import Place
 from rmqctl.console.overlay import ListOver, Overlay
 from rmqctl.console.panes import Pane, unfit
 from rmqctl.console.plans.desk import CHANGING, Desk
-from rmqctl.console.plans.sheet_lines import sheet_screen
 from rmqctl.console.program import typed
+from rmqctl.console.program.skeleton import skeleton
 from rmqctl.console.prompt import Asks, Prompt
 from rmqctl.console.reading import Asked, Batch, Reader
 from rmqctl.console.screens.table import spec_of
@@ -138,8 +138,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
         yield self.canvas
 
     def on_mount(self) -> None:
-        """Show the skeleton; the store is opened by the reader's thread."""
+        """Show the skeleton, then the first screen; the store is opened by the reader's thread."""
         self.canvas.focus()
+        if self.terminal is not None:
+            self.terminal.show(self.frame_lines(), self.size.width)
+            self.terminal.wait_until_shown(_PATIENCE_S)
         self.reader.start()
         self._check_view(spec_of(self._first.screen))
         self.go(self._first)
@@ -339,7 +342,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def lines(self, width: int, height: int) -> list[Line]:
         """All lines of the screen."""
+        if not self.panes:
+            return skeleton(self, self._first, width, height)
         if self.desk.sheet is not None:
+            from rmqctl.console.plans.sheet_lines import sheet_screen
+
             top = frame.head(self, width)[0]
             return sheet_screen(self.desk.sheet, top, width, height, self.notice)
         head = frame.head(self, width)

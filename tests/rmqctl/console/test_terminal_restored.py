@@ -285,6 +285,12 @@ class Shell:
         for text in (b"READ ONLY", b"GROUP", b"= rmqctl lag show"):
             self.console.until(lambda text=text: text in self.console.raw[before:])
 
+    def shows_its_prompt(self, guards):
+        """Wait until the guards have ended, and the shell's prompt stands on the main screen."""
+        self.console.until(lambda: all(map(gone, guards)))
+        self.console.until(lambda: ENDED in self.console.raw)
+        self.console.until(lambda: b"2READY" in self.console.raw.rpartition(ENDED)[2])
+
     def job(self):
         """The pid of the console."""
         return next(iter(children(self.console.child.pid)))
@@ -353,12 +359,24 @@ def test_stopped_and_continued_by_signals_it_draws_all_again(stocked):
 @pytest.mark.slow
 def test_the_shell_goes_on_after_a_console_that_was_killed(stocked, number):
     with shell(stocked) as job:
+        guards = children(job.job())
         os.kill(job.job(), number)
-        # A shell that is quicker than the guard writes its prompt to the screen that goes.
-        job.console.until(lambda: ENDED in job.console.raw)
-        job.console.until(lambda: job.console.raw.count(b"2READY") == 2)
-        job.console.send("\r")
-        job.console.until(lambda: job.console.raw.count(b"2READY") == 3)
+        job.shows_its_prompt(guards)
+        job.restored()
+
+
+@pytest.mark.slow
+def test_a_shell_that_is_quicker_than_the_guard_writes_its_prompt_again(stocked):
+    with shell(stocked) as job:
+        console = job.console
+        guards = children(job.job())
+        os.kill(guards[0], signal.SIGSTOP)
+        os.kill(job.job(), signal.SIGKILL)
+        console.until(lambda: console.raw.count(b"2READY") == 2)  # on the screen that goes
+        assert ENDED not in console.raw
+        os.kill(guards[0], signal.SIGCONT)
+        job.shows_its_prompt(guards)
+        assert b"rmqctl: the console was killed" in console.raw.rpartition(ENDED)[2]
         job.restored()
 
 
