@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -25,7 +25,7 @@ from storage.read.get_message import MessageReader, no_such_queue
 
 from .detect import detect_config, not_covered, version_hint
 from .errors import IncompleteStoreWarning, StoreContradictionError
-from .files.read_files import StoreFiles
+from .files.read_files import FEW_BYTES, StoreFiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +51,8 @@ FOREVER: Final = (1 << 63) - 1
 """Java's Long.MAX_VALUE: no end of a range of times."""
 _COLUMN_BYTES: Final = 8 << 20
 _LOOK_FOR_PAGE_SECONDS: Final = 0.5
+_NEAR_UNITS: Final = FEW_BYTES // CQ_STORE_UNIT_SIZE
+"""Units of which those between some that are wanted are read, too."""
 
 _Names = list[tuple[str, int]]
 _Listed = tuple["Bounds | None", _Names, _Names, _Names]
@@ -357,36 +359,62 @@ class StoreView:
         return queue.units(offset, min(count, bounds.max_offset - offset)) or b""
 
     def places(
-        self, topic: str, queue_id: int, offsets: Iterable[int]
+        self,
+        topic: str,
+        queue_id: int,
+        offsets: Collection[int],
+        within: tuple[int, int] | None = None,
     ) -> dict[int, tuple[int, int | None]]:
         """Log offsets of some messages of a queue, and their store times in ms.
 
         Offsets outside the bounds or in a missing file are left out; the time is None if the
-        record cannot be read.
+        record cannot be read. ``within``: the bounds, where the caller has just read them.
         """
         queue = self._queue(topic, queue_id)
-        low, high = self.queue_bounds(topic, queue_id)
+        low, high = within or self.queue_bounds(topic, queue_id)
+        offsets = [offset for offset in offsets if low <= offset < high]
         found: dict[int, tuple[int, int | None]] = {}
-        if queue is None:
+        if queue is None or not offsets:
             return found
+        first, end = min(offsets), max(offsets) + 1
+        near = len(offsets) > 1 and end - first <= _NEAR_UNITS
+        units = queue.unit_view(first, end - first) if near else None
+        if units is not None and len(units) < (end - first) * CQ_STORE_UNIT_SIZE:
+            units = None
         for offset in offsets:
-            unit = queue.unit(offset) if low <= offset < high else None
+            unit: tuple[int, int, int] | None
+            if units is None:
+                unit = queue.unit(offset)
+            else:
+                unit = CQ_STORE_UNIT.unpack_from(units, (offset - first) * CQ_STORE_UNIT_SIZE)
             if unit is not None:
-                found[offset] = unit[0], self._records.store_timestamp(*unit[:2])
+                found[offset] = unit[0], self._records.store_timestamp(unit[0], unit[1])
         return found
 
-    def unit_view(self, topic: str, queue_id: int, offset: int, end: int) -> memoryview | None:
+    def unit_view(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        end: int,
+        within: tuple[int, int] | None = None,
+    ) -> memoryview | None:
         """The bytes of the units from ``offset`` on, before ``end``, 20 each, without copying.
 
         Fewer may come, none from the next file of the queue. None outside the bounds and where
-        the file is missing. Release it soon: it keeps a mapped file.
+        the file is missing. ``within``: the bounds, where the caller has just read them. Release it
+        soon: it keeps a mapped file.
         """
         queue = self._queue(topic, queue_id)
-        bounds = self.queue_bounds(topic, queue_id)
-        end = min(end, bounds.max_offset)
-        if queue is None or not bounds.min_offset <= offset < end:
+        low, high = within or self.queue_bounds(topic, queue_id)
+        end = min(end, high)
+        if queue is None or not low <= offset < end:
             return None
         return queue.unit_view(offset, end - offset)
+
+    def record_timestamp(self, commitlog_offset: int, size: int) -> int | None:
+        """Store time in ms of the record that a unit names; None if it cannot be read."""
+        return self._records.store_timestamp(commitlog_offset, size)
 
     def message_of_unit(
         self, topic: str, queue_id: int, offset: int, unit: tuple[int, int, int]

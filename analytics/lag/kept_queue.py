@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.read.log_cut import LogCut
 from storage.retention import LogFile, due_of
 
+from .health import Health
 from .lag_snapshot import Head, QueueNow, Readers
-from .queue_position import unread_bytes
+from .queue_position import QueuePosition, unread_bytes
+from .totals import QueueLag
 from .trend import RATE_WINDOW_MS, StoredSince, Trend
 from .validity import AT_ONCE, FOREVER
 
@@ -56,7 +58,7 @@ class KeptQueue:
     """A queue, and what is known of messages that are the first unread one of a group."""
 
     __slots__ = (
-        *("_arrived", "_by_log", "_nothing_new", "_places"),
+        *("_arrived", "_by_log", "_caught_up", "_nothing_new", "_places"),
         *("heads", "high", "low", "now", "place", "until"),
     )
 
@@ -75,6 +77,7 @@ class KeptQueue:
         """Where the messages lie in the log; of each head that is wholly known."""
         self._nothing_new = False
         """Whether no message is as young as is counted; none gets younger."""
+        self._caught_up: QueueLag | None = None
 
     def refresh(self, low: int, high: int, moment: LookMoment) -> bool:
         """Take over the bounds; whether something has changed for its readers."""
@@ -139,6 +142,7 @@ class KeptQueue:
         self.heads = kept
         self._places = {offset: self._places[offset] for offset in kept}
         self.low, self.high = low, high
+        self._caught_up = None
 
     def _judge_files(self, files: Sequence[LogFile]) -> bool:
         """Find out anew from when on messages may be deleted; whether one of these changed."""
@@ -151,6 +155,15 @@ class KeptQueue:
         self.heads = heads
         return True
 
+    def caught_up(self) -> QueueLag:
+        """The state of every group that has read all, without rates."""
+        row = self._caught_up
+        if row is None:
+            what = QueuePosition(self.low, self.high, self.high)
+            row = QueueLag(self.place[1], what, 0, None, None, None, Health.OK, None)
+            self._caught_up = row
+        return row
+
     def first_unread(self, committed: int | None) -> int | None:
         """The first unread message that is still there, for a group; None without any."""
         if committed is None or committed >= self.high or self.low >= self.high:
@@ -160,7 +173,7 @@ class KeptQueue:
     def read(self, offsets: Collection[int], moment: LookMoment) -> None:
         """Read the heads at some offsets."""
         sizes = self._sizes(offsets, moment.view)
-        places = moment.view.places(*self.place, offsets)
+        places = moment.view.places(*self.place, offsets, (self.low, self.high))
         for offset in offsets:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else due_of(moment.files, place)

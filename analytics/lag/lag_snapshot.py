@@ -249,7 +249,7 @@ class _Queues:
         ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
         unread = unread_bytes(view, topic, queue_id, first, high) if self._sizes else {}
-        places = view.places(topic, queue_id, first)
+        places = view.places(topic, queue_id, first, (low, high))
         heads: dict[int, Head] = {}
         for offset in first:
             place, stored = places.get(offset, (None, None))

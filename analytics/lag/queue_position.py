@@ -161,7 +161,7 @@ def _sum(view: StoreView, topic: str, queue_id: int, offset: int, end: int) -> i
     total = 0
     blocks: list[memoryview] = []
     while offset < end:
-        units = view.unit_view(topic, queue_id, offset, end)
+        units = view.unit_view(topic, queue_id, offset, end, (offset, end))
         if units is None:
             return None
         blocks.append(units)
@@ -189,7 +189,7 @@ def _sizes(view: StoreView, topic: str, queue_id: int, offset: int, end: int) ->
     """The sizes in some units; None if some of them are missing."""
     sizes = array("i")
     while offset < end:
-        units = view.unit_view(topic, queue_id, offset, end)
+        units = view.unit_view(topic, queue_id, offset, end, (offset, end))
         if units is None:
             return None
         sizes += _sizes_in(units)

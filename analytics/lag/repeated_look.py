@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 _FORGET_EVERY: Final = 100
 """Looks after which old observations are discarded."""
+_QUEUES_AT_ONCE: Final = 100
+"""New queues whose bounds are read before their messages: their files are still mapped then."""
 _NONE: Final[Offsets] = {}
 _NOT_READ: Final[Read] = (None, 0)
 
@@ -225,18 +227,22 @@ class RepeatedLook:
         """Read queues that were not read before, each as a whole: its file is opened once."""
         new: dict[KeptQueue, set[int | None]] = {}
         for pair, which in stale:
+            queues, offsets = pair.queues, pair.offsets
             for queue_id in which:
-                queue = pair.queues.get(queue_id)
+                queue = queues.get(queue_id)
                 if queue is None:
-                    queue = pair.queues[queue_id] = KeptQueue(pair.topic, queue_id)
+                    queue = queues[queue_id] = KeptQueue(pair.topic, queue_id)
                     new[queue] = set()
                 if queue in new:
-                    new[queue].add(pair.offsets.get(queue_id))
-        for queue, committed in new.items():
-            [(low, high)] = moment.bounds([queue])
-            queue.refresh(low, high, moment)
-            first = {queue.first_unread(offset) for offset in committed}
-            queue.read([offset for offset in first if offset is not None], moment)
+                    new[queue].add(offsets.get(queue_id))
+        all_new = list(new)
+        for start in range(0, len(all_new), _QUEUES_AT_ONCE):
+            some = all_new[start : start + _QUEUES_AT_ONCE]
+            for queue, (low, high) in zip(some, moment.bounds(some), strict=True):
+                queue.refresh(low, high, moment)
+                first = {queue.first_unread(offset) for offset in new[queue]} - {None}
+                if first:
+                    queue.read([offset for offset in first if offset is not None], moment)
 
     def _read_heads(self, stale: _Stale, moment: LookMoment) -> None:
         """Read the first unread messages that are not known, each queue's at once."""
@@ -269,6 +275,10 @@ class RepeatedLook:
         trend = Trend(history.watched, as_of)
         self._watched_since = trend.watched_since
         validity = Validity(trend, as_of, again=again)
+        for topic, highs in ends.items():
+            observed, queues = history.ends_of(topic), self._queues[topic]
+            for queue_id in highs:
+                queues[queue_id].observe(observed[queue_id], as_of)
         for pair, which in stale:
             pair.keep_until(which, validity, trend, history)
         self._looks += 1
@@ -367,16 +377,16 @@ class _Pair:
     ) -> None:
         """Note what was read in some queues, and until when the states hold."""
         untils, all_changes, fresh = self._untils, history.queues_of(self.place), self._fresh
-        ends = history.ends_of(self.topic)
+        ends, rows = history.ends_of(self.topic), self._rows
         for queue_id in which:
-            row = self._rows[queue_id]
-            committed = row.unread.committed_offset
+            row = rows[queue_id]
+            _, committed, high = row.unread
             read, until = _NOT_READ, FOREVER
             if committed is not None:
                 changes = all_changes[queue_id]
                 read, until = self._read_now(queue_id, committed, changes, validity, trend)
-                until = min(until, validity.of_status(row, changes, ends[queue_id]))
-            self.queues[queue_id].observe(ends[queue_id], validity.as_of)
+                if committed < high:
+                    until = min(until, validity.of_status(row, changes, ends[queue_id]))
             if read != self._read.get(queue_id):
                 self._read[queue_id] = read
                 self._counts = None
@@ -395,8 +405,11 @@ class _Pair:
         """What was read in a queue, and until when that holds."""
         if queue_id in self._fresh and trend.span_s is not None:
             return _NOT_READ, AT_ONCE  # it is known from now on
+        known_from, since = trend.known_from, changes[-1][0]
+        if known_from is not None and since <= known_from:  # it is as it was then
+            return (0, since), FOREVER
         count = trend.read(changes, committed)
-        return (count, changes[-1][0]), validity.of_count(count, changes)
+        return (count, since), validity.of_count(count, changes)
 
     def count_anew(self) -> None:
         """Count with the next look what was read, where that may be another number."""
@@ -429,11 +442,14 @@ def _judge(stale: _Stale, moment: LookMoment) -> None:
         for has_members in (False, True)
     }
     for pair, which in stale:
-        state = states[pair.has_members].in_queue
+        state, take = states[pair.has_members].in_queue, pair.take
         all_changes = moment.history.queues_of(pair.place)
+        queues, offsets = pair.queues, pair.offsets
         for queue_id in which:
-            committed = pair.offsets.get(queue_id)
-            queue = pair.queues[queue_id].now
-            changes = all_changes.get(queue_id, ())
-            row = state(queue_id, queue, committed, changes)
-            pair.take(queue_id, row, fresh=not changes)
+            changes, committed = all_changes.get(queue_id, ()), offsets.get(queue_id)
+            queue = queues[queue_id]
+            if committed == queue.high:
+                row = queue.caught_up()
+            else:
+                row = state(queue_id, queue.now, committed, changes)
+            take(queue_id, row, fresh=not changes)

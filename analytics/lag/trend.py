@@ -65,18 +65,18 @@ class StoredSince:
         pieces: list[tuple[int, memoryview]] = []
         at = first
         while at < end:
-            units = self._view.unit_view(topic, queue_id, at, end)
+            units = self._view.unit_view(topic, queue_id, at, end, (first, end))
             if units is None:
                 return None
             pieces.append((at, units))
             at += len(units) // CQ_STORE_UNIT_SIZE
         for at, units in reversed(pieces):
-            number = self._bisect(topic, queue_id, at, units)
+            number = self._bisect(units)
             if number is None or number:
                 return None if number is None else at + number
         return first
 
-    def _bisect(self, topic: str, queue_id: int, first: int, units: memoryview) -> int | None:
+    def _bisect(self, units: memoryview) -> int | None:
         """Count the units whose records are older."""
         low, high = 0, len(units) // CQ_STORE_UNIT_SIZE
         probes = [0, high - 1]  # mostly all are older, or none
@@ -87,7 +87,7 @@ class StoredSince:
             log_offset, size, _ = CQ_STORE_UNIT.unpack_from(units, probe * CQ_STORE_UNIT_SIZE)
             older: bool | None = log_offset <= self._before or size == PRE_BLANK_SIZE
             if not older and log_offset < self._after:
-                older = self._is_older(topic, queue_id, first + probe, log_offset)
+                older = self._is_older(log_offset, size)
             if older is None:
                 return None
             if older:
@@ -96,9 +96,9 @@ class StoredSince:
                 high = probe
         return low
 
-    def _is_older(self, topic: str, queue_id: int, offset: int, log_offset: int) -> bool | None:
+    def _is_older(self, log_offset: int, size: int) -> bool | None:
         """Read a record, and keep the bound that it gives for all others."""
-        stored = self._view.store_timestamp(topic, queue_id, offset)
+        stored = self._view.record_timestamp(log_offset, size)
         if stored is None:
             return None
         if stored < self._since:

@@ -68,6 +68,9 @@ Moves = dict[ProgressKey, tuple[QueueProgress, QueueProgress]]
 """What a move changed: before and after."""
 
 _Idents = tuple[FileIdent | None, FileIdent | None, int | None]
+_LARGE: Final = 32 << 10
+"""Bytes of our file from which on only the rows are parsed, as what Java's file had last is half of
+it; and they are kept for the next reading."""
 
 
 class ProgressFile:
@@ -91,12 +94,12 @@ class ProgressFile:
         as before are the same objects as before. Raises CorruptFileError and StoreVersionError.
         """
         with self._lock:
-            idents = self._idents()
-            if self._table is None:
-                self._table = self._load()
+            idents, before = self._idents(), self._table
+            if before is None:
+                large = idents[0] is not None and idents[0].size >= _LARGE
+                self._table = (self._load_known() if large else None) or self._load()
                 self._read_at = idents
             elif idents != self._read_at:
-                before = self._table
                 self._table = self._load_known() or self._load()
                 self._table.keep_rows_of(before)
                 self._read_at = idents

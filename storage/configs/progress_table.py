@@ -34,6 +34,7 @@ class QueueProgress(NamedTuple):
 
 
 NO_PROGRESS = QueueProgress()
+_new: Final = tuple.__new__  # what a NamedTuple's own __new__ does, in half the time
 
 
 class ProgressTable:
@@ -167,7 +168,7 @@ class ProgressTable:
                     or (offset is not None and not _is_long(offset))
                 ):
                     raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
-                row[queue_id] = QueueProgress(generation, offset)
+                row[queue_id] = _new(QueueProgress, (generation, offset))
         for key, offsets in _member(entry, "exported").items():
             given = table.exported[key] = {}
             for queue_id, offset in _row(offsets, f"exported.{key}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -88,7 +89,9 @@ class QueueReader:
         max_offset = self._bounds.next_offset(key.topic, key.queue_id)
         known = self._first_message
         if known is None or known[:2] != (generation, log_min) or known[2] > max_offset:
-            min_offset = self._find_first(log_min, max_offset)
+            # Before the first time its end was compared with its files, which were listed for that.
+            files = self._row.offsets() if known is None else self._row.relist()
+            min_offset = self._find_first(files, log_min, max_offset)
             if min_offset < max_offset:  # an empty queue may get its first message any time
                 self._first_message = (generation, log_min, min_offset)
             return QueueBounds(min_offset, max_offset)
@@ -202,13 +205,12 @@ class QueueReader:
 
     # -- min offset ---------------------------------------------------------------------------
 
-    def _find_first(self, log_min: int, max_offset: int) -> int:
+    def _find_first(self, files: Sequence[int], log_min: int, max_offset: int) -> int:
         """First unit whose record is still in the log; ``max_offset`` if there is none.
 
         ConsumeQueue.correctMinOffset reads the first file only and then keeps the old value;
         like 5.x this gives an empty range when every message has been deleted.
         """
-        files = self._row.relist()
         offset = files[0] // CQ_STORE_UNIT_SIZE if files else max_offset
         scan = self._scan
         if scan is not None:

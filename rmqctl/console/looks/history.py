@@ -18,6 +18,7 @@ NO_LOOK: Final = -1
 """A time at which nothing was looked at, in a series of lags."""
 SLOTS: Final = 120
 _UNKNOWN: Final = -2
+_EMPTY: Final = array("q", [NO_LOOK] * SLOTS)
 
 Key = tuple[str, str]
 """Group and topic."""
@@ -44,13 +45,14 @@ class LagHistory:
     def _put(self, key: Key, slot: int, value: int) -> None:
         ring = self._rings.get(key)
         if ring is None:
-            ring = self._rings[key] = array("q", [NO_LOOK] * SLOTS)
+            ring = self._rings[key] = _EMPTY[:]
             self._last[key] = slot
-        for passed in range(max(self._last[key] + 1, slot - SLOTS + 1), slot):
-            ring[passed % SLOTS] = NO_LOOK
-        if slot >= self._last[key]:
+        last = self._last[key]
+        if slot > last:
+            for passed in range(max(last + 1, slot - SLOTS + 1), slot):
+                ring[passed % SLOTS] = NO_LOOK
             self._last[key] = slot
-        elif slot <= self._last[key] - SLOTS:
+        elif slot <= last - SLOTS:
             return
         ring[slot % SLOTS] = value
 
