@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.coordination.lock_owners import find_holders
+from storage.queue.reader import QueueBounds
 
 from .files.bounded import read_first
 from .format.checkpoint import CHECKPOINT_SIZE, CheckpointData
@@ -14,6 +15,12 @@ from .format.names import ABORT, CHECKPOINT, COMMITLOG, INDEX, is_index_file_nam
 
 if TYPE_CHECKING:
     from .readonly import StoreView
+
+KnownTimes = dict[tuple[str, int], tuple[QueueBounds, int | None, int | None]]
+"""Of queues: the bounds, and the store times (ms) of the first and the last message then."""
+_UNKNOWN: Final = (-1, None)
+_AT_ONCE: Final = 100
+"""Queues whose bounds are read before their messages: their files are still mapped then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +68,27 @@ class StoreInfo:
         return asdict(self)
 
 
-def store_info(view: StoreView) -> StoreInfo:
-    """Collect the facts; reads the ends of every queue, not the messages."""
+def store_info(view: StoreView, known: KnownTimes | None = None) -> StoreInfo:
+    """Collect the facts; reads the ends of every queue, not the messages.
+
+    ``known`` is what an earlier call has left there: of queues with the same bounds nothing is
+    read again.
+    """
     root = view.root
     log_min, log_max = view.log_min_offset(), view.log_max_offset()
-    messages = queues = 0
-    first: int | None = None
-    last: int | None = None
-    for topic, queue_id in view.queues():
-        bounds = view.queue_bounds(topic, queue_id)
-        messages += bounds.max_offset - bounds.min_offset
-        queues += bounds.max_offset > 0
-        if bounds.min_offset == bounds.max_offset:
-            continue
-        earliest = view.earliest_message_time(topic, queue_id)
-        if earliest is not None:
-            first = earliest if first is None else min(first, earliest)
-        latest = view.store_timestamp(topic, queue_id, bounds.max_offset - 1)
-        if latest is not None:
-            last = latest if last is None else max(last, latest)
+    known = {} if known is None else known
+    before, queues = known.copy(), view.queues()
+    known.clear()
+    for start in range(0, len(queues), _AT_ONCE):
+        some = queues[start : start + _AT_ONCE]
+        for place, bounds in zip(some, view.each_queue_bounds(some), strict=True):
+            earlier = before.get(place)
+            if earlier is None or earlier[0] != bounds or None in earlier:
+                earlier = bounds, *_times(view, place, bounds)
+            known[place] = earlier
+    all_bounds = [bounds for bounds, _, _ in known.values()]
+    first = [earliest for _, earliest, _ in known.values() if earliest is not None]
+    last = [latest for _, _, latest in known.values() if latest is not None]
     holders = find_holders(root)
     return StoreInfo(
         path=str(root),
@@ -88,15 +97,24 @@ def store_info(view: StoreView) -> StoreInfo:
         commitlog=CommitLogInfo(
             log_min, log_max, _count_files(root / COMMITLOG), max(0, log_max - log_min)
         ),
-        queues=queues,
-        messages=messages,
+        queues=sum(bounds.max_offset > 0 for bounds in all_bounds),
+        messages=sum(bounds.max_offset - bounds.min_offset for bounds in all_bounds),
         index_files=_count_files(root / INDEX, index=True),
-        first_timestamp=first,
-        last_timestamp=last,
+        first_timestamp=min(first, default=None),
+        last_timestamp=max(last, default=None),
         checkpoint=_checkpoint(root / CHECKPOINT),
         writers=holders.writers,
         java_locked=holders.java_locked,
     )
+
+
+def _times(
+    view: StoreView, place: tuple[str, int], bounds: QueueBounds
+) -> tuple[int | None, int | None]:
+    """The store times of the first and the last message."""
+    first, last = bounds.min_offset, bounds.max_offset - 1
+    found = view.places(*place, {first, last}, bounds)
+    return found.get(first, _UNKNOWN)[1], found.get(last, _UNKNOWN)[1]
 
 
 def _checkpoint(path: Path) -> CheckpointInfo | None:

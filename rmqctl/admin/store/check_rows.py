@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from rmqctl.output.fields import OmitNull, Rank
 
 if TYPE_CHECKING:
+    from storage.info import KnownTimes
     from storage.readonly import StoreView
     from storage.tools.fsck import Report
 
@@ -53,11 +54,14 @@ class FsckRow(NamedTuple):
     left_out: Annotated[int | None, OmitNull("number of findings that are not listed")]
 
 
-def info(view: "StoreView") -> StoreInfoRow:
-    """Facts about a store and the processes that have it open. Reads no messages."""
+def info(view: "StoreView", known: "KnownTimes | None" = None) -> StoreInfoRow:
+    """Facts about a store and the processes that have it open. Reads no messages.
+
+    ``known`` keeps what :func:`storage.info.store_info` has read for the next call.
+    """
     from storage.info import store_info
 
-    facts = store_info(view).as_dict()
+    facts = store_info(view, known).as_dict()
     return StoreInfoRow(**{**facts, "writers": list(facts["writers"])})
 
 

@@ -12,11 +12,12 @@ from rmqctl.admin.store.disk_rows import DiskUseRow
 
 from .look import Look, Place, Progress, Source
 
+_TIMES: Final = "times of messages"
 FURTHER: Final = "further findings are not listed"
 
 
 def _info(source: Source, place: Place) -> Iterable[Any]:
-    return [store.info(source.view)]
+    return [store.info(source.view, source.memory.setdefault(_TIMES, {}))]
 
 
 def _levers(source: Source, place: Place) -> Iterable[Any]:
