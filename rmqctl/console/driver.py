@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual import events
 from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.messages import TerminalSupportsSynchronizedOutput
@@ -39,6 +40,9 @@ _HANGS_S: Final = 0.1
 """A second Ctrl-C ends a console at once whose loop has not taken the first for so long."""
 _PATIENCE_S: Final = 1.0
 """How long the end waits for a terminal that takes no bytes."""
+_TICK_MS: Final = 50
+_TICKS_S: Final = ESCAPE_DELAY + 0.2
+"""After a byte, how long more are waited for: the escape key is the first byte of sequences."""
 _ENDS: Final[dict[int, tuple[type[BaseException], int]]] = {}
 
 
@@ -156,6 +160,8 @@ class ConsoleDriver(LinuxDriver):
         self._handlers: dict[int, Any] = {}
         self._writer: Writer | None = None
         self._interrupted_at: float | None = None
+        self._wakes: tuple[int, int] | None = None
+        """The pipe that wakes the thread of keys at the end: it sleeps without a limit."""
 
     # What Textual calls
 
@@ -170,6 +176,7 @@ class ConsoleDriver(LinuxDriver):
         self._handle(signal.SIGTSTP, lambda number, frame: self.suspend())
         self._handle(signal.SIGCONT, self._continued)
         self._enter()
+        self._wakes = os.pipe()
         self._key_thread = threading.Thread(target=self._read, name="console-keys", daemon=True)
         self._key_thread.start()
         self._tell_size()
@@ -186,11 +193,15 @@ class ConsoleDriver(LinuxDriver):
 
     def disable_input(self) -> None:
         """Take no more keys."""
-        if self._key_thread is not None:
+        if self._key_thread is not None and self._wakes is not None:
             self.exit_event.set()
+            os.write(self._wakes[1], b"e")
             self._key_thread.join()
             self.exit_event.clear()
             self._key_thread = None
+            for end in self._wakes:
+                os.close(end)
+            self._wakes = None
             with contextlib.suppress(termios.error):
                 termios.tcflush(self.fileno, termios.TCIFLUSH)
 
@@ -347,11 +358,17 @@ class ConsoleDriver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")("replace").decode
         keys = select.poll()
         keys.register(self.fileno, select.POLLIN)
+        assert self._wakes is not None
+        keys.register(self._wakes[0], select.POLLIN)
+        ticks_until = 0.0
         while not self.exit_event.is_set():
-            if keys.poll(100):
+            now = time.monotonic()
+            ready = keys.poll(_TICK_MS if now < ticks_until else None)
+            if any(descriptor == self.fileno for descriptor, _ in ready):
                 data = os.read(self.fileno, 4096)
                 if not data:
                     raise EOFError
+                ticks_until = time.monotonic() + _TICKS_S
                 for message in parser.feed(decode(data)):
                     self.process_message(message)
             for message in parser.tick():

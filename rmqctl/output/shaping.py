@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from operator import itemgetter
 from typing import Any
 
 from rmqctl.errors import UsageProblem
@@ -58,14 +59,19 @@ def sorted_rows(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[R
     """The rows in the order of :func:`sort_keys`; unknown values last in either direction."""
     found = list(rows)
     for index, descending in reversed(keys):
-        known = [row for row in found if row[index] is not None]
-        unknown = [row for row in found if row[index] is None]
-        known.sort(key=_by(index), reverse=descending)
-        found = known + unknown
+        by = itemgetter(index)
+        types = set(map(type, map(by, found)))
+        unknown: list[Row] = []
+        if type(None) in types:
+            unknown = [row for row in found if row[index] is None]
+            found = [row for row in found if row[index] is not None]
+        is_plain = not any(issubclass(each, (dict, list, tuple)) for each in types)
+        found.sort(key=by if is_plain else _exactly(index), reverse=descending)
+        found += unknown
     return found
 
 
-def _by(index: int) -> Callable[[Row], Any]:
+def _exactly(index: int) -> Callable[[Row], Any]:
     def key(row: Row) -> Any:
         value = row[index]
         return exact(value) if isinstance(value, (dict, list, tuple)) else value

@@ -44,7 +44,7 @@ class LagColumns:
         columns["rate_in"] = self._rates_in(lags.rates)
         columns["rate_out"] = self._rates_out(lags.rates)
         columns["drain_ms"] = [
-            drain_ms(lag, rate_in, rate_out) if lag else lag
+            lag if not lag else drain_ms(lag, rate_in, rate_out) if rate_out else None
             for lag, rate_in, rate_out in zip(
                 columns["lag"], columns["rate_in"], columns["rate_out"], strict=True
             )

@@ -1,7 +1,9 @@
 """One snapshot of the lag of groups in their topics, by progress and by live subscriptions."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from itertools import compress
+from operator import is_not
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
@@ -94,17 +96,27 @@ class ReadersAgain:
         self._view = view
         self._broker = broker
         self._choice = choice
-        self._known: frozenset[tuple[str, str]] | None = None
-        self._chosen: Sequence[tuple[str, str]] = ()
+        self._known: list[tuple[str, str]] | None = None
+        """All groups and topics, in the order of the file; None before the first call."""
+        self._all: list[Offsets] = []
+        """Their offsets."""
+        self._chosen: dict[tuple[str, str], Offsets] = {}
 
     def now(self) -> Readers:
         """See :func:`readers`."""
         found, alive = _readers(self._view, self._broker, members=True)
-        if self._choice.include_retry or self._choice.topics or self._known != found.keys():
+        keys, offsets = list(found), list(found.values())
+        if self._choice.include_retry or self._choice.topics or self._known != keys:
             chosen = _chosen(self._view, self._broker, self._choice, found, alive)
-            self._known, self._chosen = frozenset(found), list(chosen.offsets)
+            self._known, self._all = keys, offsets
+            self._chosen = dict(chosen.offsets)
             return chosen
-        return Readers({key: found[key] for key in self._chosen}, alive, found)
+        others = [*compress(keys, map(is_not, offsets, self._all))]
+        self._all = offsets
+        if others:
+            self._chosen = self._chosen.copy()  # the other one is part of what was returned
+            self._chosen.update((key, found[key]) for key in others if key in self._chosen)
+        return Readers(self._chosen, alive, found)
 
 
 def _check(
