@@ -6,6 +6,7 @@ from zlib import crc32
 
 import pytest
 
+from storage.configs import progress
 from storage.configs.checksummed_json import body_of
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
@@ -40,7 +41,30 @@ def test_what_is_read_again_equals_a_first_reading(tmp_path: Path, seed: int) ->
             assert row is before.get(key) or row != before.get(key)
 
 
-def test_a_name_that_comes_twice_is_refused_as_by_a_first_reading(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_a_large_file_that_is_read_first_is_what_a_small_one_is(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    (tmp_path / "config").mkdir()
+    writer = ProgressFile(tmp_path)
+    for number in range(40):
+        change(rng, writer)
+        if number == 20:  # as Java does when it starts: what its file has is taken over
+            (tmp_path / "lock").write_bytes(b"")
+        tables = []
+        for large in (0, 1 << 60):
+            monkeypatch.setattr(progress, "_LARGE", large)
+            tables.append(ProgressFile(tmp_path).read())
+        assert tables[0].entry() == tables[1].entry()
+        assert tables[0].doubt == tables[1].doubt
+
+
+@pytest.mark.parametrize("large", [0, 1 << 60])
+def test_a_name_that_comes_twice_is_refused_as_by_a_first_reading(
+    tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_LARGE", large)
     (tmp_path / "config").mkdir()
     writer, reader = ProgressFile(tmp_path), ProgressFile(tmp_path)
     for offset in range(2):  # from the second change on rows are compared
