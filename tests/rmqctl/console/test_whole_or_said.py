@@ -11,6 +11,7 @@ from broker.new_store import create_store
 from rmqctl.console.details import DetailPane
 from rmqctl.console.looks.look import Place
 from rmqctl.console.looks.new_letters import NEW_MS
+from rmqctl.console.looks.walks import KEPT
 from rmqctl.console.parts import DrawnPane
 from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
@@ -18,9 +19,10 @@ from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from tests.rmqctl.console.test_rows import OWN_ROWS, RICH_NAMES
+from tests.support.cli import run
 from tests.support.console import drive, json_rows, one_in
 from tests.support.dead_letters import give_back
-from tests.support.rich_store import make_rich_store
+from tests.support.rich_store import GROUP, make_rich_store
 
 SAYS = re.compile(
     r"so far|of the [\d,]+ there|kept|not shown|these rows are|parts read|\.\.\.|left out"
@@ -56,8 +58,18 @@ def many(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def rich(tmp_path_factory):
-    return make_rich_store(tmp_path_factory.mktemp("whole") / "s", now_ms() - 600_000).root
+def odd(tmp_path_factory):
+    """A store with a bit of everything, and the ids of some messages."""
+    return make_rich_store(tmp_path_factory.mktemp("whole") / "s", now_ms() - 600_000)
+
+
+@pytest.fixture(scope="module")
+def rich(odd):
+    return odd.root
+
+
+OWN_TESTS = ("follow", "letter", "retry", "trace", "contexts")
+"""Screens of what only some messages have, or that are of no store: they have tests below."""
 
 
 def places_of(store, names):
@@ -69,7 +81,7 @@ def places_of(store, names):
     return [
         Place(screen, chosen)
         for screen, ref in TABLE.items()
-        if screen not in ("follow", "letter", "retry", "trace", "contexts")
+        if screen not in OWN_TESTS
         for chosen in product(*(known[name][:1] for name in ref.names))
     ]
 
@@ -207,6 +219,74 @@ def test_what_is_drawn_counts_as_commands_do(request, which, names):
             check_lists(console, store)
 
     drive(store, steps, "groups", size=(140, 50))
+
+
+@pytest.mark.parametrize("size", [(140, 50), (80, 24)], ids=lambda s: f"{s[0]}")
+@pytest.mark.slow
+def test_lists_of_one_message_count_as_their_commands_do(odd, size):
+    places = {
+        Place("letter", (GROUP, odd.words["dead_id"])): 1,
+        Place("retry", (GROUP, odd.words["retry_id"])): 0,
+        Place("trace", (odd.words["traced"],)): 0,
+    }
+
+    async def steps(console):
+        for place, number in places.items():
+            console.app.go(place)
+            await console.read()
+            assert console.app.panes[number].table.shown, place
+            check_lists(console, odd.root)
+
+    drive(odd.root, steps, "groups", size=size)
+
+
+def test_contexts_count_as_their_command_does(store):
+    for number in range(40):  # more than the screen has lines
+        run("context", "add", f"store{number}", "-S", store)
+
+    async def steps(console):
+        await console.read()
+        assert console.app.pane.count_text() == "40"
+        check_lists(console, store)
+        await console.press("slash", *"store1", "enter")
+        assert console.app.pane.count_text() == "11 of 40   filter: store1"
+        assert "11 of 40" in console.lines()[1]
+
+    drive(store, steps, "contexts")
+
+
+@pytest.mark.slow
+def test_what_follow_counts_is_what_the_topic_got(store):
+    def stored():
+        (row,) = [row for row in json_rows(store, "rmqctl topic list") if row["topic"] == "orders"]
+        return row["messages"]
+
+    def send(broker, count):
+        broker.send_column(
+            "orders", [b"%d" % n for n in range(count)], [n % 2 for n in range(count)]
+        )
+
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("orders", 2, 2))
+        send(broker, 7)
+        before = stored()
+
+        async def steps(console):
+            await console.until("0 came")
+            for count in (5, 2 * KEPT):
+                send(broker, count)
+                came = stored() - before
+                await console.until(f"{came:,} came")
+                left_out = came - KEPT
+                said = f"{came:,} came, {came:,} kept"
+                if left_out > 0:
+                    said = f"{came:,} came, {left_out:,} left out, {KEPT:,} kept"
+                await console.until(lambda said=said: said in console.lines()[1])
+                pane = console.app.pane
+                assert pane.count_text() == said
+                assert len(pane.table.shown) == numbers(said)[-1]
+
+        drive(store, steps, "follow", "orders", "*")
 
 
 @pytest.mark.slow
