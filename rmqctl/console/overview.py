@@ -37,7 +37,7 @@ def groups_line(rows: Sequence[LagRow] | None) -> Line:
     return line
 
 
-def topics_line(rows: Sequence[Any] | None, lags: Sequence[LagRow] | None, hidden: int) -> Line:
+def topics_line(rows: Sequence[Any] | None, lags: Sequence[LagRow] | None) -> Line:
     """Topics, their queues and messages, and the rates of what is read."""
     if rows is None:
         return _line("TOPICS", UNKNOWN)

@@ -1,6 +1,7 @@
 """A pane: the rows of one look with a cursor, and how they are drawn."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rmqctl.console.specs import PaneSpec
@@ -15,8 +16,10 @@ from .looks.look import Look, Place, Progress
 from .notes import note_lines, problem_lines
 from .reading import Batch
 from .shapes import RULE
-from .tables import UNKNOWN, Filter, RowTable, shape_options, view_of
+from .tables import UNKNOWN, Arranged, Filter, RowTable, shape_options, view_of
 
+_MANY = 1_000
+"""Rows that are arranged by the thread that reads them."""
 _MARGIN = 2
 """Cells at the left, for the cursor and marks."""
 
@@ -92,6 +95,7 @@ class Pane:
         """Whether its height had no room for its notices."""
         self.everything = False
         """Whether rows of the system are shown, too."""
+        self._arranged: Arranged | None = None
         self.session: dict[str, Any] = {}
         """What screens of one store keep for each other; the app gives all panes the same."""
 
@@ -121,6 +125,14 @@ class Pane:
 
     # Rows
 
+    def prepare(self, batch: Batch) -> None:
+        """Arrange the rows of a whole look. It is called before :meth:`take`, by the thread that
+        has read them: of many rows it takes longer than a key may wait."""
+        self._arranged = None
+        if batch.first and batch.complete and len(batch.rows) >= _MANY:
+            with suppress(Exception):  # the table was given another shape meanwhile
+                self._arranged = self.table.arranged(batch.rows)
+
     def take(self, batch: Batch) -> None:
         """Show the rows of a look; a failed one leaves the rows of the look before."""
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
@@ -131,7 +143,7 @@ class Pane:
             return
         key = self.cursor_key()
         if batch.first:
-            self.table.set_rows(batch.rows)
+            self.table.set_rows(batch.rows, self._arranged)
         else:
             self.table.add_rows(batch.rows)
         self.as_of, self.hidden = batch.as_of, batch.hidden

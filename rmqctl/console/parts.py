@@ -1,6 +1,8 @@
 """Panes that are drawn from several looks, or not as a list."""
 
-from typing import Any
+from collections.abc import Callable
+from operator import is_not
+from typing import Any, TypeVar
 
 from rmqctl.console.specs import PaneSpec
 from rmqctl.output.layout import GAP
@@ -13,6 +15,8 @@ from .notes import problem_lines
 from .panes import Pane
 from .reading import Batch
 from .shapes import RULE
+
+T = TypeVar("T")
 
 
 class Part:
@@ -36,8 +40,9 @@ class Part:
         if batch.error is not None or batch.stopped:
             return
         if batch.first:
-            self._coming = []
-        self._coming += batch.rows
+            self._coming = batch.rows
+        else:
+            self._coming += batch.rows
         if batch.complete:
             self.rows, self.as_of, self.hidden = self._coming, batch.as_of, batch.hidden
             self._coming = []
@@ -49,6 +54,7 @@ class PartsPane(Pane):
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         super().__init__(spec, place, view)
         self.parts: dict[Look, Part] = {look: Part() for look in self.looks}
+        self._made: dict[str, tuple[int, tuple[object, ...], Any]] = {}
 
     def take(self, batch: Batch) -> None:
         """Take rows of one of the looks."""
@@ -80,6 +86,18 @@ class PartsPane(Pane):
 
     def changed(self) -> None:
         """Called when rows have come."""
+
+    def prepare(self, batch: Batch) -> None:
+        """Nothing: what is shown is made of all looks together."""
+
+    def made_of(self, name: str, make: Callable[[], T], *things: object, at: int = 0) -> T:
+        """What a function makes of some things, kept while these are the same objects: a screen is
+        drawn with each key, and there may be tens of thousands of rows."""
+        kept = self._made.get(name)
+        if kept is None or kept[0] != at or any(map(is_not, kept[1], things)):
+            kept = self._made[name] = at, things, make()
+        found: T = kept[2]
+        return found
 
     def problems(self, width: int, most: int) -> list[Line]:
         """Why looks failed, each reason once, with the age of the oldest rows that are left."""

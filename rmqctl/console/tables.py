@@ -40,6 +40,11 @@ class Filter(NamedTuple):
         """Whether any row may be left out."""
         return bool(self.text)
 
+    def narrows(self, before: "Filter") -> bool:
+        """Whether it takes only rows that another one takes."""
+        alike = self.fuzzy is before.fuzzy and not (self.excludes or before.excludes)
+        return bool(before) and alike and self.text.casefold().startswith(before.text.casefold())
+
     def takes(self, cells: Iterable[str]) -> bool:
         """Whether a row with these cells is shown."""
         line = "\0".join(cells).casefold()
@@ -75,6 +80,14 @@ class _KnownTexts(dict[Any, str]):
         return found
 
 
+class Arranged(NamedTuple):
+    """Rows as a table shows them in one of its states."""
+
+    rows: Sequence[Any]
+    shown: list[Any]
+    state: object
+
+
 class RowTable:
     """The rows of one look, and how they are shown.
 
@@ -100,6 +113,8 @@ class RowTable:
         self._widths: list[int | None] = []
         self._chosen: list[int] = []
         self._laid_out_for: tuple[Any, ...] = ()
+        self._state = object()
+        """Another one where what is shown, or in which order, is chosen anew."""
         self._shape()
 
     # What is shown
@@ -121,13 +136,27 @@ class RowTable:
 
     def set_filter(self, wanted: Filter) -> None:
         """Show the rows that have a text."""
-        self.filter = wanted
-        self._arrange()
+        before, self.filter = self.filter, wanted
+        self._state = object()
+        if wanted.narrows(before):  # most letters that are typed: few rows are looked at again
+            self._cells.clear()
+            self.shown = [row for row in self.shown if wanted.takes(self.searched(row))]
+        else:
+            self._arrange()
 
-    def set_rows(self, rows: Iterable[Any]) -> None:
-        """Replace the rows by those of a new look."""
+    def set_rows(self, rows: Iterable[Any], arranged: Arranged | None = None) -> None:
+        """Replace the rows by those of a new look; ``arranged`` is used if it still holds."""
         self._rows = list(rows)
-        self._arrange()
+        if arranged is not None and arranged.rows is rows and arranged.state is self._state:
+            self._cells.clear()
+            self.total, self.shown = len(self._rows), arranged.shown
+        else:
+            self._arrange()
+
+    def arranged(self, rows: Sequence[Any]) -> Arranged:
+        """The rows as they are to be shown. Another thread than the one that draws may call it."""
+        state = self._state  # before all that may be another one in the next moment
+        return Arranged(rows, self._shown_of(rows), state)
 
     def add_rows(self, rows: Iterable[Any]) -> None:
         """Add rows that came later of the same look."""
@@ -143,16 +172,20 @@ class RowTable:
             _KnownTexts(self.fields[i], self._times, raw=self.view.raw) for i in self._chosen
         ]
         self._laid_out_for = ()
+        self._state = object()
 
     def _arrange(self) -> None:
         self._cells.clear()
-        rows = self._rows
-        self.total = len(rows)
-        if self._keep is not None:
-            rows = [row for row in rows if self._keep(row)]
-        if self.filter:
-            rows = [row for row in rows if self.filter.takes(self.searched(row))]
-        self.shown = sorted_rows(rows, self._order) if self._order else list(rows)
+        self.total = len(self._rows)
+        self.shown = self._shown_of(self._rows)
+
+    def _shown_of(self, rows: Sequence[Any]) -> list[Any]:
+        keep, wanted, order = self._keep, self.filter, self._order
+        if keep is not None:
+            rows = [row for row in rows if keep(row)]
+        if wanted:
+            rows = [row for row in rows if wanted.takes(self.searched(row))]
+        return sorted_rows(rows, order) if order else list(rows)
 
     # Cells
 
@@ -199,7 +232,11 @@ class RowTable:
         """Where the row with a key is shown; None if it is not."""
         if key is None:
             return None
-        return next((i for i, row in enumerate(self.shown) if self.key_of(row) == key), None)
+        first = self._key[0]  # most rows differ in it
+        for place, row in enumerate(self.shown):
+            if row[first] == key[0] and self.key_of(row) == key:
+                return place
+        return None
 
     # Lines
 

@@ -13,7 +13,7 @@ from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.cli.gc_tuning import no_search_for_cycles
-from rmqctl.console.looks.history import SLOTS, STEP_MS, Key, LagHistory
+from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, Key, LagHistory, added
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
 
@@ -44,6 +44,14 @@ class TrendRow(NamedTuple):
     ]
 
 
+class TrendRows(list[TrendRow]):
+    """The trends of all groups, and their sum."""
+
+    def __init__(self, rows: Iterable[TrendRow], total: list[int | None]) -> None:
+        super().__init__(rows)
+        self.total = total
+
+
 _ALL: Final = Choice()
 _WATCHED: Final = "lag"
 
@@ -60,6 +68,11 @@ class _Watched:
         self._first_dues: Kept[GroupCounts, int | None] = Kept(_first_due)
         self._trends: tuple[int, Kept[GroupCounts, TrendRow] | None] = 0, None
         """The half minute, and the rows of it."""
+        self._sums: dict[int, int | None] = {}
+        """The lag of all groups at the end of half minutes; of those before the first look, and
+        before others came or went, once the trends have been added up."""
+        self._summed: Sequence[Key] | None = None
+        """The groups and topics whose trends have been added up."""
         self._looks = 0
 
     def look(self, source: Source) -> "LagSnapshot":
@@ -82,6 +95,8 @@ class _Watched:
         keys, lags = keys_of(seen), self.watcher.lags(seen)
         before, slot, earlier = self._kept
         self._kept = keys, seen.as_of // STEP_MS, lags
+        known = [lag for lag in lags if lag is not None]
+        self._sums[seen.as_of // STEP_MS] = sum(known) if known else None
         if keys is before and slot == seen.as_of // STEP_MS:
             others = [*compress(range(len(lags)), map(ne, lags, earlier))]
             history.add(seen.as_of, [(keys[number], lags[number]) for number in others])
@@ -102,7 +117,19 @@ class _Watched:
         if kept is None or slot != now // STEP_MS:
             kept = Kept(lambda one: _trend(history, one, now))
             self._trends = now // STEP_MS, kept
-        return list(kept.of(lags.counts))
+        rows = kept.of(lags.counts)
+        return TrendRows(rows, self._total(rows, now // STEP_MS))
+
+    def _total(self, rows: Sequence[TrendRow], slot: int) -> list[int | None]:
+        """The lag of all groups in the last hour. Their trends are added up where groups have come
+        or gone: that takes as long as many looks."""
+        slots = range(slot - SLOTS + 1, slot + 1)
+        if self._summed is not self._kept[0]:
+            self._summed = self._kept[0]
+            sums = dict(zip(slots, added(row.lags for row in rows), strict=False))
+            self._sums.update((at, value) for at, value in sums.items() if at != slot)
+        self._sums = {at: value for at, value in self._sums.items() if at in slots}
+        return [self._sums.get(at, NO_LOOK) for at in slots]
 
     def risky(self, seen: "LagSnapshot", until: int) -> list["GroupLag"]:
         """The groups that have lost messages, or may lose some until then."""

@@ -297,6 +297,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def from_reader(self, batch: Batch) -> None:
         """Hand a batch over to the loop and wait, so that no reader is ahead of the screen."""
         taken = threading.Event()
+        for pane in list(self.panes):
+            if pane.takes(batch):
+                pane.prepare(batch)
 
         def take() -> None:
             self._take(batch)

@@ -1,6 +1,6 @@
 """The overview: what needs attention, the counts, groups by lag, and the last changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from rmqctl.console.looks import (
     store,
     topics,
 )
-from rmqctl.console.looks.history import added
 from rmqctl.console.looks.look import Look, Place
 from rmqctl.console.parts import DrawnPane, TailedPane
 from rmqctl.console.specs import PaneSpec, ScreenSpec
@@ -31,27 +30,35 @@ from storage.clock import now_ms
 class SummaryPane(DrawnPane):
     """The counts."""
 
-    _sum: tuple[object, list[int | None]] = (), []
-    """Trends, and the sum of them."""
-
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
         now = now_ms()
-        lags = self.rows_of(groups.GROUPS)
-        hidden = self.parts[topics.TOPICS].hidden
+        lags, all_topics = self.rows_of(groups.GROUPS), self.rows_of(topics.TOPICS)
+        letters, new = self.rows_of(dead_letters.GROUPS), self.rows_of(new_letters.NEW)
+        levers, risks = self.rows_of(store.LEVERS), self.rows_of(lag.RISKS)
         lines = [
-            overview.groups_line(lags),
-            overview.topics_line(self.rows_of(topics.TOPICS), lags, hidden),
-            overview.dead_letters_line(
-                self.rows_of(dead_letters.GROUPS), now, self.rows_of(new_letters.NEW)
+            self.made_of("groups", lambda: overview.groups_line(lags), lags),
+            self.made_of(
+                "topics", lambda: overview.topics_line(all_topics, lags), all_topics, lags
+            ),
+            self.made_of(
+                *("letters", lambda: overview.dead_letters_line(letters, now, new)),
+                *(letters, new),
+                at=now // 1000,
             ),
             overview.delayed_line(self.rows_of(retries.AGENDA), now),
-            overview.disk_line(self.rows_of(store.LEVERS), self.rows_of(lag.RISKS), width),
+            self.made_of(
+                *("disk", lambda: overview.disk_line(levers, risks, width)),
+                *(levers, risks),
+                at=width,
+            ),
         ]
         if width >= 120 and (trends := self.rows_of(lag.TRENDS)):
-            if self._sum[0] is not trends:  # else the same rows are drawn again
-                self._sum = trends, added(row.lags for row in trends)
-            lag_part = overview.lag_line(self._sum[1], lags, min(40, width - 88))
+            total = trends.total if isinstance(trends, lag.TrendRows) else []
+            cells = min(40, width - 88)
+            lag_part = self.made_of(
+                *("lag", lambda: overview.lag_line(total, lags, cells)), *(trends, lags), at=cells
+            )
             lines[0] = spread(lines[0], [*lag_part, Span(" ")], width)
         return lines
 
@@ -70,11 +77,16 @@ class AttentionPane(TailedPane):
     def rows(self) -> list[Any] | None:
         """The rows, made of those of the looks."""
         now = now_ms()
+        parts = [self.rows_of(look) for look in _SEEN[:-1]]
+        return self.made_of("rows", lambda: self._rows_at(now), *parts, at=now // 1000)
+
+    def _rows_at(self, now: int) -> list[Any]:
         new = {row.group: row.new for row in self.rows_of(new_letters.NEW) or ()}
+        lags, risks = self.rows_of(groups.GROUPS), self.rows_of(lag.RISKS)
         return attention.ordered(
             [
-                *attention.of_lag(self.rows_of(groups.GROUPS) or ()),
-                *attention.of_risks(self.rows_of(lag.RISKS) or ()),
+                *self.made_of("of lag", lambda: list(attention.of_lag(lags or ())), lags),
+                *self.made_of("of risks", lambda: list(attention.of_risks(risks or ())), risks),
                 *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now, new),
                 *attention.of_agenda(self.rows_of(retries.AGENDA) or (), now),
                 *attention.of_disk(self.rows_of(store.LEVERS) or ()),
@@ -84,8 +96,10 @@ class AttentionPane(TailedPane):
     def changed(self) -> None:
         """Show what the looks have so far."""
         super().changed()
-        trends = self.rows_of(lag.TRENDS) or ()
-        self._trends = {(row.group, row.topic): row.lags for row in trends}
+        trends = self.rows_of(lag.TRENDS)
+        self._trends = self.made_of(
+            "trends", lambda: {(row.group, row.topic): row.lags for row in trends or ()}, trends
+        )
 
     def tail(self, row: Any) -> str:
         """The lag of the last hour."""
@@ -118,13 +132,8 @@ class ByLagPane(DrawnPane):
 
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
-        totals: dict[str, int] = {}
-        unknown: set[str] = set()
-        for row in self.rows_of(self.look) or ():
-            totals[row.group] = totals.get(row.group, 0) + (row.lag or 0)
-            if row.lag is None or row.unknown_queues:
-                unknown.add(row.group)
-        ranked = sorted(totals, key=lambda group: (-totals[group], group))
+        rows = self.rows_of(self.look)
+        totals, unknown, ranked = self.made_of("ranked", lambda: _ranked(rows or ()), rows)
         shown = ranked if len(ranked) <= height else ranked[: height - 1]
         most = max(totals.values(), default=0)
         cells = max(1, width - 40)
@@ -140,6 +149,17 @@ class ByLagPane(DrawnPane):
         if len(shown) < len(ranked):
             lines.append(text_line(f"  {ELLIPSIS} {len(ranked) - len(shown):,} more", Role.DIM))
         return lines or [text_line("  no group has any progress", Role.DIM)]
+
+
+def _ranked(rows: Iterable[Any]) -> tuple[dict[str, int], set[str], list[str]]:
+    """The lag of each group, those of which a part is unknown, and all by their lag."""
+    totals: dict[str, int] = {}
+    unknown: set[str] = set()
+    for row in rows:
+        totals[row.group] = totals.get(row.group, 0) + (row.lag or 0)
+        if row.lag is None or row.unknown_queues:
+            unknown.add(row.group)
+    return totals, unknown, sorted(totals, key=lambda group: (-totals[group], group))
 
 
 def _opens(row: Any) -> Place | None:

@@ -264,7 +264,7 @@ def test_counts_of_the_overview():
         SimpleNamespace(read_queues=4, messages=1_000),
         SimpleNamespace(read_queues=4, messages=2),
     ]
-    assert texts([overview.topics_line(topics, lags, 0)]) == [
+    assert texts([overview.topics_line(topics, lags)]) == [
         " TOPICS 2       queues 8   messages 1,002   in ?/s   out 3.0/s"
     ]
     letters = [SimpleNamespace(unhandled=2, newest_timestamp=NOW - 12_000)]
