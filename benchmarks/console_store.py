@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.embedded.broker import EmbeddedBroker
+from storage.clock import now_ms
 from storage.config import SMALL_STORE
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
@@ -45,11 +46,11 @@ def topic_of(number: int) -> str:
     return f"topic-{number:03}"
 
 
-def make(root: Path, size: Size) -> None:
-    """Fill each queue; one position in two is at its end."""
+def make(root: Path, size: Size, age_ms: int = 0) -> None:
+    """Fill each queue with messages that are so old; one position in two is at its end."""
     config = SMALL_STORE.with_(mapped_file_size_consume_queue=20 * 1_000)
     MessageStore.create(root, config)
-    with EmbeddedBroker.open(root) as broker:
+    with EmbeddedBroker.open(root, clock=lambda: now_ms() - age_ms) as broker:
         for number in range(size.topics):
             topic = topic_of(number)
             broker.update_topic(TopicConfig(topic, size.queues, size.queues))

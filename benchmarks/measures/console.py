@@ -26,6 +26,8 @@ _MOVING = Size(groups=50, topics=20, queues=1)
 _MANY_ROWS = Size(groups=100, topics=100, queues=1)
 _FRAME = b"READ ONLY"
 _ROW = b"topic-"
+_AGE_MS = 2 * 3_600_000
+"""Of messages whose age is another one after minutes only, as it is shown."""
 _SETTLED_LOOKS = 15
 """Looks of two seconds after which rates are known."""
 
@@ -35,7 +37,7 @@ def measure(run: Run) -> Iterator[Row]:
         raise NotMeasurableError("there is no /proc/self/status here")
     with run.folder() as folder:
         positions, moving, many = (folder / name for name in ("positions", "moving", "rows"))
-        make(positions, _POSITIONS)
+        make(positions, _POSITIONS, _AGE_MS)
         yield from _starts(run, positions)
         yield from _first_rows(run, positions)
         yield from _looks(run, positions)
@@ -43,6 +45,7 @@ def measure(run: Run) -> Iterator[Row]:
         yield from _idle(run, positions)
         make(moving, _MOVING)
         yield from _rows_move(run, moving)
+        yield from _ages(run, moving)
         make(many, _MANY_ROWS)
         yield from _memory(run, many)
 
@@ -207,7 +210,7 @@ def _idle(run: Run, root: Path) -> Iterator[Row]:
         _most(0.02, percent=True),
     )
     a_look = count * 2
-    yield Row("... bytes a look", f"{a_look:.0f} B", "", [a_look], None, "B")
+    yield Row("... bytes a look", f"{a_look:.0f} B", "", [a_look], _most(100), "B")
 
 
 def _rows_move(run: Run, root: Path) -> Iterator[Row]:
@@ -222,6 +225,23 @@ def _rows_move(run: Run, root: Path) -> Iterator[Row]:
     yield Row(f"{what}: CPU of a core", f"{share:.1%}", "", [share], _most(0.05, percent=True))
     kilobytes = count / 1e3
     yield Row(f"{what}: at 80x24", f"{kilobytes:.1f} kB/s", "", [kilobytes], _most(10), "kB/s")
+
+
+def _ages(run: Run, root: Path) -> Iterator[Row]:
+    """Nothing moves but the ages of all rows, which are shown in seconds."""
+    with terminal(_console(root, "groups")) as shown:
+        shown.until(_ROW)
+        shown.written(6)
+        _, count = _cost(shown, run.sized(20, 6))
+    a_look = count * 2
+    yield Row(
+        "console, nothing moves but ages of minutes and seconds: bytes a look",
+        f"{a_look:.0f} B",
+        "",
+        [a_look],
+        None,
+        "B",
+    )
 
 
 def _memory(run: Run, root: Path) -> Iterator[Row]:
