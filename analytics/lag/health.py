@@ -96,7 +96,10 @@ def judge(
         return Health.OK
     if at - max(seen_since, oldest) >= PATIENCE_MS:
         return Health.STALL if members else Health.STOP
-    observations = [*earlier(), Observation(at, committed, end)]
+    before = earlier()
+    if not before:
+        return Health.UNKNOWN
+    observations = [*before, Observation(at, committed, end)]
     if any((observation.committed_offset or 0) > committed for observation in observations):
         return Health.REWIND
     if _came_nearer(observations):

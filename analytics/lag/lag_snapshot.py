@@ -82,6 +82,7 @@ deleted."""
 NO_HEAD: Final[Head] = (None, None, None)
 _NEVER: Final = -1
 """Represents missing progress where offsets are collected."""
+_new: Final = tuple.__new__  # what a NamedTuple's own __new__ does, in half the time
 _Then = Callable[[Sequence[Change], int | None], int | None]
 """From the observed progress and the current one to the progress at a time."""
 
@@ -185,11 +186,11 @@ class GroupInQueue:
     ) -> QueueLag:
         """In one queue; ``changes`` are its earlier observations."""
         low, high, rate_in, ends, heads = queue
-        what = QueuePosition(low, committed, high)
+        what = _new(QueuePosition, (low, committed, high))
         then = committed if self._then is None else self._then(changes, committed)
         rate_out = self._rate_out(changes, then)
         if committed == high:
-            return QueueLag(queue_id, what, 0, None, rate_in, rate_out, Health.OK, None)
+            return _new(QueueLag, (queue_id, what, 0, None, rate_in, rate_out, Health.OK, None))
         lag_bytes = stored = risk = None
         if committed is not None and committed < high:
             lag_bytes, stored, risk = heads.get(committed if committed > low else low, NO_HEAD)
@@ -206,7 +207,7 @@ class GroupInQueue:
             stored,
             members=self._has_members,
         )
-        return QueueLag(queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk)
+        return _new(QueueLag, (queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk))
 
 
 class _Queues:

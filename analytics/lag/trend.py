@@ -184,6 +184,8 @@ def observations(committed: Changes, ends: Changes, now_ms: int) -> list[Observa
 
     The first one has the offset at the beginning of that time, if it is known.
     """
+    if not committed and not ends:
+        return []
     start = now_ms - TREND_WINDOW_MS
     (since, offset), moves = _split(committed, start)
     (_, end), grown = _split(ends, start)
