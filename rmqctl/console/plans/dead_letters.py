@@ -1,22 +1,25 @@
 """Dead letters: sending them again, acknowledging them, and taking the marks off."""
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
 from rmqctl.console.prompt import Prompt
+from rmqctl.parse.durations import parse_rate
 
 from .questions import Question, Questions
-from .wish import Making, Wish
+from .wish import Making, Stopped, Wish
 
 if TYPE_CHECKING:
     from rmqctl.admin.message_filter import MessageSelection
+    from rmqctl.produce.rate_limit import Pace
 
 _KEY: Final = ("queue_offset", "msg_id")
 _WHERE: Final = (
     "origin: to the original topic, whose other groups get them, too; retry: to this group only; "
-    "or the name of a topic"
+    "or the name of a topic. A rate may follow: origin 50/s"
 )
 
 
@@ -60,25 +63,32 @@ class Redrive(Questions):
 
     def check(self, number: int) -> None:
         """See Questions."""
-        if not self._target():
+        target, rate = self._answer()
+        if not target:
             raise ValueError(f"say where to: {_WHERE}")
+        if rate:
+            parse_rate(rate)
 
-    def _target(self) -> str:
-        return self.questions[0].prompt.text.strip()
+    def _answer(self) -> tuple[str, str]:
+        """Where to, and the rate as it is typed."""
+        words = self.questions[0].prompt.text.split()
+        return (" ".join(words[:-1]), words[-1]) if len(words) > 1 else ("".join(words), "")
 
     def command(self) -> str:
         """See Questions."""
         import shlex
 
-        return shlex.join(("rmqctl", *self._words(self._target(), None)))
+        return shlex.join(("rmqctl", *self._words(*self._answer(), None)))
 
-    def _words(self, target: str, change: Change | None) -> tuple[str, ...]:
+    def _words(self, target: str, rate: str, change: Change | None) -> tuple[str, ...]:
         to = () if target in ("origin", "") else ("--target", target)
-        return ("dlq", "redrive", self._letters.group, *self._letters.words(change), *to)
+        paced = ("--rate", rate) if rate else ()
+        return ("dlq", "redrive", self._letters.group, *self._letters.words(change), *to, *paced)
 
     def wish(self) -> Wish:
         """The redrive."""
-        letters, target = self._letters, self._target()
+        letters, (target, rate) = self._letters, self._answer()
+        pace = _Pace(parse_rate(rate) if rate else None)
 
         def make(making: Making) -> Change:
             from rmqctl.admin import dead_letters
@@ -89,23 +99,57 @@ class Redrive(Questions):
                 letters.group,
                 letters.selection(making.now_ms),
                 target=target,
-                writing=dead_letters.Writing(making.java_check),
+                writing=dead_letters.Writing(making.java_check, pace=pace.wait),
                 now_ms=making.now_ms,
                 warn=making.warn,
                 left_out=making.warn,
             )
 
         return Wish(
-            f"redrive to {target}",
+            f"redrive to {target}{f' at {rate}' if rate else ''}",
             "dlq redrive",
-            self._words(target, None),
+            self._words(target, rate, None),
             make,
             letters.group,
             "the group",
             _KEY,
-            words_of=lambda change: self._words(target, change),
+            words_of=lambda change: self._words(target, rate, change),
             after=_left,
+            stopped=_goes_on,
+            hurry=pace.end,
         )
+
+
+class _Pace:
+    """Waits before each message as long as a rate demands."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._pace: Pace | None = None
+        self._ends = threading.Event()
+
+    def wait(self) -> None:
+        """Wait until the next message may be sent. Raises Stopped once :meth:`end` is called."""
+        from rmqctl.produce.rate_limit import Pace
+
+        if self._pace is None:  # it begins with the first message, not with the plan
+            self._pace = Pace(self._rate, sleep=self._sleep)
+        self._pace.portion(1)
+        if self._ends.is_set():
+            raise Stopped
+
+    def _sleep(self, seconds: float) -> None:
+        self._ends.wait(seconds)
+
+    def end(self) -> None:
+        """End the wait."""
+        self._ends.set()
+
+
+def _goes_on(change: Any) -> Iterable[str]:
+    """What goes on with a redrive that was stopped."""
+    task = change.task
+    yield f"'rmqctl dlq redrive {task.group} --resume {task.run}' goes on"
 
 
 def _left(change: object) -> Iterable[str]:

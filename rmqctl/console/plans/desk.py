@@ -159,7 +159,7 @@ class Desk:
 
         from .sheet import Calls, Sheet
 
-        calls = Calls(self._plan, self._apply, self._close, self._copy, self._quit)
+        calls = Calls(self._plan, self._apply, self._stop, self._close, self._copy, self._quit)
         view = self._cli.view._replace(
             format=Format.TABLE, terminal=True, remark=None, nothing=None
         )
@@ -200,7 +200,16 @@ class Desk:
         assert plan.change is not None
         text = reason.encode("utf-8", "replace").decode()
         note = journal_note(plan.wish.command, reason=text or None)
-        self._work = Work(plan.change, note, lambda done: self._from_thread(self._take_done, done))
+        self._work = Work(
+            plan.change,
+            note,
+            lambda done: self._from_thread(self._take_done, done),
+            plan.wish.hurry,
+        )
+
+    def _stop(self) -> None:
+        if self._work is not None:
+            self._work.stop_soon()
 
     def _take_done(self, done: "Done") -> None:
         if done.complete:

@@ -41,6 +41,8 @@ class Calls(NamedTuple):
     """Makes a plan; it comes with :meth:`Sheet.take_plan`."""
     apply: Callable[[Plan, str], object]
     """Carries a plan out, for a reason; what is done comes with :meth:`Sheet.take_done`."""
+    stop: Callable[[], object]
+    """Ends what is being carried out, before its next row."""
     close: Callable[[], object]
     copy: Callable[[str], object]
     quit: Callable[[], object]
@@ -264,6 +266,8 @@ class Sheet:
                 self._calls.close()
             case "undo" if self.stage is Stage.DONE:
                 self._undo()
+            case "stop" if self.stage is Stage.APPLYING:
+                self._calls.stop()
             case "quit":
                 self._calls.quit()
             case "help":

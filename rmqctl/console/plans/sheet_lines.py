@@ -71,7 +71,7 @@ def key_line(sheet: Sheet) -> Line:
         case Stage.READING:
             keys = [("esc", "back (nothing is changed)")]
         case Stage.APPLYING:
-            keys = []
+            keys = [("x", "stop before the next row")]
         case Stage.DONE:
             undo = [("u", "undo...")] if sheet.undo_wish() is not None else []
             keys = [*undo, ("esc", "close"), ("w", "wide"), ("Y", "copy command")]
@@ -189,6 +189,10 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     if sheet.stage is Stage.APPLYING:
         return [text_line(f" {sheet.count:,} rows so far", Role.DIM)] if sheet.count else []
     lines: list[Line] = []
+    if done.stopped and plan is not None and plan.change is not None:
+        text = f"stopped: {sheet.count:,} of {len(plan.change.plan):,} were tried"
+        more = () if plan.wish.stopped is None else plan.wish.stopped(plan.change)
+        lines += _sentences([text, *more], wide, Role.WARN)
     if done.error is not None:
         lines += _sentences((f"! {done.error}",), wide, Role.BAD)
     if sheet.refused:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from .timeline import Timeline
 
 
+class Stopped(Exception):
+    """Raised where a change waits before its next row, and is to end."""
+
+
 class Making(NamedTuple):
     """What a plan is made from."""
 
@@ -55,6 +59,10 @@ class Wish(NamedTuple):
     """The wish that takes the change with a number back."""
     after: Callable[[Any], Iterable[str]] | None = None
     """Sentences about the change once it has been done."""
+    stopped: Callable[[Any], Iterable[str]] | None = None
+    """Sentences about a change that was stopped before its last row."""
+    hurry: Callable[[], object] = lambda: None
+    """Ends the waits between its rows; they raise Stopped then."""
     picture: "Callable[[Making, Change], Timeline | None] | None" = None
     """When the messages were stored that the plan is about."""
     others: "Mapping[str, Callable[[], Wish]]" = MappingProxyType({})

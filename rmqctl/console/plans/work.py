@@ -9,6 +9,8 @@ from rmqctl.admin.changes import Change
 from rmqctl.console.faults import judged
 from rmqctl.exit_codes import CHANGED, NOT_FOUND, NOT_WRITABLE, REFUSED, USAGE
 
+from .wish import Stopped
+
 _BEFORE: Final = frozenset({CHANGED, NOT_FOUND, NOT_WRITABLE, REFUSED, USAGE})
 """Codes of errors that a change raises before it has changed anything."""
 _ROWS: Final = 200
@@ -27,29 +29,43 @@ class Done(NamedTuple):
     error: str | None = None
     untouched: bool = False
     """Whether the error came before anything was changed: the plan was stale, or refused."""
+    stopped: bool = False
+    """Whether it was ended before its last row."""
 
 
 class Work:
-    """One plan that is carried out. ``answer`` is called in the thread of it with each Done."""
+    """One plan that is carried out. ``answer`` is called in the thread of it with each Done;
+    ``hurry`` ends its waits."""
 
     def __init__(
-        self, change: Change, note: Mapping[str, Any], answer: Callable[[Done], object]
+        self,
+        change: Change,
+        note: Mapping[str, Any],
+        answer: Callable[[Done], object],
+        hurry: Callable[[], object] = lambda: None,
     ) -> None:
         self._change = change
         self._note = note
         self._answer = answer
+        self._hurry = hurry
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._run, name="console-change")
         self._thread.start()
 
-    def stop(self) -> None:
-        """End before the next row, and wait for that. What has been done stays done."""
+    def stop_soon(self) -> None:
+        """End before the next row. What has been done stays done."""
         self._stops.set()
+        self._hurry()
+
+    def stop(self) -> None:
+        """The same; returns once it has ended."""
+        self.stop_soon()
         self._thread.join()
 
     def _run(self) -> None:
         rows: list[Any] = []
         change_id = None
+        stopped = False
         until = time.monotonic() + _TIME_S
         try:
             outcome = self._change.apply(self._note)
@@ -60,10 +76,13 @@ class Work:
                     self._answer(Done(tuple(rows), change_id))
                     rows, until = [], time.monotonic() + _TIME_S
                 if self._stops.is_set():
+                    stopped = True
                     break
+        except Stopped:
+            stopped = True
         except Exception as error:  # noqa: BLE001 - the screen shows what happened
             code, sentence = judged(error)
             refused = code in _BEFORE and not isinstance(error, OSError)
             self._answer(Done(tuple(rows), change_id, True, sentence, refused))
             return
-        self._answer(Done(tuple(rows), change_id, complete=True))
+        self._answer(Done(tuple(rows), change_id, complete=True, stopped=stopped))

@@ -1,5 +1,6 @@
 """Changes of dead letters, retries and the store in the console, beside those of the commands."""
 
+import re
 import shlex
 import shutil
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.look import Place
+from rmqctl.console.plans.sheet import Stage
 from storage.format.message import Message
 from tests.rmqctl.console.test_changes import journal, turn_on
 from tests.rmqctl.console.test_rows import stable
@@ -95,6 +97,53 @@ def test_dead_letters_that_are_marked_are_sent_again(stocked, tmp_path):
     assert command == "rmqctl dlq redrive billing 0 2 --reason why"
     left = run("dlq", "browse", "billing", "-S", stocked, "-o", "json").json()
     assert [row["queue_offset"] for row in left] == [1]
+
+
+@pytest.mark.slow
+def test_a_redrive_with_a_rate_is_that_of_the_command(stocked, tmp_path):
+    keys = [("R",), ("space", *"50", "slash", "s"), ("enter",)]
+    command = compared(stocked, tmp_path / "twin", ("dlqs",), keys)
+    assert command == "rmqctl dlq redrive billing --all --rate 50/s --reason why"
+    assert run("dlq", "browse", "billing", "-S", stocked, "-o", "json").json() == []
+
+
+@pytest.mark.slow
+def test_a_slow_redrive_is_stopped_before_the_next_message_and_goes_on_by_the_command(stocked):
+    resume, before = [], stored(stocked)
+
+    async def steps(console):
+        await turn_on(console)
+        await console.press("R", "space", "f", "enter")
+        await console.until("is not a rate")
+        await console.press("backspace", *"1", "slash", "h", "enter")
+        await console.until("Type billing")
+        await console.press("enter", "enter")
+        await console.type("billing")
+        sheet = console.app.desk.sheet
+        await console.press("enter")
+        await console.until(lambda: stored(stocked) == before + 1)  # the first one, at once
+        assert sheet.stage is Stage.APPLYING
+        await console.press("x")
+        await console.until("stopped: 1 of 3 were tried")
+        assert sheet.stage is Stage.DONE
+        resume.append(re.search(r"'rmqctl (dlq redrive billing --resume \S+)'", console.words())[1])
+
+    drive(stocked, steps, "dlqs", size=(140, 40))
+    assert depth(stocked) == 2
+    assert run(*resume[0].split(), "--yes", "-S", stocked).code == 0
+    assert depth(stocked) == 0
+
+
+def stored(store):
+    """The messages of the topic that dead letters are sent to."""
+    rows = run("topic", "list", "-o", "json", "-S", store).json()
+    return sum(row["messages"] for row in rows if row["topic"] == "orders")
+
+
+def depth(store):
+    """The dead letters that are not handled."""
+    (row,) = run("dlq", "list", "-o", "json", "-S", store).json()
+    return row["unhandled"]
 
 
 @pytest.mark.slow
