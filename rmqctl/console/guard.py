@@ -4,12 +4,18 @@ A signal that cannot be caught, an abort or a crash ends the console at once. Th
 before the console imports anything large. It sleeps in a read of a pipe whose other end only the
 console has. The console writes what state the terminal is in; the end of the pipe means that the
 console is gone. Nothing restores the terminal if the guard is killed, too: ``reset`` does.
+
+A shell may write its prompt before the guard is awake. As the parent of the console the guard would
+always be first; but then a shell, ``timeout`` and supervisors would have the guard's pid. SIGKILL
+and SIGSTOP would go to the wrong process, and a signal to the process group would come twice, which
+ends the console at once. So the guard has the shell write its prompt again instead.
 """
 
 import contextlib
 import os
 import signal
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +26,8 @@ _TOO_LATE: Final = (
     b"\r\nrmqctl: the console was killed; Enter shows the prompt if none is below\r\n"
 )
 """Written where a shell was quicker than the guard: its prompt was on the screen that is gone."""
+_REDRAWS_S: Final = 0.1
+"""By then a shell has noticed that the terminal has another size."""
 _ON: Final = b"1"
 _OFF: Final = b"0"
 _BYE: Final = b"q"
@@ -138,8 +146,10 @@ def _restore(terminal: int, off: bytes, before: list[Any], ours: list[Any]) -> N
 
 
 def _show_prompt(terminal: int) -> None:
-    """Make the shell write its prompt again: with readline it does that at each notice of another
-    size, even of the same one."""
-    group = os.tcgetpgrp(terminal)
-    if group != os.getpgrp():
-        os.killpg(group, signal.SIGWINCH)
+    """Make the shell write its prompt again, as it does when the terminal gets another size."""
+    rows, columns = termios.tcgetwinsize(terminal)
+    if columns > 1:
+        termios.tcsetwinsize(terminal, (rows, columns - 1))
+        time.sleep(_REDRAWS_S)
+        if termios.tcgetwinsize(terminal) == (rows, columns - 1):  # else it was resized meanwhile
+            termios.tcsetwinsize(terminal, (rows, columns))

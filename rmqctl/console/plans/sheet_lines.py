@@ -103,7 +103,7 @@ def _help() -> list[Line]:
 _WORKING: Final = frozenset(
     {
         *("down", "up", "first", "last", "page_down", "page_up", "open", "back"),
-        *("wide", "look_now", "copy_command", "help", "quit"),
+        *("wide", "look_now", "copy_command", "stop", "help", "quit"),
     }
 )
 """Actions of every screen that a plan has, too."""

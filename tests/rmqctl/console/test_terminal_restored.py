@@ -266,11 +266,11 @@ def test_without_its_guard_it_still_ends_well(stocked):
 class Shell:
     """A console that was started by a shell on the same terminal."""
 
-    def __init__(self, console, store):
+    def __init__(self, console, store, program):
         self.console = console
         console.send(f"PS1='$((1+1))READY ' && stty -g > {store}.before\r")
         self.prompt()
-        console.send(f"{Path(sys.executable).with_name('rmqctl')} console groups -S {store}\r")
+        console.send(f"{program} console groups -S {store}\r")
         console.until("READ ONLY")
         console.until("every 2 s")
         self.store = store
@@ -307,11 +307,11 @@ class Shell:
 
 
 @contextmanager
-def shell(store):
+def shell(store, program=None):
     """A shell that has started a console."""
     bash = ["bash", "--norc", "--noprofile", "-i"]
     with terminal(store, program=bash, env={"HISTFILE": "/dev/null"}) as console:
-        yield Shell(console, store)
+        yield Shell(console, store, program or Path(sys.executable).with_name("rmqctl"))
 
 
 @pytest.mark.slow
@@ -365,16 +365,33 @@ def test_the_shell_goes_on_after_a_console_that_was_killed(stocked, number):
         job.restored()
 
 
+LATE = """
+import pathlib, time
+import rmqctl.console.guard as guard
+restore = guard._restore
+def late(*given):
+    while not pathlib.Path({go!r}).exists():
+        time.sleep(0.01)
+    restore(*given)
+guard._restore = late
+from rmqctl.app import run
+run()
+"""
+"""A program whose guard waits for a file before it restores the terminal."""
+
+
 @pytest.mark.slow
-def test_a_shell_that_is_quicker_than_the_guard_writes_its_prompt_again(stocked):
-    with shell(stocked) as job:
+def test_a_shell_that_is_quicker_than_the_guard_writes_its_prompt_again(stocked, tmp_path):
+    late, go = tmp_path / "late.py", tmp_path / "go"
+    late.write_text(LATE.format(go=str(go)))
+    with shell(stocked, f"{sys.executable} {late}") as job:
         console = job.console
         guards = children(job.job())
-        os.kill(guards[0], signal.SIGSTOP)
+        before = console.raw.count(b"2READY")
         os.kill(job.job(), signal.SIGKILL)
-        console.until(lambda: console.raw.count(b"2READY") == 2)  # on the screen that goes
+        console.until(lambda: console.raw.count(b"2READY") > before)  # on the screen that goes
         assert ENDED not in console.raw
-        os.kill(guards[0], signal.SIGCONT)
+        go.touch()
         job.shows_its_prompt(guards)
         assert b"rmqctl: the console was killed" in console.raw.rpartition(ENDED)[2]
         job.restored()
