@@ -44,15 +44,22 @@ def test_it_has_the_place_and_the_state_of_the_screen_that_follows(store, size):
     drive(store, steps, size=size)
 
 
+@pytest.mark.parametrize("what", ["the module of the screen", "the store"])
 @pytest.mark.slow
-def test_it_comes_before_the_store_is_opened(store):
+def test_it_comes_before(store, what):
     run("produce", "orders", stdin=b"1\n")
+    name = {
+        "the store": "opened.OpenedStore.broker",
+        "the module of the screen": "program.app.spec_of",
+    }
+    holder, _, function = name[what].rpartition(".")
     waits = (
-        "import rmqctl.console.opened as o, pathlib, time\nbroker = o.OpenedStore.broker\n"
-        "def slow(opened):\n"
+        "import rmqctl.console.opened, rmqctl.console.program.app, pathlib, time\n"
+        f"before = rmqctl.console.{name[what]}\n"
+        "def slow(*given):\n"
         f"    while not pathlib.Path({str(store)!r}, 'go').exists(): time.sleep(0.01)\n"
-        "    return broker(opened)\n"
-        "o.OpenedStore.broker = slow\n"
+        "    return before(*given)\n"
+        f"rmqctl.console.{holder}.{function} = slow\n"
     )
     with terminal(store, "topics", before=waits) as console:
         console.until("READ ONLY")
