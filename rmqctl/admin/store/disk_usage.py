@@ -1,10 +1,10 @@
 """What a store takes on the disk, by topic, kind, group or day, and the next deletions."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta, tzinfo
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.queue_position import unread_bytes
 from rmqctl.admin.changes import Warn, no_warning
@@ -40,23 +40,63 @@ _FAR_DAYS: Final = 3_650
 _RESERVED: Final = (DiskKind.RESERVED_LOG, DiskKind.RESERVED_QUEUE, DiskKind.RESERVED_INDEX)
 
 
+Place = tuple[int, int | None]
+"""Where a message lies in the log, and its store time; None: it cannot be read."""
+_NOWHERE: Final[Place] = (-1, None)
+
+
+class Figures(NamedTuple):
+    """What parts of the queues of a topic hold, and what the next deletion frees of each."""
+
+    parts: Sequence[Part]
+    freed: Sequence[int | None]
+    times: Sequence[int | None]
+    """Store times of the first and the last message of each part."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is unknown."""
+        return None not in (*(part.bytes for part in self.parts), *self.freed, *self.times)
+
+
+KnownFigures = dict[str, tuple[object, Figures]]
+"""The figures of topics, and what they depend on."""
+
+
 def disk_use(
-    view: "StoreView", broker: "Broker", *, now_ms: int | None = None, warn: Warn = no_warning
+    view: "StoreView",
+    broker: "Broker",
+    *,
+    now_ms: int | None = None,
+    warn: Warn = no_warning,
+    known: KnownFigures | None = None,
 ) -> "DiskUse":
     """What a store takes on the disk, and what the next deletions free.
 
     Reads every unit of the queues (20 bytes a message), no record, and looks at all files.
+    ``known`` is what an earlier call has left there: topics whose queues are as before are not read
+    again.
     """
     now = clock_ms() if now_ms is None else now_ms
-    return DiskUse(view, offsets_in_force(view, broker, warn).table, now)
+    return DiskUse(view, offsets_in_force(view, broker, warn).table, now, known)
 
 
 class DiskUse:
     """The usage of one store, as of construction."""
 
-    def __init__(self, view: "StoreView", progress: Progress, now_ms: int) -> None:
+    def __init__(
+        self,
+        view: "StoreView",
+        progress: Progress,
+        now_ms: int,
+        known: KnownFigures | None = None,
+    ) -> None:
         self._view = view
-        self._progress = progress
+        self._known = {} if known is None else known
+        self._readers: dict[str, dict[tuple[str, str], Mapping[int, int]]] = {}
+        """The progress of groups, by topic."""
+        for key, offsets in progress.items():
+            self._readers.setdefault(key[1], {})[key] = offsets
         self._now = now_ms
         self._whole = log_bytes(self._view)
         self.next: NextClean = next_clean(self._view, now_ms)
@@ -69,7 +109,8 @@ class DiskUse:
     @cached_property
     def _rows(self) -> dict[str, DiskUseRow]:
         """The row of each topic with queues."""
-        rows = {topic: self._row(topic, figures) for topic, figures in self._topics()}
+        known = list(self._figures_of_topics())  # before the files, which open queues once more
+        rows = {topic: self._row(topic, figures) for topic, figures in known}
         for topic, size in self.files.queues.items():
             if topic not in rows:  # its queues never had a message
                 none = DiskUseRow(
@@ -132,7 +173,7 @@ class DiskUse:
     def by_day(self, zone: tzinfo | None) -> Iterator[DiskUseRow]:
         """A row for each day, in the zone, in which messages were stored."""
         topics = list(self._topics())
-        times = [self._row(topic, figures) for topic, figures in topics]
+        times = [self._row(topic, self._figures(topic, parts)) for topic, parts in topics]
         known = [row for row in times if row.oldest_timestamp is not None]
         if not known:
             return
@@ -141,7 +182,10 @@ class DiskUse:
             day = _day_of(first, zone)
             until = _next_day(day, zone)
             rows = [
-                self._row(topic, [self._within(topic, part, day, until) for part in parts])
+                self._row(
+                    topic,
+                    self._figures(topic, [self._within(topic, part, day, until) for part in parts]),
+                )
                 for topic, parts in topics
             ]
             row = self._added_up([row for row in rows if row.messages])
@@ -218,18 +262,45 @@ class DiskUse:
 
     # -- topics and their parts ---------------------------------------------------------------
 
-    def _topics(self) -> Iterator[tuple[str, list[Part]]]:
+    def _queues(self) -> dict[str, list[int]]:
         queues: dict[str, list[int]] = {}
         for topic, queue_id in self._view.queues():
             queues.setdefault(topic, []).append(queue_id)
-        for topic, queue_ids in sorted(queues.items()):
+        return dict(sorted(queues.items()))
+
+    def _topics(self) -> Iterator[tuple[str, list[Part]]]:
+        for topic, queue_ids in self._queues().items():
             yield topic, TopicFigures(self._view, topic, queue_ids).parts
 
-    def _row(self, topic: str, parts: list[Part]) -> DiskUseRow:
+    def _figures_of_topics(self) -> Iterator[tuple[str, Figures]]:
+        """Of topics whose queues are as before, what is known of them."""
+        queues = self._queues()
+        for gone in self._known.keys() - queues.keys():
+            del self._known[gone]
+        for topic, queue_ids in queues.items():
+            bounds = self._view.each_queue_bounds([(topic, queue_id) for queue_id in queue_ids])
+            state = queue_ids, bounds, self.next.before
+            before = self._known.get(topic)
+            if before is None or before[0] != state or not before[1].is_whole:
+                parts = TopicFigures(self._view, topic, queue_ids).parts
+                before = self._known[topic] = state, self._figures(topic, parts)
+            yield topic, before[1]
+
+    def _figures(self, topic: str, parts: Sequence[Part]) -> Figures:
+        light = topic.startswith(LMQ_PREFIX)
+        freed: list[int | None] = []
+        times: list[int | None] = []
+        for part in parts:
+            first, last = self._ends(topic, part) if part.messages else (_NOWHERE, _NOWHERE)
+            freed.append(0 if light else self._freed(topic, part, first, last))
+            if part.messages:
+                times += first[1], last[1]
+        return Figures(parts, freed, times)
+
+    def _row(self, topic: str, figures: Figures) -> DiskUseRow:
+        parts, freed, times = figures
         light = topic.startswith(LMQ_PREFIX)
         sizes = [0 if light else part.bytes for part in parts]
-        freed = [0 if light else self._freed(topic, part) for part in parts]
-        times = [time for part in parts if part.messages for time in self._times(topic, part)]
         known = [time for time in times if time is not None]
         ends = {part.queue_id: part.end for part in parts if part.messages}
         size = _sum(sizes)
@@ -245,15 +316,21 @@ class DiskUse:
             None if size is None or not self._whole else size / self._whole,
             min(known, default=None),
             max(known, default=None),
-            unread_by(self._progress, topic, ends),
+            unread_by(self._readers.get(topic, {}), topic, ends),
             _sum(freed),
         )
 
-    def _times(self, topic: str, part: Part) -> tuple[int | None, int | None]:
-        stored = self._view.store_timestamp
-        return stored(topic, part.queue_id, part.first), stored(topic, part.queue_id, part.end - 1)
+    def _ends(self, topic: str, part: Part) -> tuple[Place, Place]:
+        """Log offset and store time of the first and of the last message."""
+        first, last = part.first, part.end - 1
+        found = self._view.places(topic, part.queue_id, {first, last})
+        return found.get(first, _NOWHERE), found.get(last, _NOWHERE)
 
-    def _freed(self, topic: str, part: Part) -> int | None:
+    def _freed(self, topic: str, part: Part, first: Place, last: Place) -> int | None:
+        if first[1] is not None and first[0] >= self.next.before:
+            return 0
+        if last[1] is not None and last[0] < self.next.before:
+            return part.bytes
         until = first_at(self._view, topic, part.queue_id, self.next.before)
         return self._bytes(topic, part.queue_id, part.first, min(until, part.end))
 
@@ -293,7 +370,7 @@ class DiskUse:
         )
 
 
-def _sum(sizes: list[int | None]) -> int | None:
+def _sum(sizes: Sequence[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 

@@ -13,6 +13,7 @@ from rmqctl.admin.store.disk_rows import DiskUseRow
 from .look import Look, Place, Progress, Source
 
 _TIMES: Final = "times of messages"
+_FIGURES: Final = "figures of topics"
 FURTHER: Final = "further findings are not listed"
 
 
@@ -25,7 +26,13 @@ def _levers(source: Source, place: Place) -> Iterable[Any]:
 
 
 def _disk(source: Source, place: Place) -> Iterable[Any]:
-    use = store.disk_use(source.view, source.broker, now_ms=source.now_ms, warn=_noticed(source))
+    use = store.disk_use(
+        source.view,
+        source.broker,
+        now_ms=source.now_ms,
+        warn=_noticed(source),
+        known=source.memory.setdefault(_FIGURES, {}),
+    )
     yield from use.by_topic()
     for folder in use.files.unreadable:
         source.notice(f"{folder} cannot be read; what is in it is not counted")
