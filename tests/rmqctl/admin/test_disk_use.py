@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin import store as admin, topics as topics_admin
 from rmqctl.admin.changes import journal_note
@@ -141,6 +142,37 @@ def test_a_topic_with_a_damaged_queue_is_unknown_but_the_sum_is_not(full, ask):
     assert next(row for row in rows if row.topic == "big").disk_bytes is None
     assert DiskKind.UNKNOWN in {row.kind for row in rows}
     assert sum(row.disk_bytes or 0 for row in rows) == du(full)
+
+
+def test_what_is_known_of_topics_holds_until_their_queues_are_others(full):
+    known = {}
+    with EmbeddedBroker.open(full, read_only=True) as reader:
+        view = reader.view
+
+        def check():
+            use = admin.disk_use(view, reader, now_ms=NOW, known=known)
+            plain = admin.disk_use(view, reader, now_ms=NOW)
+            assert list(use.by_topic()) == list(plain.by_topic())
+
+        check()
+        before = dict(known)
+        check()
+        assert all(known[topic] is figures for topic, figures in before.items())
+        with EmbeddedBroker.open(full) as writer:
+            writer.send(Message("small", b"one more"), 1)
+        check()
+        assert known["big"] is before["big"]
+        assert known["small"] is not before["small"]
+        with EmbeddedBroker.open(full) as writer:
+            writer.update_consumer_offsets("readers", [OffsetCommit("big", 0, 3)])
+        check()
+        for path in sorted((full / "commitlog").iterdir())[:2]:  # they are deleted next
+            os.utime(path, (0, NOW / 1000 - 100 * 3600))
+        check()
+        assert known["big"] is not before["big"]
+        list(topics_admin.delete(view, "small").apply(NOTE).rows)
+        check()
+        assert "small" not in known
 
 
 def totals_of(root):
