@@ -21,7 +21,7 @@ def list_topics(view: "StoreView", broker: "Broker") -> Iterator[TopicRow]:
     """All topics by name."""
     used, kind = queues_by_topic(view), TopicKinds(view)
     for name, config in sorted(broker.topics().items()):
-        bounds = [view.queue_bounds(name, queue_id) for queue_id in used[name]]
+        bounds = view.each_queue_bounds([(name, queue_id) for queue_id in used[name]])
         yield TopicRow(
             name,
             kind.of(name),
