@@ -26,6 +26,7 @@ _FIRST_LOOKS: Final = (1, 3)
 """The first look, and the second one that read a change: what they made stays for the most part."""
 _SPARE_EVERY: Final = 10
 _SEARCH_EVERY: Final = 1_000
+_MORE: Final = 1.5
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
 RISK_WITHIN_MS: Final = 86_400_000
@@ -74,6 +75,8 @@ class _Watched:
         self._summed: Sequence[Key] | None = None
         """The groups and topics whose trends have been added up."""
         self._looks = 0
+        self._spared = 0
+        """Objects in which no cycles are searched for, when they were counted."""
 
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
@@ -83,8 +86,22 @@ class _Watched:
                 seen = self.seen = self.watcher.look(source.now_ms)
                 self._keep(source, seen)
             self._looks += 1
-            _spare_what_stays(self._looks)
+            self._spare_what_stays()
         return seen
+
+    def _spare_what_stays(self) -> None:
+        """Search what is kept for cycles only where there is much more of it than before: most of
+        it stays, and a search takes as long as a look, in which no key is answered."""
+        is_first = self._looks in _FIRST_LOOKS
+        if not is_first and self._looks % _SPARE_EVERY:
+            return
+        if not self._looks % _SEARCH_EVERY and gc.get_freeze_count() > _MORE * self._spared:
+            gc.unfreeze()
+            gc.collect()
+            is_first = True
+        gc.freeze()
+        if is_first:
+            self._spared = gc.get_freeze_count()
 
     def _keep(self, source: Source, seen: "LagSnapshot") -> None:
         """Keep the lag of a look; of a new group, what the samples of the store have first.
@@ -138,16 +155,6 @@ class _Watched:
             return list(lags)
         dues = self._first_dues.of(lags.counts)
         return [lags[n] for n, due in enumerate(dues) if due is not None and due <= until]
-
-
-def _spare_what_stays(looks: int) -> None:
-    """Search what is kept for cycles rarely: most of it stays, and a search takes as long as a
-    look, in which no key is answered."""
-    if looks in _FIRST_LOOKS or not looks % _SPARE_EVERY:
-        if not looks % _SEARCH_EVERY:
-            gc.unfreeze()
-            gc.collect()
-        gc.freeze()
 
 
 def _trend(history: LagHistory, one: "GroupCounts | GroupLag", now_ms: int) -> TrendRow:
