@@ -22,10 +22,11 @@ from storage.log.record_reader import QueueKey, RecordReader
 from storage.queue.reader import QueueBounds, QueueReader
 from storage.read.by_time import Boundary as Boundary, TimeSearch
 from storage.read.get_message import MessageReader, no_such_queue
+from storage.read.message_places import places_in
 
 from .detect import detect_config, not_covered, version_hint
 from .errors import IncompleteStoreWarning, StoreContradictionError
-from .files.read_files import FEW_BYTES, StoreFiles
+from .files.read_files import StoreFiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,8 +52,6 @@ FOREVER: Final = (1 << 63) - 1
 """Java's Long.MAX_VALUE: no end of a range of times."""
 _COLUMN_BYTES: Final = 8 << 20
 _LOOK_FOR_PAGE_SECONDS: Final = 0.5
-_NEAR_UNITS: Final = FEW_BYTES // CQ_STORE_UNIT_SIZE
-"""Units of which those between some that are wanted are read, too."""
 
 _Names = list[tuple[str, int]]
 _Listed = tuple["Bounds | None", _Names, _Names, _Names]
@@ -367,29 +366,12 @@ class StoreView:
     ) -> dict[int, tuple[int, int | None]]:
         """Log offsets of some messages of a queue, and their store times in ms.
 
-        Offsets outside the bounds or in a missing file are left out; the time is None if the
-        record cannot be read. ``within``: the bounds, where the caller has just read them.
+        Those outside the bounds or in a missing file are left out; the time is None if the record
+        cannot be read. ``within``: the bounds, where the caller has just read them.
         """
         queue = self._queue(topic, queue_id)
-        low, high = within or self.queue_bounds(topic, queue_id)
-        offsets = [offset for offset in offsets if low <= offset < high]
-        found: dict[int, tuple[int, int | None]] = {}
-        if queue is None or not offsets:
-            return found
-        first, end = min(offsets), max(offsets) + 1
-        near = len(offsets) > 1 and end - first <= _NEAR_UNITS
-        units = queue.unit_view(first, end - first) if near else None
-        if units is not None and len(units) < (end - first) * CQ_STORE_UNIT_SIZE:
-            units = None
-        for offset in offsets:
-            unit: tuple[int, int, int] | None
-            if units is None:
-                unit = queue.unit(offset)
-            else:
-                unit = CQ_STORE_UNIT.unpack_from(units, (offset - first) * CQ_STORE_UNIT_SIZE)
-            if unit is not None:
-                found[offset] = unit[0], self._records.store_timestamp(unit[0], unit[1])
-        return found
+        bounds = within or self.queue_bounds(topic, queue_id)
+        return {} if queue is None else places_in(queue, self._records, offsets, bounds)
 
     def unit_view(
         self,
@@ -401,9 +383,8 @@ class StoreView:
     ) -> memoryview | None:
         """The bytes of the units from ``offset`` on, before ``end``, 20 each, without copying.
 
-        Fewer may come, none from the next file of the queue. None outside the bounds and where
-        the file is missing. ``within``: the bounds, where the caller has just read them. Release it
-        soon: it keeps a mapped file.
+        Fewer may come, none from the next file of the queue. None outside the bounds (``within``,
+        if the caller has read them) and where the file is missing. Release it soon: it keeps a map.
         """
         queue = self._queue(topic, queue_id)
         low, high = within or self.queue_bounds(topic, queue_id)

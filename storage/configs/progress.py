@@ -97,13 +97,14 @@ class ProgressFile:
             idents, before = self._idents(), self._table
             if before is None:
                 large = idents[0] is not None and idents[0].size >= _LARGE
-                self._table = (self._load_known() if large else None) or self._load()
-                self._read_at = idents
+                table = (self._load_known() if large else None) or self._load()
             elif idents != self._read_at:
-                self._table = self._load_known() or self._load()
-                self._table.keep_rows_of(before)
-                self._read_at = idents
-            return self._table
+                table = self._load_known() or self._load()
+                table.keep_rows_of(before)
+            else:
+                return before
+            self._table, self._read_at = table, idents
+            return table
 
     def _load_known(self) -> ProgressTable | None:
         """Read our file as far as it has changed; None where it must be read as a whole."""

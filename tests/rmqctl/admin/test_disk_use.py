@@ -10,6 +10,7 @@ from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin import store as admin, topics as topics_admin
 from rmqctl.admin.changes import journal_note
 from rmqctl.admin.store.disk_files import DiskKind
+from rmqctl.admin.store.disk_usage import KnownFigures
 from storage.configs.store_settings import StoreSettings, write_store_settings
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -145,7 +146,7 @@ def test_a_topic_with_a_damaged_queue_is_unknown_but_the_sum_is_not(full, ask):
 
 
 def test_what_is_known_of_topics_holds_until_their_queues_are_others(full):
-    known = {}
+    known: KnownFigures = {}
     with EmbeddedBroker.open(full, read_only=True) as reader:
         view = reader.view
 

@@ -1,5 +1,7 @@
 """What makes many rows quick gives what the plain way gives."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -77,7 +79,7 @@ def test_rows_that_were_arranged_before_and_filters_that_narrow_change_nothing(s
 
 
 def test_the_sum_of_trends_is_that_of_their_rows(store):
-    memory = {}
+    memory: dict[str, Any] = {}
     with EmbeddedBroker.open(store) as broker:
         broker.update_topic(TopicConfig("orders", 1, 1))
         broker.send_column("orders", [b"x"] * 100, 0)
@@ -86,7 +88,7 @@ def test_the_sum_of_trends_is_that_of_their_rows(store):
             group = f"group-{number // 9}"  # others come, and their rows begin then
             broker.update_consumer_offsets(group, [OffsetCommit("orders", 0, number)])
             source = Source(broker, at, lambda sentence: None, memory)
-            rows = lag.TRENDS.read(source, Place("overview"))
+            rows: Any = lag.TRENDS.read(source, Place("overview"))
             assert rows.total == added(one.lags for one in rows)
             assert rows.total[-1] == sum(one.lags[-1] for one in rows) > 0
             at += (number % 4) * STEP_MS // 3
