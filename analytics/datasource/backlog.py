@@ -14,7 +14,8 @@ from storage.readonly import StoreView
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .positions import LogNow, Position
+    from .log_now import LogNow
+    from .positions import Position
     from .topics import TopicChoice
 
 
@@ -104,17 +105,17 @@ class Backlog(NamedTuple):
 def backlog_of(log: LogNow, position: Position, begin: int, topics: TopicChoice) -> Backlog:
     """The messages that a stream at a position has not read; ``begin`` is where it goes on."""
     queues = []
-    if begin < log.units_end:
+    if begin < log.end:
         with StoreView.open(log.ref.path) as view:
             for topic, queue_id in view.queues():
                 if topics.wants(log.ref.broker, topic, queue_id):
                     low, high = view.queue_bounds(topic, queue_id)
                     first = first_at(view, topic, queue_id, begin, low, high)
                     first = max(first, position.floor(topic, queue_id))
-                    end = first_at(view, topic, queue_id, log.units_end, first, high)
+                    end = first_at(view, topic, queue_id, log.end, first, high)
                     if first < end:
                         queues.append(QueueBacklog(topic, queue_id, first, end))
-    return Backlog(log.ref.path, begin, max(begin, log.units_end), queues)
+    return Backlog(log.ref.path, begin, max(begin, log.end), queues)
 
 
 def shares(counts: Sequence[int], most: int) -> list[int]:

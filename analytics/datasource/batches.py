@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from analytics.kernels.units import Units
     from storage.readonly import StoreView
 
+    from .losses import Planned
     from .ranges import Range
 
 BATCH_BYTES: Final = 64 << 20
@@ -43,14 +44,14 @@ class BatchLimits(NamedTuple):
     rows: int
     size: int = BATCH_BYTES
 
-    def rows_of(self, ranges: Sequence[Range], row_bytes: int) -> int:
+    def rows_of(self, ranges: Sequence[Planned], row_bytes: int) -> int:
         """The rows that the bytes leave, where names and so many bytes come with each."""
         longest = max((len(part.broker) + len(part.topic) for part in ranges), default=0)
         return max(1, min(self.rows, self.size // (4 * longest + row_bytes)))
 
 
 def message_batches(
-    ranges: Iterable[Range],
+    ranges: Iterable[Planned],
     schema: pa.Schema,
     limits: BatchLimits,
     times: tuple[int, int] | None = None,
@@ -146,7 +147,7 @@ class _UnitRows(NamedTuple):
 
 
 def unit_batches(
-    ranges: Iterable[Range], schema: pa.Schema, limits: BatchLimits, *, fail_on_loss: bool = True
+    ranges: Iterable[Planned], schema: pa.Schema, limits: BatchLimits, *, fail_on_loss: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """The ``consumequeue`` of some ranges; null where a unit is missing. For those that were
     deleted since see ``message_batches``."""

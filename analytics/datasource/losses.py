@@ -9,35 +9,79 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Protocol
 
 from analytics.lag.log_offsets import first_at
-from storage.readonly import StoreView
 
 from .errors import DataLossError
+from .named_queues import view_of
 
 if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
     from .ranges import Range
 
 logger = logging.getLogger("rmqctl.datasource")
 GOES_ON: Final = "failOnDataLoss=false goes on after them"
 
 
-def opened_ranges(ranges: Iterable[Range]) -> Iterator[tuple[Range, StoreView]]:
+class Planned(Protocol):
+    """What was planned for a task, of one store: a range of a queue, or a part of the log."""
+
+    @property
+    def broker(self) -> str:
+        """The name of the store's broker."""
+
+    @property
+    def path(self) -> str:
+        """The store's folder."""
+
+    @property
+    def topic(self) -> str:
+        """The topic; where there are more, a name that is no shorter than most."""
+
+    @property
+    def named(self) -> Range | None:
+        """The range, if records of the log have named it, and no look at its queue."""
+
+    def ranges(self, view: StoreView) -> Iterable[Range]:
+        """The ranges of queues, as the store has them now."""
+
+
+def opened_ranges(planned: Iterable[Planned]) -> Iterator[tuple[Range, StoreView]]:
     """Ranges and views of their stores. A view serves all ranges of its store in a row, and is
     closed after the last one of them."""
-    view: StoreView | None = None
-    path = ""
-    try:
-        for part in ranges:
-            if view is None or part.path != path:
-                if view is not None:
-                    view.close()
-                view, path = StoreView.open(part.path), part.path
-            yield part, view
-    finally:
-        if view is not None:
-            view.close()
+    for path, of_store in groupby(planned, lambda part: part.path):
+        parts = list(of_store)
+        with view_of(path, parts) as view:
+            for part in parts:
+                for found in part.ranges(view):
+                    yield found, view
+
+
+def check_log(view: StoreView, path: str, begin: int, end: int, *, fail: bool) -> None:
+    """Check that a part of the log that a task was planned to read is there.
+
+    Raises DataLossError with ``fail`` if some of it was deleted or cut since then.
+    """
+    low = min(view.log_min_offset(), end)
+    high = max(view.log_max_offset(), view.bounds.finished_to())
+    gone = []
+    if low > begin:
+        gone.append(
+            f"{low - begin} bytes of the log from {begin} on were deleted after this query was "
+            "planned, before they were read"
+        )
+    if high < end:
+        gone.append(
+            f"the log ends at byte {high}, and this query was planned to read it up to byte {end}: "
+            "it was cut since then, or this machine does not see all of it yet"
+        )
+    for text in gone:
+        if fail:
+            raise DataLossError(f"{path}: {text}; failOnDataLoss=false reads what is left")
+        logger.warning("%s: %s: left out", path, text)
 
 
 def first_left(view: StoreView, part: Range, at: int, *, fail: bool) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.report.scan import known_topics, progress_of
 from storage.configs.subscription_groups import subscription_groups_file
-from storage.errors import CorruptFileError
+from storage.configs.topics import topics_file
+from storage.errors import CorruptFileError, RocketMQError
 from storage.readonly import StoreView
 
 from .bounds import ANY
@@ -18,6 +20,7 @@ from .topics import SYSTEM, TopicChoice
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
 
+    from .bounds import Bound
     from .options import Options
 
 _SHOWN: Final = 5
@@ -36,6 +39,8 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
         and not readers
         and not any(named.values())
     ):
+        return
+    if _are_known(stores, options, readers, bounds, may_come=may_come):
         return
     queues: set[tuple[str, str, int]] = set()
     topics: set[str] = set()
@@ -70,6 +75,52 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
     for option, places in named.items():
         _check(option, "broker", {broker for broker, _ in places} - {ANY}, brokers)
         _check(option, "topic", {topic for _, topic in places} - {""}, topics)
+
+
+def _are_known(
+    stores: Sequence[StoreRef],
+    options: Options,
+    readers: Collection[str],
+    bounds: Sequence[Bound],
+    *,
+    may_come: bool,
+) -> bool:
+    """Whether all that is named is found without a look at queues; it may be there otherwise."""
+    choice = options.topics
+    places = {place for bound in bounds for place in bound.named()}
+    brokers = {ref.broker for ref in stores}
+    if not {broker for broker, _ in places} <= brokers | {ANY}:
+        return False
+    topics = {*(choice.names or ()), *(topic for _, topic in places if topic)}
+    groups = {*(options.groups or ()), *readers}
+    queues = {
+        (broker, topic, queue_id)
+        for broker, of_broker in (choice.queues or {}).items()
+        for topic, ids in of_broker.items()
+        for queue_id in ids
+    }
+    is_matched = choice.pattern is None or may_come
+    for ref in stores:
+        if not (topics or groups or queues) and is_matched:
+            return True
+        root = Path(ref.path)
+        try:
+            known = topics_file(root).read(0).items
+            if groups:
+                groups -= set(subscription_groups_file(root).read(0).items)
+        except (RocketMQError, OSError):
+            return False
+        counts = {name: config.read_queue_nums for name, config in known.items()}
+        topics -= counts.keys()
+        queues -= {
+            (broker, topic, queue_id)
+            for broker, topic, queue_id in queues
+            if broker in {None, ref.broker} and queue_id < counts.get(topic, 0)
+        }
+        is_matched = is_matched or any(
+            count and choice.wants(ref.broker, topic, 0) for topic, count in counts.items()
+        )
+    return not (topics or groups or queues) and is_matched
 
 
 def _check(option: str, what: str, named: Collection[str] | None, known: Collection[str]) -> None:

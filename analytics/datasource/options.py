@@ -7,9 +7,9 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.report.copies import store_log, without_copies
+from analytics.report.copies import without_copies
 from analytics.report.stores import StoreRef, find_stores
 from storage.errors import RocketMQError
 
@@ -18,6 +18,9 @@ from .errors import OptionError
 from .ranges import TaskSize
 from .tables import STREAMED, TABLES
 from .topics import TopicChoice, read_names, read_topics, split_names
+
+if TYPE_CHECKING:
+    from .log_now import LogLooks, LogNow
 
 logger = logging.getLogger("rmqctl.datasource")
 _MOST_BATCH_BYTES: Final = 1 << 30
@@ -75,7 +78,7 @@ class TriggerLimits(NamedTuple):
     """How much one batch of a stream takes. None: no limit."""
 
     max_bytes: int | None = None
-    """Of each store."""
+    """Of the logs of all stores."""
     max_messages: int | None = None
     """Of all stores."""
     min_messages: int | None = None
@@ -106,7 +109,8 @@ class Options(NamedTuple):
     startingTimestamp    the same by store time: ms, ISO 8601, or JSON of these
     endingOffset, endingTimestamp
                          where a batch ends, in the same forms; default latest
-    maxBytesPerTrigger   bytes of the log that one batch of a stream takes, of each store
+    maxBytesPerTrigger   bytes of the logs that one batch of a stream takes, about, of all stores
+                         together
     maxOffsetsPerTrigger messages that one batch of a stream takes, of all stores together
     minOffsetsPerTrigger messages of all stores that a batch waits for, but no longer than
     maxTriggerDelay      15m (default), or another time, as 30s
@@ -217,26 +221,32 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def kept_stores(options: Options) -> Sequence[StoreRef]:
-    """The stores to read: without copies of one log, as in a lag report, unless the options say so.
+    """The stores of ``kept_logs``. Where the options leave none out, none is looked at."""
+    if options.skip_unreadable or (options.copies_once and len(options.stores) > 1):
+        from .log_now import LogLooks
+
+        return [log.ref for log in kept_logs(options, LogLooks())]
+    return options.stores
+
+
+def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
+    """The logs to read: without copies of one log, as in a lag report, unless the options say so.
 
     Logs each store that is left out. Raises the errors of ``StoreView.open``, unless such stores
     are to be skipped.
     """
-    skips, once = options.skip_unreadable, options.copies_once and len(options.stores) > 1
-    if not (skips or once):
-        return options.stores
     logs = []
     for ref in options.stores:
         try:
-            logs.append(store_log(ref))
+            logs.append(looks.look(ref))
         except (RocketMQError, OSError) as error:
-            if not skips:
+            if not options.skip_unreadable:
                 raise
             logger.warning("%s: left out, it cannot be read: %s", ref.broker, error)
-    kept, notes = without_copies(logs) if once else (logs, [])
+    kept, notes = without_copies(logs) if options.copies_once else (logs, [])
     for note in notes:
         logger.warning("%s; copies=all reads it, too", note)
-    return [log.ref for log in kept]
+    return kept
 
 
 def _listed(text: str) -> list[str]:

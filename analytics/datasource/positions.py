@@ -9,17 +9,20 @@ are found by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.lag.log_offsets import first_at
-from analytics.report.copies import mark_at
-from analytics.report.stores import StoreRef, short_name
+from analytics.report.copies import mark_of
+from analytics.report.stores import short_name
 from storage.format.sys_flag import REPLACED_FLAG
 from storage.readonly import StoreView
 
 from .errors import OptionError
+
+if TYPE_CHECKING:
+    from .log_now import LogNow, OpenLog
 
 
 class Position(NamedTuple):
@@ -80,61 +83,24 @@ class Agreement(NamedTuple):
 _UNKNOWN: Final = Agreement(same=False, other=False)
 
 
-def look_at_log(ref: StoreRef) -> LogNow:
-    """Look at a store. Units are written in the order of the log: those of all records before the
-    last one with a unit exist."""
-    with StoreView.open(ref.path) as view:
-        view.reads_log_at_random()
-        begin = end = view.log_min_offset()
-        last = None
-        for topic, queue_id in view.queues():
-            unit = view.unit(topic, queue_id, view.max_offset_in_queue(topic, queue_id) - 1)
-            if unit is not None and unit[0] + unit[1] > end:
-                last, end = unit[0], unit[0] + unit[1]
-        return LogNow(ref, begin, end, max(end, view.log_max_offset()), last)
+def marks_before(log: LogNow, offset: int) -> tuple[str, ...]:
+    """Marks by which a stream knows a log again, that has read it up to an offset."""
+    size = log.config.mapped_file_size_commit_log
+    before = max(offset - 1, log.begin)
+    places = [log.begin, before - before % size]
+    if offset == log.end and log.last is not None:
+        places.append(log.last)
+    with log.opened() as files:
+        found = [_lasting_mark(files, place) for place in dict.fromkeys(places)]
+    return tuple(mark for mark in found if mark is not None)
 
 
-class LogNow(NamedTuple):
-    """A store's log as it is now."""
-
-    ref: StoreRef
-    begin: int
-    """Of its first file."""
-    units_end: int
-    """After the last record with a unit: so far messages can be read."""
-    log_end: int
-    last: int | None
-    """The last record with a unit."""
-
-    def marks_before(self, offset: int) -> tuple[str, ...]:
-        """Marks by which a stream knows this log again, that has read it up to an offset."""
-        with StoreView.open(self.ref.path) as view:
-            size = view.config.mapped_file_size_commit_log
-            before = max(offset - 1, self.begin)
-            places = [self.begin, before - before % size]
-            if offset == self.units_end and self.last is not None:
-                places.append(self.last)
-            found = [_lasting_mark(view, place) for place in dict.fromkeys(places)]
-        return tuple(mark for mark in found if mark is not None)
-
-    def agrees(self, position: Position) -> Agreement:
-        """Whether it is the log of a position."""
-        if not position.marks:
-            return _UNKNOWN
-        with StoreView.open(self.ref.path) as view:
-            found = [_lasting_mark(view, _place(mark)) for mark in position.marks]
-            last = _place(position.marks[-1])
-            # A unit that names it shows that it is only damaged, or replaced by a repair.
-            gone = found[-1] is None and self.begin <= last and not _has_unit(view, last)
-        same = [mark == now for mark, now in zip(position.marks, found, strict=True) if now]
-        return Agreement(any(same), not all(same), gone)
-
-    def ends_a_record(self, offset: int) -> bool:
-        """Whether a stream may have stopped at an offset of this log."""
-        if offset in {self.begin, self.units_end, self.log_end}:
-            return True
-        with StoreView.open(self.ref.path) as view:
-            return view.look_message_by_offset(offset) is not None
+def _ends_a_record(log: LogNow, offset: int) -> bool:
+    """Whether a stream may have stopped at an offset of a log."""
+    if offset in {log.begin, log.end}:
+        return True
+    with log.opened() as files:
+        return files.look_message_by_offset(offset) is not None
 
 
 class Found(NamedTuple):
@@ -150,61 +116,96 @@ def find_positions(stored: Mapping[str, Any], logs: Sequence[LogNow]) -> list[Fo
     """Find the position of each store. Raises OptionError where names are all that is known, and
     fit two stores."""
     positions = {key: Position.of(value) for key, value in stored.items()}
-    agreements = {
-        (number, key): log.agrees(position)
-        for number, log in enumerate(logs)
-        for key, position in positions.items()
-    }
+    how = _Agreements(logs, positions)
     found: dict[int, str] = {}
+    left = {key: number for number, key in enumerate(positions)}
 
     def take(number: int, key: str) -> None:
-        if number not in found and key not in found.values():
+        if number not in found and left.pop(key, None) is not None:
             found[number] = key
 
-    def by(fits: Any) -> None:
-        for number, key in agreements:
-            if fits(agreements[number, key], key, logs[number].ref):
-                take(number, key)
+    def by(fits: Callable[[Agreement], bool], *, named: bool) -> None:
+        for number, log in enumerate(logs):
+            if number in found:
+                continue
+            keys = set(log.ref) & left.keys() if named else left
+            for key in sorted(keys, key=left.__getitem__):
+                if fits(how.of(number, key)):
+                    take(number, key)
+                    break
 
-    by(lambda how, key, ref: how.same and key in {ref.broker, ref.path})
-    by(lambda how, key, ref: how.same)
-    by(lambda how, key, ref: not how.other and key in {ref.broker, ref.path})
-    for key, position in positions.items():
-        if key not in found.values():
-            _take_by_short_name(key, position, logs, agreements, take, found)
-    by(lambda how, key, ref: key in {ref.broker, ref.path})
+    by(lambda one: one.same, named=True)
+    by(lambda one: one.same, named=False)
+    by(lambda one: not one.other, named=True)
+    for key in list(left):
+        _take_by_short_name(key, positions[key], logs, how, take, found)
+    by(lambda _: True, named=True)
     result: list[Found] = []
+    used = {*positions}
     for number, log in enumerate(logs):
         known = found.get(number)
         if known is None:
             names = (log.ref.broker, log.ref.path)
             more = (f"{log.ref.path}#{n}" for n in range(2, len(positions) + len(logs) + 2))
-            used = {*positions, *(one.key for one in result), *found.values()}
             key = next(name for name in (*names, *more) if name not in used)
+            used.add(key)
             result.append(Found(key, None, _UNKNOWN))
         else:
-            result.append(Found(known, positions[known], agreements[number, known]))
+            result.append(Found(known, positions[known], how.whole(number, known)))
     return result
+
+
+class _Agreements:
+    """Whether logs are those of positions. Each record is looked at once, if a pair needs it."""
+
+    def __init__(self, logs: Sequence[LogNow], positions: Mapping[str, Position]) -> None:
+        self._logs = logs
+        self._positions = positions
+        self._known: dict[tuple[int, int], str | None] = {}
+
+    def of(self, number: int, key: str) -> Agreement:
+        """Of the log with a number, and the position with a key; ``gone`` is left open."""
+        marks = self._positions[key].marks
+        found = self._marks(number, [_place(mark) for mark in marks])
+        same = [mark == now for mark, now in zip(marks, found, strict=True) if now]
+        return Agreement(any(same), not all(same))
+
+    def whole(self, number: int, key: str) -> Agreement:
+        """The same, with ``gone``."""
+        log, marks = self._logs[number], self._positions[key].marks
+        gone = False
+        if marks:
+            last = _place(marks[-1])
+            (found,) = self._marks(number, [last])
+            # A unit that names it shows that it is only damaged, or replaced by a repair.
+            gone = found is None and log.begin <= last and not _has_unit(log, last)
+        return self.of(number, key)._replace(gone=gone)
+
+    def _marks(self, number: int, places: Sequence[int]) -> list[str | None]:
+        new = [place for place in places if (number, place) not in self._known]
+        if new:
+            with self._logs[number].opened() as files:
+                for place in new:
+                    self._known[number, place] = _lasting_mark(files, place)
+        return [self._known[number, place] for place in places]
 
 
 def _take_by_short_name(
     key: str,
     position: Position,
     logs: Sequence[LogNow],
-    agreements: Mapping[tuple[int, str], Agreement],
-    take: Any,
+    how: _Agreements,
+    take: Callable[[int, str], None],
     found: Mapping[int, str],
 ) -> None:
     """Find the store of a position whose name was short before, because no other store had it."""
     fitting = [
         number
         for number, log in enumerate(logs)
-        if number not in found
-        and short_name(log.ref.path) == key
-        and not agreements[number, key].other
+        if number not in found and short_name(log.ref.path) == key and not how.of(number, key).other
     ]
     if len(fitting) > 1:
-        fitting = [one for one in fitting if logs[one].ends_a_record(position.offset)] or fitting
+        fitting = [one for one in fitting if _ends_a_record(logs[one], position.offset)] or fitting
     if len(fitting) > 1:
         paths = " or ".join(logs[one].ref.path for one in fitting)
         raise OptionError(
@@ -215,12 +216,13 @@ def _take_by_short_name(
         take(number, key)
 
 
-def _has_unit(view: StoreView, place: int) -> bool:
-    for topic, queue_id in view.queues():
-        low, high = view.queue_bounds(topic, queue_id)
-        unit = view.unit(topic, queue_id, first_at(view, topic, queue_id, place, low, high))
-        if unit is not None and unit[0] == place:
-            return True
+def _has_unit(log: LogNow, place: int) -> bool:
+    with StoreView.open(log.ref.path) as view:
+        for topic, queue_id in view.queues():
+            low, high = view.queue_bounds(topic, queue_id)
+            unit = view.unit(topic, queue_id, first_at(view, topic, queue_id, place, low, high))
+            if unit is not None and unit[0] == place:
+                return True
     return False
 
 
@@ -229,9 +231,9 @@ def _place(mark: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _lasting_mark(view: StoreView, place: int) -> str | None:
+def _lasting_mark(log: OpenLog, place: int) -> str | None:
     """The mark of a record, None for one that a repair has put there."""
-    found = view.look_message_by_offset(place)
+    found = log.look_message_by_offset(place)
     if found is None or found.sys_flag & REPLACED_FLAG:
         return None
-    return mark_at(view, place)
+    return mark_of(found, place)

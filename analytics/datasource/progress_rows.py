@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .options import Options
     from .selection import Selection
+    from .store_shares import StoreShare
 
 Row = dict[str, object]
 _US_PER_MS: Final = 1000
@@ -35,11 +36,17 @@ class GroupPosition(NamedTuple):
 
 
 def group_positions(
-    view: StoreView, options: Options, chosen: Selection, *, sizes: bool = False
+    view: StoreView,
+    options: Options,
+    chosen: Selection,
+    share: StoreShare,
+    *,
+    sizes: bool = False,
+    whole: bool = True,
 ) -> Iterator[GroupPosition]:
     """All selected groups in the queues of their topics, as a lag report has them: queues in which
     a group has no progress, too. All end at one offset of the log; ``sizes``: ``lag_bytes`` is
-    needed."""
+    needed. ``whole``: of queues that a share has some messages of, only its own."""
     table = progress_of(view)
     topics = known_topics(view)
     choice = Choice(options.groups, options.topics.named)
@@ -52,54 +59,56 @@ def group_positions(
         and chosen.wants("topic", topic)
     }
     now = time.time_ns() // 1_000_000
-    found = look_at(view, topics, Readers(wanted, {}, table), now, sizes=sizes)
+    readers = Readers(wanted, {}, table)
+    reads = share.has if whole and share.total > 1 else None
+    found = look_at(view, topics, readers, now, sizes=sizes, log_end=share.log_end, reads=reads)
     for group_lag in found.group_lags:
         for queue in group_lag.queues:
             if chosen.wants("queue_id", queue.queue_id):
                 yield GroupPosition(group_lag.group, group_lag.topic, queue)
 
 
-def offset_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
-    """The rows of ``offsets`` of one store."""
-    with StoreView.open(ref.path) as view:
-        for position in group_positions(view, options, chosen):
-            yield _place(ref, position)
+def offset_rows(share: StoreShare, options: Options, chosen: Selection) -> Iterator[Row]:
+    """The rows of ``offsets`` of a share of a store."""
+    with StoreView.open(share.ref.path) as view:
+        for position in group_positions(view, options, chosen, share):
+            yield _place(share.ref, position)
 
 
-def lag_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
-    """The rows of ``lag`` of one store."""
-    with StoreView.open(ref.path) as view:
-        for position in group_positions(view, options, chosen, sizes=True):
+def lag_rows(share: StoreShare, options: Options, chosen: Selection) -> Iterator[Row]:
+    """The rows of ``lag`` of a share of a store."""
+    with StoreView.open(share.ref.path) as view:
+        for position in group_positions(view, options, chosen, share, sizes=True):
             queue = position.queue
             oldest = queue.oldest_unread_timestamp
             yield {
-                **_place(ref, position),
+                **_place(share.ref, position),
                 "lag": queue.unread.lag,
                 "lag_bytes": queue.lag_bytes,
                 "oldest_unread_timestamp": None if oldest is None else oldest * _US_PER_MS,
             }
 
 
-def partial_rows(ref: StoreRef, options: Options, chosen: Selection) -> Iterator[Row]:
-    """The rows of ``lag_partials`` of one store."""
-    with StoreView.open(ref.path) as view:
-        works = list(_works(view, ref, options, chosen))
+def partial_rows(share: StoreShare, options: Options, chosen: Selection) -> Iterator[Row]:
+    """The rows of ``lag_partials`` of a share of a store."""
+    with StoreView.open(share.ref.path) as view:
+        works = list(_works(view, share, options, chosen))
     try:
         for work in works:
             found = do(work)
             task = work.tasks[0]
-            yield from _cells(ref, task, found.minutes, "minute")
-            yield from _cells(ref, task, found.tags, "tags_code")
+            yield from _cells(share.ref, task, found.minutes, "minute")
+            yield from _cells(share.ref, task, found.tags, "tags_code")
     finally:
         forget()
 
 
 def _works(
-    view: StoreView, ref: StoreRef, options: Options, chosen: Selection
+    view: StoreView, share: StoreShare, options: Options, chosen: Selection
 ) -> Iterator[CountTask]:
     cuts: dict[tuple[str, int], set[int]] = defaultdict(set)
     ends: dict[tuple[str, int], int] = {}
-    for _, topic, queue in group_positions(view, options, chosen):
+    for _, topic, queue in group_positions(view, options, chosen, share, whole=False):
         first = queue.unread.first_unread
         if first is not None:
             place = topic, queue.queue_id
@@ -107,12 +116,13 @@ def _works(
             ends[place] = max(queue.unread.max_offset, ends.get(place, 0))
     job = str(uuid4())
     for (topic, queue_id), firsts in cuts.items():
-        first, end = min(firsts), ends[topic, queue_id]
-        times = [view.store_timestamp(topic, queue_id, at) for at in (first, end - 1)]
-        known = [time // MINUTE_MS for time in times if time is not None]
-        minutes = (min(known), max(known)) if known else (0, 0)
-        task = QueueTask(0, topic, queue_id, tuple(sorted(firsts)), first, end)
-        yield CountTask(job, ref.path, (task,), minutes, each_time=len(known) < len(times))
+        for first, end in share.pieces(topic, queue_id, min(firsts), ends[topic, queue_id]):
+            times = [view.store_timestamp(topic, queue_id, at) for at in (first, end - 1)]
+            known = [time // MINUTE_MS for time in times if time is not None]
+            minutes = (min(known), max(known)) if known else (0, 0)
+            task = QueueTask(0, topic, queue_id, tuple(sorted(firsts)), first, end)
+            path, each_time = share.ref.path, len(known) < len(times)
+            yield CountTask(job, path, (task,), minutes, each_time=each_time)
 
 
 def _cells(ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str) -> Iterator[Row]:

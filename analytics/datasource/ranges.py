@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.lag.log_offsets import first_at
+from analytics.lag.log_offsets import first_at, place_from
 from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.readonly import StoreView
 
@@ -33,7 +33,8 @@ _USUAL: Final = 8
 _SAMPLES: Final = 3
 _EACH_SAMPLE: Final = 20_000
 _MOST_SAMPLES: Final = 64
-_UNIT_BYTES: Final = 20
+UNIT_BYTES: Final = 20
+"""Of a message in its queue."""
 
 
 class TaskSize(NamedTuple):
@@ -56,11 +57,43 @@ class Range(NamedTuple):
     end: int
     row_bytes: int = 1
     """About the bytes that are read for a message."""
+    places: tuple[int, int] | None = None
+    """The part of the log whose records named the messages, if no look at the queue has shown that
+    it has them; see ``ranges``."""
 
     @property
     def messages(self) -> int:
         """How many messages."""
         return self.end - self.first
+
+    @property
+    def named(self) -> Range | None:
+        """This, if only records of the log have named it."""
+        return self if self.places is not None else None
+
+    def is_there(self, view: StoreView) -> bool:
+        """Whether the queue's first and last unit of it name records of its part of the log."""
+        _, _, topic, queue_id, first, end, _, places = self
+        return places is not None and all(
+            _lies_in(view.unit(topic, queue_id, at), *places) for at in (first, end - 1)
+        )
+
+    def ranges(self, view: StoreView) -> Iterator[Range]:
+        """The range as the queue has it: a topic that was deleted and made again has other
+        messages at the same offsets."""
+        if self.places is None:
+            yield self
+            return
+        _, _, topic, queue_id, first, end, *_ = self
+        low, high = view.queue_bounds(topic, queue_id)
+        first, end = max(first, low), min(end, high)
+        begin, limit = self.places
+        if not _lies_in(view.unit(topic, queue_id, first), begin, limit):
+            first = first_at(view, topic, queue_id, begin, first, end)
+        if not _lies_in(view.unit(topic, queue_id, end - 1), begin, limit):
+            end = _end_at(view, topic, queue_id, limit, first, end)
+        if first < end:
+            yield self._replace(first=first, end=end, places=None)
 
 
 def queue_ranges(
@@ -82,17 +115,32 @@ def queue_ranges(
             continue
         with StoreView.open(ref.path) as view:
             limit = None if limits is None else limits(view, ref)
-            for topic, queue_id in view.queues():
-                if not (chosen.wants("topic", topic) and chosen.wants("queue_id", queue_id)):
-                    continue
-                if not topics.wants(ref.broker, topic, queue_id):
-                    continue
-                first, end = _bounds(view, topic, queue_id, chosen, limit)
-                if first >= end:
-                    continue
-                size = _row_bytes(view, topic, queue_id, first, end) if records else _UNIT_BYTES
-                for run in _runs(first, end, chosen.queue_offsets):
-                    yield Range(ref.broker, ref.path, topic, queue_id, *run, size)
+            yield from store_ranges(view, ref, topics, chosen, limit, records=records)
+
+
+def store_ranges(
+    view: StoreView,
+    ref: StoreRef,
+    topics: TopicChoice,
+    chosen: Selection,
+    limit: QueueLimits | None = None,
+    *,
+    records: bool = True,
+    to_the_end: bool = False,
+) -> Iterator[Range]:
+    """The same of one store. ``to_the_end``: what follows the last record before the end of the
+    chosen part of the log is in it, if it names no record."""
+    for topic, queue_id in view.queues():
+        if not (chosen.wants("topic", topic) and chosen.wants("queue_id", queue_id)):
+            continue
+        if not topics.wants(ref.broker, topic, queue_id):
+            continue
+        first, end = _bounds(view, topic, queue_id, chosen, limit, to_the_end=to_the_end)
+        if first >= end:
+            continue
+        size = _row_bytes(view, topic, queue_id, first, end) if records else UNIT_BYTES
+        for run in _runs(first, end, chosen.queue_offsets):
+            yield Range(ref.broker, ref.path, topic, queue_id, *run, size)
 
 
 def _runs(first: int, end: int, offsets: frozenset[int] | None) -> Iterator[tuple[int, int]]:
@@ -194,8 +242,26 @@ def _row_bytes(view: StoreView, topic: str, queue_id: int, first: int, end: int)
     return max(1, sum(sizes) // len(sizes)) if sizes else 1
 
 
+def _lies_in(unit: tuple[int, int, int] | None, begin: int, end: int) -> bool:
+    """Whether a unit names a record of a part of the log."""
+    return unit is not None and 0 < unit[1] < PRE_BLANK_SIZE and begin <= unit[0] < end
+
+
+def _end_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, high: int) -> int:
+    """As ``first_at``; ``high`` also if no message after that names a record."""
+    found = first_at(view, topic, queue_id, place, low, high)
+    _, named = place_from(view, topic, queue_id, found, high)
+    return high if named is None else found
+
+
 def _bounds(
-    view: StoreView, topic: str, queue_id: int, chosen: Selection, limits: QueueLimits | None
+    view: StoreView,
+    topic: str,
+    queue_id: int,
+    chosen: Selection,
+    limits: QueueLimits | None,
+    *,
+    to_the_end: bool,
 ) -> tuple[int, int]:
     """Positions limit the range; times do not: a broker whose clock went back stored messages out
     of the order of time, and a sample of records does not show that."""
@@ -205,7 +271,8 @@ def _bounds(
     if chosen.commitlog_offset != whole.commitlog_offset:
         start, end = chosen.commitlog_offset
         first = max(first, first_at(view, topic, queue_id, start, low, high))
-        limit = min(limit, first_at(view, topic, queue_id, end, low, high))
+        find_end = _end_at if to_the_end else first_at
+        limit = min(limit, find_end(view, topic, queue_id, end, low, high))
     if limits is not None:
         start, end = limits(topic, queue_id, low, high)
         first, limit = max(first, start), min(limit, end)

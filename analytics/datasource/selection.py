@@ -41,6 +41,11 @@ class Selection(NamedTuple):
             return False
         return wanted is None or value in wanted
 
+    @property
+    def selects_some(self) -> bool:
+        """Whether topics or queues are left out."""
+        return bool(self.topic_prefixes) or self.topic is not None or self.queue_id is not None
+
     def sentence(self) -> str:
         """What is selected, for a log."""
         parts = []

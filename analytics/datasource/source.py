@@ -20,9 +20,16 @@ from pyspark.sql.types import StructType
 from .created import options_in, with_options
 from .errors import OptionError
 from .named import check_named
-from .options import Options, check_effects, kept_stores, of_table, read_options
+from .options import (
+    Options,
+    check_effects,
+    kept_logs,
+    kept_stores,
+    of_table,
+    read_options,
+)
 from .selection import EVERYTHING, Selection, select
-from .tables import STREAMED, TABLES, ddl
+from .tables import COUNTED, STREAMED, TABLES, ddl
 from .versions import check_version
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
         Filter,
     )
 
-    from analytics.report.stores import StoreRef
+    from .store_shares import StoreShare
 
 NAME: Final = "rocketmq"
 _PUSHES: Final = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -129,21 +136,28 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Cut the work; queues are read up to their ends of now. Later messages are not."""
+        from .log_now import LogLooks
         from .ranges import given_limits, queue_ranges, tasks_of
+        from .store_shares import shares_of
+        from .stretches import are_few, stretch_tasks, whole_logs
 
-        options = self._options
-        stores = kept_stores(options)
+        options, chosen = self._options, self._chosen
+        if options.table not in STREAMED:
+            stores = kept_stores(options)
+            check_named(stores, options)
+            wanted = [ref for ref in stores if chosen.wants("broker", ref.broker)]
+            return [Part(share) for share in shares_of(wanted, counts=options.table == COUNTED)]
+        logs = kept_logs(options, LogLooks())
+        stores = [log.ref for log in logs]
         check_named(stores, options)
-        if options.table in STREAMED:
-            found = queue_ranges(
-                stores,
-                options.topics,
-                self._chosen,
-                given_limits(options),
-                records=options.table == "messages",
-            )
-            return [Part(task) for task in tasks_of(list(found), options.task_size)]
-        return [Part(ref) for ref in stores if self._chosen.wants("broker", ref.broker)]
+        size, records = options.task_size, options.table == "messages"
+        if are_few(logs, options.topics, chosen):
+            limits = given_limits(options)
+            found = queue_ranges(stores, options.topics, chosen, limits, records=records)
+            return [Part(task) for task in tasks_of(list(found), size)]
+        parts = whole_logs(logs, options, chosen)
+        is_part = options.topics.selects_some or chosen.selects_some
+        return [Part(task) for task in stretch_tasks(parts, size, records=records, is_part=is_part)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""
@@ -196,12 +210,15 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def range_batches(
-    options: Options, ranges: Any, schema: pa.Schema, chosen: Selection = EVERYTHING
+    options: Options, task: Any, schema: pa.Schema, chosen: Selection = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of ranges of queues, for a table that has them; of messages only those of the ``chosen``
-    times and tags. A row of ``consumequeue`` costs no more than its time."""
+    """Rows of ranges of queues and stretches of logs, for a table that has them; of messages only
+    those of the ``chosen`` times and tags. A row of ``consumequeue`` costs no more than its
+    time."""
     from .batches import BatchLimits, message_batches, unit_batches
+    from .stretches import Work
 
+    ranges = [Work(item, options, chosen) for item in task]
     lost = options.fail_on_data_loss
     limits = BatchLimits(options.batch_rows, options.batch_bytes)
     if options.table != "messages":
@@ -216,17 +233,17 @@ def range_batches(
 
 
 def _row_batches(
-    options: Options, chosen: Selection, ref: StoreRef, schema: pa.Schema
+    options: Options, chosen: Selection, share: StoreShare, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     from . import progress_rows
 
-    make: Callable[[StoreRef, Options, Selection], Iterator[dict[str, object]]] = {
+    make: Callable[[StoreShare, Options, Selection], Iterator[dict[str, object]]] = {
         "offsets": progress_rows.offset_rows,
         "lag": progress_rows.lag_rows,
         "lag_partials": progress_rows.partial_rows,
     }[options.table]
-    rows = list(make(ref, options, chosen))
+    rows = list(make(share, options, chosen))
     columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
     yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,15 +1,14 @@
 """Following stores: each message once, in batches whose ends Spark remembers.
 
 A stream's position is a commit log offset for each store (``positions``), so it survives restarts,
-and records that were appended in between are read then. Ends come from the queues: a message counts
-as present when its unit is.
+and records that were appended in between are read then. Ends come from the logs (``log_now``).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -25,21 +24,20 @@ from pyspark.sql.streaming.datasource import (
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
-from .backlog import Backlog, backlog_of, shares
+from .admission import Rest, are_fewer, ends_by_bytes, ends_by_messages, unread
+from .batch_parts import BatchPart, tasks_of_batch
 from .bounds import EARLIEST, LATEST, QueueBound
 from .errors import DataLossError, OptionError
+from .log_now import LogLooks, LogNow
 from .named import check_named
-from .options import kept_stores
-from .positions import Found, LogNow, Position, find_positions, look_at_log
+from .options import kept_logs
+from .positions import Found, Position, find_positions, marks_before
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from analytics.report.stores import StoreRef
-
     from .options import Options
-    from .ranges import QueueLimits
 
 logger = logging.getLogger("rmqctl.datasource")
 
@@ -50,7 +48,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._last: list[LogNow] | None = None
+        self._looks = LogLooks()
+        self._last: Sequence[LogNow] | None = None
         self._seen: list[_Place] = []
         self._given: dict[str, Any] = {}
         self._triggered: float | None = None
@@ -91,7 +90,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             before, first = place.before, place.first
             if place.is_new or end != before.offset or first != before.offset:
                 since = None if first == before.offset else first
-                marks = place.log.marks_before(end)
+                marks = marks_before(place.log, end)
                 result[place.key] = before.moved(end, marks, since).stored()
         self._triggered = time.monotonic()
         self._given = result
@@ -101,15 +100,19 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What the stores held at the last trigger, and what of it the stream has not yet given:
         messages of the selected queues, bytes of the log, and the age of the oldest message."""
         report: dict[str, Any] = {}
+        rests = []
         for place in self._seen:
-            log, at = place.log, Position.of(self._given.get(place.key, place.before.stored()))
-            unread = backlog_of(log, at, max(at.offset, log.begin), self._options.topics)
-            oldest = unread.oldest_timestamp() if unread.queues else None
+            at = Position.of(self._given.get(place.key, place.before.stored()))
+            rests.append(Rest(place.log, at, max(at.offset, place.log.begin)))
+        for place, rest, found in zip(
+            self._seen, rests, unread(rests, self._options.topics), strict=True
+        ):
+            oldest = found.oldest_timestamp
             age = None if oldest is None else max(0, time.time_ns() // 1_000_000 - oldest)
             report[place.key] = {
-                "offset": log.units_end,
-                "unreadMessages": unread.messages,
-                "unreadBytes": unread.end - unread.begin,
+                "offset": place.log.end,
+                **({} if found.messages is None else {"unreadMessages": found.messages}),
+                "unreadBytes": rest.size,
                 **({} if age is None else {"unreadAgeMs": age}),
             }
         return report or None
@@ -120,8 +123,6 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut a batch into tasks. Raises DataLossError; see ``failOnDataLoss``."""
-        from .ranges import Range, queue_ranges, tasks_of
-        from .selection import Selection
         from .source import Part
 
         options = self._options
@@ -129,7 +130,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Files that are deleted since then are noticed by the tasks.
         logs = [place.log for place in self._seen] or self._look()
         named: set[str] = set()
-        ranges: list[Range] = []
+        parts: list[BatchPart] = []
         for log, found in zip(logs, find_positions(end, logs), strict=True):
             if found.key not in changed or found.position is None:
                 continue
@@ -139,11 +140,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             before = Position.of(start.get(found.key, log.begin))
             first = self._still_there(log, before.offset if to.since is None else to.since)
             if first < to.offset:
-                chosen = Selection().bounded("commitlog_offset", first, to.offset)
-                limits, records = _floors(before), options.table == "messages"
-                ranges += queue_ranges((log.ref,), options.topics, chosen, limits, records=records)
+                parts.append(BatchPart(log, before, first, to.offset))
         self._check_named(start, {key: changed[key] for key in changed.keys() - named})
-        return [Part(task) for task in tasks_of(ranges, options.task_size)]
+        return [Part(task) for task in tasks_of_batch(parts, options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""
@@ -153,21 +152,21 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return iter(())
         return range_batches(self._options, partition.value, arrow_schema(self._schema))
 
-    def _look(self) -> list[LogNow]:
-        return [look_at_log(ref) for ref in kept_stores(self._options)]
+    def _look(self) -> Sequence[LogNow]:
+        return kept_logs(self._options, self._looks)
 
     def _begin_of(self, log: LogNow) -> Position:
         starting = self._options.starting
         at = starting.log_offset
-        if at is not None and at > log.log_end:
+        if at is not None and at > log.end:
             raise OptionError(
                 f"startingOffset: {at} lies past the end of the log of {log.ref.broker}, "
-                f"which is {log.log_end}; 'latest' begins there"
+                f"which is {log.end}; 'latest' begins there"
             )
         if starting.word is not None:
-            at = {EARLIEST: log.begin, LATEST: log.units_end}[starting.word]
+            at = {EARLIEST: log.begin, LATEST: log.end}[starting.word]
         if at is not None:
-            return Position(at, log.marks_before(at))
+            return Position(at, marks_before(log, at))
         return self._begin_in_queues(log)
 
     def _begin_in_queues(self, log: LogNow) -> Position:
@@ -181,15 +180,15 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     low, high = view.queue_bounds(topic, queue_id)
                     first = bound.offset(topic, queue_id, low, high, low)
                     unit = view.unit(topic, queue_id, first)
-                    place = log.units_end if unit is None else unit[0]
+                    place = log.end if unit is None else unit[0]
                     begins.append((topic, queue_id, first, place))
-            at = min((place for *_, place in begins), default=log.units_end)
+            at = min((place for *_, place in begins), default=log.end)
             floors: dict[str, dict[str, int]] = {}
             for topic, queue_id, first, _ in begins:
                 low, high = view.queue_bounds(topic, queue_id)
                 if first_at(view, topic, queue_id, at, low, high) < first:
                     floors.setdefault(topic, {})[str(queue_id)] = first
-        return Position(at, log.marks_before(at), None, floors, log.units_end)
+        return Position(at, marks_before(log, at), None, floors, log.end)
 
     def _place(self, log: LogNow, found: Found) -> _Place:
         before = found.position
@@ -204,23 +203,14 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         if time.monotonic() - self._triggered >= limits.max_delay_s:
             return False
-        return sum(one.messages for one in self._backlogs(places)) < limits.min_messages
+        return are_fewer(_rests(places), self._options.topics, limits.min_messages)
 
     def _limited(self, places: Sequence[_Place], limit: ReadLimit) -> list[int]:
-        ends = [max(place.first, place.log.units_end) for place in places]
         if isinstance(limit, ReadMaxBytes):
-            firsts = [_after_hole(place.log, place.first) + limit.max_bytes for place in places]
-            pairs = zip(places, ends, firsts, strict=True)
-            return [max(place.first, min(end, most)) for place, end, most in pairs]
+            return ends_by_bytes(_rests(places), limit.max_bytes)
         if isinstance(limit, ReadMaxRows):
-            backlogs = self._backlogs(places)
-            parts = shares([one.messages for one in backlogs], limit.max_rows)
-            return [one.end_of(part) for one, part in zip(backlogs, parts, strict=True)]
-        return ends
-
-    def _backlogs(self, places: Sequence[_Place]) -> list[Backlog]:
-        topics = self._options.topics
-        return [backlog_of(place.log, place.before, place.first, topics) for place in places]
+            return ends_by_messages(_rests(places), self._options.topics, limit.max_rows)
+        return [max(place.first, place.log.end) for place in places]
 
     def _go_on_at(self, log: LogNow, found: Found, before: Position) -> int:
         """Where to read on: after the last batch, unless something is gone since then."""
@@ -234,14 +224,14 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "reads this log from its first message",
             )
             return log.begin
-        if log.log_end < at:
+        if log.end < at:
             self._lost(
                 f"{broker}: this stream has read the log up to byte {at}, and the log in {path} "
-                f"ends at byte {log.log_end}: it was made anew, restored from an older copy, or "
-                f"cut after a crash. {at - log.log_end} bytes of it are gone",
+                f"ends at byte {log.end}: it was made anew, restored from an older copy, or "
+                f"cut after a crash. {at - log.end} bytes of it are gone",
                 "goes on at its end of now",
             )
-            return log.log_end
+            return log.end
         if how.other or how.gone:
             self._lost(
                 f"{broker}: the last record that this stream has read is not in the log in {path} "
@@ -288,19 +278,5 @@ class _Place(NamedTuple):
     is_new: bool
 
 
-def _floors(position: Position) -> Callable[[StoreView, StoreRef], QueueLimits] | None:
-    if not position.floors:
-        return None
-
-    def of_queue(topic: str, queue_id: int, _low: int, high: int) -> tuple[int, int]:
-        return position.floor(topic, queue_id), high
-
-    return lambda _view, _ref: of_queue
-
-
-def _after_hole(log: LogNow, first: int) -> int:
-    """The first byte from ``first`` on whose log file exists."""
-    with StoreView.open(log.ref.path) as view:
-        size = view.config.mapped_file_size_commit_log
-        files = view.files.log.relist()
-    return min((max(first, start) for start in files if first < start + size), default=first)
+def _rests(places: Sequence[_Place]) -> list[Rest]:
+    return [Rest(place.log, place.before, place.first) for place in places]

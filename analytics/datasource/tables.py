@@ -84,6 +84,8 @@ lag_partials    unread messages, counted from one of the committed offsets
                 (``from_offset``) to the next, by minute and, in rows of their own, by tag
 """
 
+COUNTED: Final = "lag_partials"
+"""The table that reads the units of unread messages."""
 STREAMED: Final = ("messages", "consumequeue")
 """Tables that can be read as streams."""
 

@@ -38,6 +38,11 @@ class TopicChoice(NamedTuple):
         return bool(self.pattern.fullmatch(topic)) and (own is None or text.startswith(own))
 
     @property
+    def selects_some(self) -> bool:
+        """Whether topics are left out, but for RocketMQ's own."""
+        return self != TopicChoice()
+
+    @property
     def named(self) -> Collection[str] | None:
         """The topics that are named one by one; None if they are not."""
         if self.queues is not None:

@@ -97,6 +97,8 @@ def look_at(
     *,
     sizes: bool = True,
     until_then: bool = False,
+    log_end: int | None = None,
+    reads: Callable[[str, int], bool] | None = None,
 ) -> LagSnapshot:
     """Read a store whose progress was read before: so no lag is negative.
 
@@ -105,7 +107,8 @@ def look_at(
     ``history`` are earlier observations; None: the samples that the store keeps. ``rules`` are the
     rules for deleting files; None: those of the store's settings. ``sizes``: read the units of
     unread messages, which ``lag_bytes`` needs; without it that is None where something is unread.
-    ``until_then``: ``as_of`` may be long ago, and later data has no part in rates.
+    ``until_then``: ``as_of`` may be long ago, and later data has no part in rates. ``log_end``: the
+    queues end there, at an earlier end of the log. ``reads``: only these queues are read.
     """
     if history is None:
         history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
@@ -114,10 +117,21 @@ def look_at(
         (group, topic): read_queue_ids(topics.get(topic), offsets)
         for (group, topic), offsets in chosen.offsets.items()
     }
+    if reads is not None:
+        read_by = {
+            (group, topic): [queue_id for queue_id in ids if reads(topic, queue_id)]
+            for (group, topic), ids in read_by.items()
+        }
     trend = Trend(history.watched, as_of)
     since = _Arrivals(view, as_of, trend, until_then=until_then)
     reader = _Queues(
-        view, as_of, rules or rules_of(view.root, view.config), history, since, sizes=sizes
+        view,
+        as_of,
+        rules or rules_of(view.root, view.config),
+        history,
+        since,
+        LogCut(view, log_end),
+        sizes=sizes,
     )
     queues = reader.read(chosen, read_by)
     depths = Depths(view, chosen.all_offsets)
@@ -220,6 +234,7 @@ class _Queues:
         rules: RetentionRules,
         history: SampleHistory,
         arrivals: _Arrivals,
+        moment: LogCut,
         *,
         sizes: bool,
     ) -> None:
@@ -227,7 +242,7 @@ class _Queues:
         self._sizes = sizes
         self._history = history
         self._arrivals = arrivals
-        self._moment = LogCut(view)
+        self._moment = moment
         self._files = log_files(view.root, view.config, rules, self._moment.log_end, as_of)
 
     def read(

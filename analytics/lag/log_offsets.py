@@ -17,7 +17,7 @@ def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, h
     """
     while low < high:
         middle = (low + high) // 2
-        at, found = _place_from(view, topic, queue_id, middle, high)
+        at, found = place_from(view, topic, queue_id, middle, high)
         if found is None or found >= place:
             high = middle
         else:
@@ -25,7 +25,7 @@ def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, h
     return low
 
 
-def _place_from(
+def place_from(
     view: StoreView, topic: str, queue_id: int, offset: int, end: int
 ) -> tuple[int, int | None]:
     """The first message from ``offset`` on whose unit names a record, and its log offset."""

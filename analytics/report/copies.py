@@ -7,18 +7,27 @@ address, an id and a time, so two logs that share one of them are copies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
-
-from storage.readonly import StoreView
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
     from .stores import StoreRef
 
-_MARKS: Final = 64
+MOST_MARKS: Final = 64
+"""Files whose first records are looked at, the last ones of a log."""
+
+
+class LooksUp(Protocol):
+    """What reads records by their log offsets: a store's view, or its log alone."""
+
+    def look_message_by_offset(self, commitlog_offset: int) -> MessageExt | None:
+        """The record that begins there, None if none does."""
 
 
 class OneLog(Protocol):
-    """What tells copies of one log: see ``StoreLog``."""
+    """What tells copies of one log."""
 
     @property
     def ref(self) -> StoreRef:
@@ -33,39 +42,26 @@ class OneLog(Protocol):
         """Marks of the first records of its log files."""
 
 
-class StoreLog(NamedTuple):
-    """A store's log: its begin and end, and the marks of the first records of its last files."""
-
-    ref: StoreRef
-    log: tuple[int, int]
-    marks: frozenset[str]
-
-
 S = TypeVar("S", bound=OneLog)
-
-
-def store_log(ref: StoreRef) -> StoreLog:
-    """Look at the log of a store. Raises the errors of ``StoreView.open``."""
-    with StoreView.open(ref.path) as view:
-        view.reads_log_at_random()
-        log = view.log_min_offset(), view.log_max_offset()
-        return StoreLog(ref, log, frozenset(log_marks(view, *log)))
 
 
 def log_marks(view: StoreView, begin: int, end: int) -> Iterator[str]:
     """The marks of the first records of the last log files between two log offsets."""
     size = view.config.mapped_file_size_commit_log
-    for start in range(begin, end, size)[-_MARKS:]:
+    for start in range(begin, end, size)[-MOST_MARKS:]:
         mark = mark_at(view, start)
         if mark is not None:
             yield mark
 
 
-def mark_at(view: StoreView, place: int) -> str | None:
+def mark_at(view: LooksUp, place: int) -> str | None:
     """The mark of the record that begins at a log offset; None if none does."""
     found = view.look_message_by_offset(place)
-    if found is None:
-        return None
+    return None if found is None else mark_of(found, place)
+
+
+def mark_of(found: MessageExt, place: int) -> str:
+    """The mark of a record at a log offset."""
     who = f"{found.offset_msg_id} {found.msg_id}"
     return f"{place} {who} {found.store_timestamp} {found.body_crc}"
 
@@ -75,15 +71,19 @@ def without_copies(logs: Sequence[S]) -> tuple[list[S], list[str]]:
 
     Gives a sentence for each of them, too.
     """
-    kept: list[S] = []
+    kept: set[int] = set()
+    owners: dict[str, tuple[int, S]] = {}
     notes = []
-    for one in sorted(logs, key=lambda log: -log.log[1]):
-        master = next((other for other in kept if other.marks & one.marks), None)
-        if master is None:
-            kept.append(one)
+    for number, one in sorted(enumerate(logs), key=lambda log: -log[1].log[1]):
+        known = [owners[mark] for mark in one.marks if mark in owners]
+        if not known:
+            for mark in one.marks:
+                owners[mark] = len(kept), one
+            kept.add(number)
         else:
+            _, master = min(known, key=lambda owner: owner[0])
             notes.append(
                 f"{one.ref.broker}: left out, it is a copy of {master.ref.broker}, "
                 f"which goes {master.log[1] - one.log[1]} bytes further"
             )
-    return [one for one in logs if one in kept], notes
+    return [one for number, one in enumerate(logs) if number in kept], notes

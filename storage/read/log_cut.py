@@ -29,10 +29,12 @@ class LogCut:
         is_whole: whether no batch was being written then, so that nothing past it was readable.
     """
 
-    def __init__(self, view: StoreView) -> None:
+    def __init__(self, view: StoreView, log_end: int | None = None) -> None:
+        """``log_end``: that of an earlier moment, which is the moment then."""
         self._view = view
         # A writer publishes units before the log's end, so those of all records before it exist.
-        self.log_end: Final = view.log_max_offset()
+        now = view.log_max_offset()
+        self.log_end: Final = now if log_end is None else min(log_end, now)
         self.is_whole: Final = view.has_shared_state and (view.bounds.finished_to() <= self.log_end)
 
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:

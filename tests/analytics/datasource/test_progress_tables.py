@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -9,14 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from analytics.datasource import store_shares
 from analytics.engines.local import LocalEngine
 from analytics.lag.selection import Choice
 from analytics.report.lag_report import lag_report
 from analytics.report.stores import find_stores
+from storage.store import MessageStore
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.golden_samples import SOME
-from tests.support.spark_source import Row, read_table
+from tests.support.samples import TINY, Sample
+from tests.support.spark_source import Row, columns_of, read_table, rows_of, source
 
 FIELDS = ("broker", "group", "topic", "queue_id", "committed_offset", "min_offset", "max_offset")
 ALL = Choice()
@@ -102,3 +106,57 @@ def test_the_sum_of_lag_is_that_of_the_report_with_copies(tmp_path: Path) -> Non
     other = golden.store("small-files-4.9")
     wanted = reported(master, slave, other)
     assert in_order(tabled(read_table("lag", master, slave, other))) == in_order(wanted)
+
+
+# -- shares of a large store -----------------------------------------------------------------
+
+
+def summed(rows: Sequence[Row]) -> dict[tuple[object, ...], tuple[int, int]]:
+    """The counts of ``lag_partials`` by all that they are counted by."""
+    found: dict[tuple[object, ...], tuple[int, int]] = {}
+    for row in rows:
+        key = tuple(value for name, value in row.items() if name not in {"messages", "bytes"})
+        messages, size = found.get(key, (0, 0))
+        found[key] = (messages + row["messages"], size + row["bytes"])
+    return found
+
+
+@pytest.mark.parametrize("table", ["lag", "offsets", "lag_partials"])
+@SOME
+def test_a_large_store_has_the_same_rows_in_several_tasks(
+    name: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = golden.store(name)
+    whole = read_table(table, root)
+    monkeypatch.setattr(store_shares, "PROGRESS_BYTES", 100)
+    monkeypatch.setattr(store_shares, "_BLOCK", 3)
+    reader = source(root, table=table).reader(columns_of(table))
+    parts = reader.partitions()
+    assert 1 <= len(parts) <= 64
+    found = rows_of(reader)
+    if table == "lag_partials":
+        assert summed(found) == summed(whole)
+    else:
+        assert in_order(found) == in_order(whole)
+
+
+def test_all_tasks_of_a_store_end_its_queues_at_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_shares, "PROGRESS_BYTES", 10)
+    root = tmp_path / "st"
+    MessageStore.create(root, TINY)
+    with MessageStore.open(root) as store:
+        for number in range(30):
+            store.put_message(Sample(f"m{number}", "T", number % 6, 50).inner())
+        table = {"T@G": dict.fromkeys(range(6), 1)}
+        text = json.dumps({"offsetTable": table})
+        (root / "config" / "consumerOffset.json").write_text(text)
+        reader = source(root, table="lag").reader(columns_of("lag"))
+        parts = reader.partitions()
+        assert len(parts) > 1
+        for number in range(30):
+            store.put_message(Sample(f"n{number}", "T", number % 6, 50).inner())
+        reader.partitions = lambda: parts  # type: ignore[method-assign]
+        rows = rows_of(reader)
+    assert [(row["max_offset"], row["lag"]) for row in rows] == [(5, 4)] * 6
