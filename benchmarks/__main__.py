@@ -50,6 +50,7 @@ _NAMES = (
     "console",
     "report",
     "spark_source",
+    "spark_planning",
     "scale",
     "growth",
 )

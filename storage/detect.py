@@ -49,13 +49,17 @@ _FEW: Final = 16
 
 
 def detect_config(
-    root: Path, config: StoreConfig | None = None, *, reading: bool = False
+    root: Path,
+    config: StoreConfig | None = None,
+    *,
+    reading: bool = False,
+    log_only: bool = False,
 ) -> StoreConfig:
     """Give the settings of the store in ``root``, with the sizes of its files.
 
     ``config`` None takes those that were recorded for the store (configs/store_settings.py). With
     ``reading`` a damaged record is left out, with a DamagedFileWarning: the sizes come from the
-    files.
+    files. ``log_only``: sizes of other files than the log's are not sought where none are recorded.
 
     Raises StoreNotFoundError, StoreNotReadableError, UnsupportedStoreError, and CorruptFileError
     or StoreVersionError for rmqctl's own record.
@@ -79,7 +83,7 @@ def detect_config(
             sizes = None
             go_on_without(error, "the sizes of files are taken from the files")
         if sizes is None or any(name not in sizes for name in FIXED_FIELDS):
-            sizes = _sizes_of_files(root, base) | (sizes or {})
+            sizes = _sizes_of_files(root, base, log_only=log_only) | (sizes or {})
     except PermissionError as error:
         raise StoreNotReadableError(Path(error.filename or root)) from error
     return base.with_(**sizes)
@@ -178,13 +182,13 @@ def not_covered(root: Path) -> list[str]:
     return found
 
 
-def _sizes_of_files(root: Path, base: StoreConfig) -> dict[str, int]:
+def _sizes_of_files(root: Path, base: StoreConfig, *, log_only: bool) -> dict[str, int]:
+    log = _log_file_size(root / COMMITLOG)
+    sizes = {} if log is None else {"mapped_file_size_commit_log": log}
+    if log_only:
+        return sizes
     from storage.index.sizes import find_index_sizes  # for stores of other programs
 
-    sizes = {}
-    log = _log_file_size(root / COMMITLOG)
-    if log is not None:
-        sizes["mapped_file_size_commit_log"] = log
     queue = _queue_file_size(root / CONSUMEQUEUE)
     if queue is not None:
         sizes["mapped_file_size_consume_queue"] = queue

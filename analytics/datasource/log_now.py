@@ -59,6 +59,7 @@ class LogNow(NamedTuple):
 
     ref: StoreRef
     config: StoreConfig
+    """As far as the log is concerned."""
     begin: int
     """Of its first file."""
     end: int
@@ -129,7 +130,7 @@ class LogLooks:
 def look_at_log(ref: StoreRef) -> LogNow:
     """Look at the log of a store for the first time. Raises the errors of ``StoreView.open``."""
     root = Path(ref.path)
-    config = detect_config(root, reading=True)
+    config = detect_config(root, reading=True, log_only=True)
     with opened_log(root, config) as log:
         found = _end(root, config, log, None)
         if found is not None:
@@ -300,7 +301,7 @@ def _is_zero(fd: int, position: int, end: int) -> bool:
                 return True
             # else the file system does not know its holes
         block = os.pread(fd, min(_BLOCK, max(0, end - position)), position)
-        if any(block):
+        if block != bytes(len(block)):
             return False
         position += len(block) or _BLOCK
     return True
