@@ -52,6 +52,7 @@ _QUEUES_AT_ONCE: Final = 100
 """New queues whose bounds are read before their messages: their files are still mapped then."""
 _NONE: Final[Offsets] = {}
 _NOT_READ: Final[Read] = (None, 0)
+_NO_QUEUES: Final[frozenset[int]] = frozenset()
 
 _Stale = Sequence[tuple["_Pair", Sequence[int]]]
 """Groups in topics, and the queues in which they are judged again."""
@@ -378,13 +379,19 @@ class _Pair:
         """Note what was read in some queues, and until when the states hold."""
         untils, all_changes, fresh = self._untils, history.queues_of(self.place), self._fresh
         ends, rows = history.ends_of(self.topic), self._rows
+        known_from, may_be_as_then = trend.known_from or 0, trend.known_from is not None
+        counted = fresh if trend.span_s is not None else _NO_QUEUES
         for queue_id in which:
             row = rows[queue_id]
             _, committed, high = row.unread
             read, until = _NOT_READ, FOREVER
             if committed is not None:
                 changes = all_changes[queue_id]
-                read, until = self._read_now(queue_id, committed, changes, validity, trend)
+                since = changes[-1][0]
+                if may_be_as_then and since <= known_from and queue_id not in counted:
+                    read, until = (0, since), FOREVER  # it is as it was when it was known first
+                else:
+                    read, until = self._read_now(queue_id, committed, changes, validity, trend)
                 if committed < high:
                     until = min(until, validity.of_status(row, changes, ends[queue_id]))
             if read != self._read.get(queue_id):
@@ -405,11 +412,8 @@ class _Pair:
         """What was read in a queue, and until when that holds."""
         if queue_id in self._fresh and trend.span_s is not None:
             return _NOT_READ, AT_ONCE  # it is known from now on
-        known_from, since = trend.known_from, changes[-1][0]
-        if known_from is not None and since <= known_from:  # it is as it was then
-            return (0, since), FOREVER
         count = trend.read(changes, committed)
-        return (count, since), validity.of_count(count, changes)
+        return (count, changes[-1][0]), validity.of_count(count, changes)
 
     def count_anew(self) -> None:
         """Count with the next look what was read, where that may be another number."""

@@ -134,10 +134,10 @@ def added(rows: Iterable[list[int | None]]) -> list[int | None]:
     looked at."""
     found: list[int | None] = []
     for values in zip(*rows, strict=True):
-        looked = [value for value in values if value != NO_LOOK]
-        if not looked:
+        if values.count(NO_LOOK) == len(values):  # most often
             found.append(NO_LOOK)
         else:
+            looked = [value for value in values if value != NO_LOOK]
             known = [value for value in looked if value is not None]
             found.append(sum(known) if known else None)
     return found
