@@ -17,20 +17,16 @@ and about what was changed, as far as it applies:
                                began; then the fields above are absent
     previous                   with ``moves``: the change id of the move that was in force before
 
-An entry is on the device *before* its change is done. :func:`done_moves` says whether a move was
-done after all; every other change is done under the lock under which its entry was written.
+An entry is on the device *before* its change is done. :func:`done_moves` of
+storage.configs.journal_changes says whether a move was done after all; every other change is done
+under the lock under which its entry was written.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from storage.configs.journal import CHANGE_ID
+from storage.configs.journal import UNDO_OF
 
 from .changes import journal_note
-
-MOVES: Final = "moves"
-PREVIOUS: Final = "previous"
-UNDO_OF: Final = "undo_of"
 
 
 class Call(Protocol):
@@ -58,22 +54,3 @@ def change_note(
     more = {UNDO_OF: undo_of, "group": group, "topic": topic, "what": what}
     note.update((name, value) for name, value in more.items() if value is not None)
     return note
-
-
-def done_moves(entries: Iterable[Mapping[str, Any]], in_force: int | None) -> set[int]:
-    """The changes of offsets that were done. A process that was killed before the write did none.
-
-    ``in_force`` is the change that the file of offsets names as its last one. Each later change
-    names the one that it found, so every change that was done is named.
-    """
-    done = {entry[PREVIOUS] for entry in entries if entry.get(PREVIOUS) is not None}
-    return done if in_force is None else done | {in_force}
-
-
-def undone_by(entries: Iterable[Mapping[str, Any]], done: set[int]) -> dict[int, int]:
-    """Which change took which one back, by change id; an undo that was not done does not count."""
-    return {
-        entry[UNDO_OF]: entry[CHANGE_ID]
-        for entry in entries
-        if entry.get(UNDO_OF) is not None and (MOVES not in entry or entry[CHANGE_ID] in done)
-    }

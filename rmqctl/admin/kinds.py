@@ -1,42 +1,22 @@
-"""Kinds of topics and groups: those of users, and those of RocketMQ itself."""
+"""Rows of users, and of RocketMQ itself: by the kinds of their topics and groups."""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.java_store import config_of
-from broker.validation import is_system_topic
-from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
-from storage.configs.topics import system_topics
-from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from broker.tables.kinds import NORMAL, TopicKinds, group_kind
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
 
-NORMAL: Final = "normal"
 _KIND: Final = re.compile(r"\bkind\b", re.IGNORECASE)
 
 
-class TopicKinds:
-    """The kind of topics: normal, retry, dlq or system."""
-
-    def __init__(self, view: "StoreView") -> None:
-        config = config_of(view.root, reading=True)
-        self._own = system_topics(config.broker_cluster_name, config.broker_name)
-
-    def of(self, topic: str) -> str:
-        """One topic's."""
-        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            return "retry"
-        if topic.startswith(DLQ_GROUP_TOPIC_PREFIX):
-            return "dlq"
-        return "system" if is_system_topic(topic) or topic in self._own else NORMAL
-
-
-def group_kind(group: str) -> str:
-    """The kind of a group: normal or system."""
-    own = group.startswith(SYSTEM_GROUP_PREFIX) or group in system_groups()
-    return "system" if own else NORMAL
+def topic_kinds(view: "StoreView") -> TopicKinds:
+    """The kinds of the topics of a store."""
+    config = config_of(view.root, reading=True)
+    return TopicKinds(config.broker_cluster_name, config.broker_name)
 
 
 class UsersRows:
@@ -44,7 +24,7 @@ class UsersRows:
 
     def __init__(self, rows: Iterable[Any], view: "StoreView") -> None:
         self._rows = rows
-        self._kinds = TopicKinds(view)
+        self._kinds = topic_kinds(view)
         self.hidden = 0
 
     def __iter__(self) -> Iterator[Any]:

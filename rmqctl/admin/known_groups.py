@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from broker.members.living import members_by_group
 from broker.validation import check_group
 from rmqctl.errors import NotFound
 from storage.format.message import dlq_topic, retry_topic
-
-from .members import members_by_group
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker

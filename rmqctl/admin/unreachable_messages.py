@@ -197,10 +197,10 @@ def setting_sentences(
 
 def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
     """The half messages that the next check gives up, as it has checked them often enough."""
-    from .half_messages import open_halves
+    from broker.transaction.open_halves import open_halves
 
     groups: Counter[str] = Counter()
-    for half in open_halves(broker):
+    for half in open_halves(broker.view, broker.progress):
         times = parse_digits(half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "0")
         if times is not None and checks <= times < old:
             groups[half.get_property(PROPERTY_PRODUCER_GROUP) or "no group"] += 1

@@ -111,7 +111,7 @@ def inspect(
     if then is not None:
         then.warn(cli, chosen.groups, chosen.topics)
     with open_for_reading(cli) if then is None else broker_then(cli, moment, then) as broker:
-        from rmqctl.admin.journal import Changes
+        from storage.configs.journal_changes import Changes
 
         changes = Changes(broker.view.root)
         if then is None:

@@ -40,6 +40,9 @@ MAX_FILE_SIZE: Final = 4 << 20
 
 CHANGE_ID: Final = "change_id"
 AT_TIMESTAMP: Final = "at_timestamp"
+MOVES: Final = "moves"
+PREVIOUS: Final = "previous"
+UNDO_OF: Final = "undo_of"
 
 _MOVE: Final = members(
     {

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from broker.validation import check_group, check_topic
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.admin.journal import Change, Changes, Move, moves_of
-from rmqctl.admin.journal_entry import MOVES, PREVIOUS, UNDO_OF
 from rmqctl.admin.offsets.unjournaled_moves import UnjournaledMove, unnoted_moves
 from rmqctl.errors import NotFound
-from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID
+from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID, MOVES, PREVIOUS, UNDO_OF
+from storage.configs.journal_changes import Change, Changes, Move, moves_of
 from storage.errors import CorruptFileError
 
 from .rows import ChangeDetails, ChangeRow, MovedRow

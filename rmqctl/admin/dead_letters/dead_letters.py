@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from broker.retry.failures import origin_of, reason_text, record_with_id
 from broker.retry.redrive_properties import redrive_count
-from rmqctl.admin.failures import origin_of, reason_text, record_with_id
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, MessageSelection, key_hint
 from rmqctl.admin.queue_scan import QueueScan

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from broker.retry.failures import origin_of, reason_parts
 from broker.retry.redrive_properties import redrive_count
-from rmqctl.admin.failures import origin_of, reason_parts
 from rmqctl.admin.retries.timeline import life
 from rmqctl.output.message_rows import body_texts
 from rmqctl.output.values import plain

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rmqctl.admin.failures import reason_text
+from broker.retry.failures import reason_text
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.json_texts import parse_json
 from rmqctl.parse.times import EARLIEST, LATEST, near_datetime

@@ -7,17 +7,16 @@ still reads every message.
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.retry.failures import reason_text
 from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
-from rmqctl.admin.failures import reason_text
 from rmqctl.admin.java_writers import refuse_beside_java
-from rmqctl.admin.journal_entry import UNDO_OF
 from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.message_filter import MessageSelection
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks, Range
-from storage.configs.journal import CHANGE_ID, Journal
+from storage.configs.journal import CHANGE_ID, UNDO_OF, Journal
 from storage.readonly import StoreView
 
 from .dead_letters import DeadLetters, Place, place_of

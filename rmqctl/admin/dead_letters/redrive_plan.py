@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.retry.failures import origin_of
 from broker.retry.redrive_properties import redrive_count
 from broker.validation import BODY_LENGTH_ZERO, check_topic
-from rmqctl.admin.failures import origin_of
 from rmqctl.errors import NotFound, UsageProblem
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.lag.health import Health, worst
 from analytics.lag.selection import Choice
 from analytics.lag.totals import QueueLag, add_up
+from broker.retry.failures import reason_text
 from rmqctl.admin.dead_letters.dead_letters import DeadLetters
-from rmqctl.admin.failures import reason_text
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.lag.snapshot import look
 from rmqctl.admin.retries.retries import Retries
@@ -96,7 +96,7 @@ def why(
 
 
 def _has_place(view: "StoreView", broker: "Broker", group: str) -> bool:
-    from rmqctl.admin.members import members_by_group
+    from broker.members.living import members_by_group
 
     return bool(broker.consumer_offsets(group)) or group in members_by_group(view.root)
 

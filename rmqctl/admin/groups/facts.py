@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from broker.errors import BrokerError
 from broker.members.group_table import GroupTable, group_table
+from broker.members.living import members_by_group
+from broker.tables.kinds import group_kind
 from broker.validation import check_group
-from rmqctl.admin.kinds import group_kind
-from rmqctl.admin.members import members_by_group
 from rmqctl.admin.topics.facts import queues_by_topic
 from rmqctl.errors import NotFound
 from storage.errors import StoreError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
 from analytics.lag.selection import Choice, Offsets
+from broker.members.living import members_by_group
 from broker.validation import check_group, check_topic
-from rmqctl.admin.members import members_by_group
 from rmqctl.errors import NotFound
 
 if TYPE_CHECKING:

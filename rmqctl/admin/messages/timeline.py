@@ -8,9 +8,9 @@ own, which the receipts of the run contain.
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from broker.retry.failures import reason_text, record_with_id
 from broker.retry.redrive_properties import REDRIVE_UNIQUE, redrive_count
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.admin.failures import reason_text, record_with_id
 from rmqctl.admin.messages.search.keys import Look, find_key, read_messages
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import NotFound, UsageProblem

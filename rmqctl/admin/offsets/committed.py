@@ -21,7 +21,7 @@ from storage.format.names import OURS
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
-    from rmqctl.admin.journal import Move
+    from storage.configs.journal_changes import Move
     from storage.configs.topics import TopicConfig
     from storage.readonly import StoreView
 

@@ -18,7 +18,7 @@ from .inspection_rows import InspectedOffsetRow, OffsetRow
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
-    from rmqctl.admin.journal import Changes
+    from storage.configs.journal_changes import Changes
     from storage.configs.topics import TopicConfig
     from storage.queue.reader import QueueBounds
     from storage.readonly import StoreView

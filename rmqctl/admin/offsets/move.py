@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import OffsetChangedError
+from broker.members.living import members_by_group
 from broker.offset.offset_move import MovedOffsets, move_offsets_of_store, processes_folder
-from rmqctl.admin.members import members_by_group
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable

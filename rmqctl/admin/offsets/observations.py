@@ -12,7 +12,7 @@ from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.offset_samples import OffsetSamples
 
 if TYPE_CHECKING:
-    from rmqctl.admin.journal import Changes, ProgressPlace
+    from storage.configs.journal_changes import Changes, ProgressPlace
 
 
 class OffsetObservation(NamedTuple):

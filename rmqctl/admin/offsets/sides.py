@@ -5,8 +5,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqctl.admin.journal import Changes
 from rmqctl.errors import NotFound
+from storage.configs.journal_changes import Changes
 from storage.configs.progress import ProgressFile
 from storage.detect import check_is_store
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import OffsetChangedError
 from rmqctl.admin.changes import JavaCheck, Warn, no_warning
-from rmqctl.admin.journal_entry import MOVES, UNDO_OF, done_moves, undone_by
 from rmqctl.errors import NotFound, Refused
-from storage.configs.journal import CHANGE_ID, Journal
+from storage.configs.journal import CHANGE_ID, MOVES, UNDO_OF, Journal
+from storage.configs.journal_changes import done_moves, undone_by
 
 from .change import MoveRows, OffsetMove
 from .plan import Describer, Step

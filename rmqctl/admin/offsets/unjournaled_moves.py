@@ -20,8 +20,8 @@ from .observations import OffsetObservation, sightings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rmqctl.admin.journal import Changes, ProgressPlace
     from rmqctl.admin.offsets.committed import Offsets
+    from storage.configs.journal_changes import Changes, ProgressPlace
 
 _NOW: Final = 1 << 62
 _SAMPLED_LATE_MS: Final = 30_000

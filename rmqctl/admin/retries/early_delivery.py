@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.lag.delayed import DelayedMessages
+from broker.retry.failures import reason_text
 from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
-from rmqctl.admin.failures import reason_text
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.message_filter import MessageSelection, key_hint
 from rmqctl.admin.writing import OpenWriter, time_of, writer_of

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rmqctl.admin.failures import record_with_id
+from broker.retry.failures import record_with_id
 from rmqctl.admin.message_filter import key_hint
 from rmqctl.admin.queue_scan import QueueScan
 from rmqctl.errors import NotFound

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import DelayedMessages, copies, levels, waiting
 from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.retry.failures import failed_timestamp, origin_of, reason_text
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.admin.failures import failed_timestamp, origin_of, reason_text
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.queue_scan import QueueScan

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import copies
 from broker.retry.failure_reason import FAILURE_CLIENT
-from rmqctl.admin.failures import reason_text, record_with_id
+from broker.retry.failures import reason_text, record_with_id
 from storage.configs.redrive_runs import RedriveRuns
 from storage.format.message import (
     PROPERTY_ORIGIN_MESSAGE_ID,

@@ -5,8 +5,8 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from broker.members.living import members_by_group
 from rmqctl.admin.changes import Outcome
-from rmqctl.admin.members import members_by_group
 from rmqctl.admin.settings import GuardedChange, now_ms
 from rmqctl.errors import Refused
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group

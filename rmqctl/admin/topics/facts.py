@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.validation import check_topic
-from rmqctl.admin.kinds import TopicKinds
+from rmqctl.admin.kinds import topic_kinds
 from rmqctl.errors import NotFound
 
 from .figures import TopicFigures
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def list_topics(view: "StoreView", broker: "Broker") -> Iterator[TopicRow]:
     """All topics by name."""
-    used, kind = queues_by_topic(view), TopicKinds(view)
+    used, kind = queues_by_topic(view), topic_kinds(view)
     for name, config in sorted(broker.topics().items()):
         bounds = view.each_queue_bounds([(name, queue_id) for queue_id in used[name]])
         yield TopicRow(
@@ -41,7 +41,7 @@ def queues(
     messages. NotFound names the first topic that does not exist.
     """
     used, configs = queues_by_topic(view), broker.topics()
-    kind = TopicKinds(view)
+    kind = topic_kinds(view)
 
     def of_topic(topic: str) -> list[int]:
         found = set(used[topic])
@@ -80,7 +80,7 @@ def describe(
     groups: dict[str, list[str]] = defaultdict(list)
     for group, topic in sorted(broker.consumer_offsets()):
         groups[topic].append(group)
-    found, kind = [], TopicKinds(view)
+    found, kind = [], topic_kinds(view)
     for topic in _chosen(view, configs, topics):
         config = configs[topic]
         rows = [_queue_row(view, broker.name, topic, queue_id) for queue_id in used[topic]]

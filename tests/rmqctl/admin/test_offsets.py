@@ -9,11 +9,11 @@ import rmqctl
 from broker.errors import InvalidNameError, OffsetChangedError
 from rmqctl.admin import offsets
 from rmqctl.admin.changes import Change, journal_note
-from rmqctl.admin.journal import Changes
 from rmqctl.admin.offsets import QueueId, TopicChoice
 from rmqctl.errors import NotFound, Refused
 from rmqctl.output.fields import fields_of
 from storage.configs.journal import Journal
+from storage.configs.journal_changes import Changes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.errors import StoreInUseError

@@ -3,8 +3,9 @@
 from getpass import getuser
 from socket import gethostname
 
-from rmqctl.admin.journal_entry import change_note, done_moves, undone_by
+from rmqctl.admin.journal_entry import change_note
 from rmqctl.cli.context import Cli
+from storage.configs.journal_changes import done_moves, undone_by
 
 
 def test_an_entry_says_which_command_who_where_and_why():

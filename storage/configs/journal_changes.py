@@ -1,15 +1,16 @@
-"""The change journal of a store, read once."""
+"""The change journal of a store, read once: its changes, which were done, which were undone."""
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from storage.configs.journal import AT_TIMESTAMP, CHANGE_ID, Journal
-from storage.configs.progress import ProgressFile
 from storage.errors import CorruptFileError, StoreVersionError
 
-from .journal_entry import MOVES, done_moves, undone_by
+from .journal import AT_TIMESTAMP, CHANGE_ID, MOVES, PREVIOUS, UNDO_OF, Journal
+from .progress import ProgressFile
 
 ProgressPlace = tuple[str, str, int]
 """Group, topic, queue id."""
@@ -104,3 +105,22 @@ def moves_of(change: Change) -> Iterator[Move]:
     """The queues whose progress a change moves; empty for other changes."""
     for move in change.entry.get(MOVES, ()):
         yield Move(change, move["group"], move["topic"], move["queue_id"], move["old"], move["new"])
+
+
+def done_moves(entries: Iterable[Mapping[str, Any]], in_force: int | None) -> set[int]:
+    """The changes of offsets that were done. A process that was killed before the write did none.
+
+    ``in_force`` is the change that the file of offsets names as its last one. Each later change
+    names the one that it found, so every change that was done is named.
+    """
+    done = {entry[PREVIOUS] for entry in entries if entry.get(PREVIOUS) is not None}
+    return done if in_force is None else done | {in_force}
+
+
+def undone_by(entries: Iterable[Mapping[str, Any]], done: set[int]) -> dict[int, int]:
+    """Which change took which one back, by change id; an undo that was not done does not count."""
+    return {
+        entry[UNDO_OF]: entry[CHANGE_ID]
+        for entry in entries
+        if entry.get(UNDO_OF) is not None and (MOVES not in entry or entry[CHANGE_ID] in done)
+    }

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.transaction.copies import HalfCopies
-from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET, TRANS_HALF_TOPIC
+
+from .copies import HalfCopies
+from .ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker.embedded.broker import EmbeddedBroker
+    from broker.offset.offset_manager import ConsumerOffsetManager
     from storage.format.message import MessageExt
+    from storage.readonly import StoreView
 
 _BATCH = 32
 
 
-def open_halves(broker: EmbeddedBroker) -> Iterator[MessageExt]:
-    """The last half message of each open transaction, in the order of the queue."""
-    view = broker.view
-    at, op = TransactionOffsets(broker.progress, lambda: view).query()
+def open_halves(view: StoreView, progress: ConsumerOffsetManager) -> Iterator[MessageExt]:
+    """Give the last half message of each open transaction, in the order of the queue."""
+    at, op = TransactionOffsets(progress, lambda: view).query()
     end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
     if at >= end:
         return
