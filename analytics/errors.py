@@ -14,6 +14,7 @@ AnalyticsError
     SinkSchemaError     the columns are not those of messages
     SinkRowError        a row is no message that a broker would take
     SinkCommitError     staged rows could not be stored, or it is unknown which were
+  GroupProgressError    a stream's position cannot become the progress of a group
 """
 
 from __future__ import annotations
@@ -116,3 +117,7 @@ class SinkRowError(SinkError):
 
 class SinkCommitError(SinkError):
     """Staged rows could not be stored, or it is unknown which of them were."""
+
+
+class GroupProgressError(AnalyticsError, ValueError):
+    """A stream's position cannot become the progress of a group."""

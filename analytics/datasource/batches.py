@@ -17,7 +17,7 @@ from storage.read.message_table import FIELDS, MessageTable
 
 from .arrays import field_array, repeated, time_array
 from .bodies import COLUMNS as OF_BODY, FIELDS as FIELDS_OF_BODY, Bodies
-from .errors import DamagedError
+from .damage import COLUMN as DAMAGE, FAIL, Damages, damage_of, sentence_of
 from .losses import first_left, next_after_deleted, opened_ranges
 from .tag_runs import runs_of_tags
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from analytics.kernels.units import Units
+    from storage.read.message_table import Filled
     from storage.readonly import StoreView
 
     from .losses import Planned
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 64 << 20
 """Bytes of a batch, unless the option ``batchBytes`` says another number."""
 _OF_RANGE: Final = ("broker", "topic", "queue_id")
+_OF_PLACE: Final = (*_OF_RANGE, "queue_offset", DAMAGE)
+"""The columns that a message has that cannot be read."""
 _UNIT_BYTES: Final = 48
 
 
@@ -59,70 +62,120 @@ def message_batches(
     tags: Collection[str] | None = None,
     fail_fast: bool = False,
     fail_on_loss: bool = True,
+    on_damage: str = FAIL,
 ) -> Iterator[pa.RecordBatch]:
     """The ``messages`` of some ranges, with ``times`` only those stored in [begin, end) (ms).
 
-    Raises DamagedError for one that cannot be read, with ``fail_fast`` also for a body that cannot
-    be decompressed. Those that were deleted since the ranges were made raise DataLossError, or are
-    left out without ``fail_on_loss``. Of messages stored at other times only the time is read.
-    With ``tags`` many of those that have another tag are left out (``tag_runs``).
+    Raises DamagedError for one that cannot be read, unless ``on_damage`` says otherwise, with
+    ``fail_fast`` also for a body that cannot be decompressed. Those that were deleted since the
+    ranges were made raise DataLossError, or are left out without ``fail_on_loss``. Of messages
+    stored at other times only the time is read. With ``tags`` many of those that have another tag
+    are left out (``tag_runs``).
     """
     ranges = list(ranges)
-    names = set(schema.names)
-    bodies = Bodies(limits.size, fail_fast=fail_fast) if names & OF_BODY else None
-    fields = names & FIELDS.keys() | (FIELDS_OF_BODY if bodies is not None else set())
-    most_rows = limits.rows_of(ranges, 1)
-    table = MessageTable(fields, most_rows, limits.size)
-    parts: list[tuple[Range, int]] = []
+    bodies = Bodies(limits.size, fail_fast=fail_fast) if OF_BODY & set(schema.names) else None
+    rows = _MessageRows(schema, limits.rows_of(ranges, 1), limits.size, bodies)
+    damages = Damages(on_damage)
     opened = opened_ranges(ranges)
     for part, view in opened if tags is None else runs_of_tags(opened, tags):
         at = part.first
         while at < part.end:
-            before = table.rows
-            filled = view.fill_table(table, part.topic, part.queue_id, at, part.end, times)
+            filled = rows.fill(view, part, at, times)
             at = filled.next_offset
-            parts.append((part, table.rows - before))
-            if table.is_full:
-                yield from _of_messages(table, parts, bodies, schema)
-                table, parts = MessageTable(fields, most_rows, limits.size), []
-            if filled.is_unreadable:
-                at = _after_unreadable(view, part, at, fail_on_loss=fail_on_loss)
-    if table.rows:
-        yield from _of_messages(table, parts, bodies, schema)
+            if rows.table.is_full:
+                yield from rows.taken()
+            if not filled.is_unreadable:
+                continue
+            later = _after_deleted(view, part, at, fail_on_loss=fail_on_loss)
+            reason = damage_of(view, part, at) if later is None else None
+            if reason is not None:
+                damages.found(sentence_of(part, at, reason))
+                if damages.have_rows:
+                    if not rows.table.has_room(0, 0):
+                        yield from rows.taken()
+                    rows.add_damaged(part, at, reason)
+            at = at + 1 if later is None else later
+    yield from rows.taken()
     if bodies is not None:
         bodies.tell()
+    damages.tell()
 
 
-def _after_unreadable(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int:
+def _after_deleted(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int | None:
+    """Where to go on after messages that were deleted; None if the one at ``at`` was not."""
     unit = view.unit(part.topic, part.queue_id, at)
     place = None if unit is None else unit[0]
-    found = next_after_deleted(view, part, at, place, fail=fail_on_loss)
-    if found is None:
-        raise DamagedError(
-            f"{part.path}: message {at} of {part.topic}, queue {part.queue_id}, cannot be read; "
-            "'rmqctl store fsck' tells why"
-        )
-    return found
+    return next_after_deleted(view, part, at, place, fail=fail_on_loss)
 
 
-def _of_messages(
-    table: MessageTable,
-    parts: Sequence[tuple[Range, int]],
-    bodies: Bodies | None,
-    schema: pa.Schema,
-) -> Iterator[pa.RecordBatch]:
-    columns = {
-        field.name: field_array(table, field.name, field.type)
-        for field in schema
-        if field.name in FIELDS
+class _MessageRows:
+    """Rows of messages that become batches when the table is full."""
+
+    def __init__(
+        self, schema: pa.Schema, most_rows: int, most_bytes: int, bodies: Bodies | None
+    ) -> None:
+        self._schema = schema
+        self._bodies = bodies
+        fields = FIELDS.keys() & set(schema.names)
+        self._fields = fields | FIELDS_OF_BODY if bodies is not None else fields
+        self._most = most_rows, most_bytes
+        self._begin()
+
+    def _begin(self) -> None:
+        self.table = MessageTable(self._fields, *self._most)
+        self._parts: list[tuple[Range, int]] = []
+        self._damage: dict[int, str] = {}
+        """By row: why its message cannot be read."""
+
+    def fill(self, view: StoreView, part: Range, at: int, times: tuple[int, int] | None) -> Filled:
+        """Add messages of a range from ``at`` on, see ``StoreView.fill_table``."""
+        before = self.table.rows
+        filled = view.fill_table(self.table, part.topic, part.queue_id, at, part.end, times)
+        self._parts.append((part, self.table.rows - before))
+        return filled
+
+    def add_damaged(self, part: Range, at: int, reason: str) -> None:
+        """Add a message that cannot be read."""
+        self._damage[self.table.rows] = reason
+        self.table.add_empty(at)
+        self._parts.append((part, 1))
+
+    def taken(self) -> Iterator[pa.RecordBatch]:
+        """The rows so far as batches; then there are none."""
+        table, parts, damage, schema = self.table, self._parts, self._damage, self._schema
+        self._begin()
+        if not table.rows:
+            return
+        columns = {
+            field.name: field_array(table, field.name, field.type)
+            for field in schema
+            if field.name in FIELDS
+        }
+        columns |= _of_ranges(parts, schema)
+        if DAMAGE in schema.names:
+            reasons = [damage.get(row) for row in range(table.rows)] if damage else None
+            kind = schema.field(DAMAGE).type
+            columns[DAMAGE] = pa.array(reasons, kind) if damage else pa.nulls(table.rows, kind)
+        nulls = np.zeros(table.rows, np.bool_)
+        nulls[list(damage)] = True
+        if self._bodies is None:
+            yield _batch(_with_nulls(columns, nulls), schema)
+            return
+        for start, end, of_bodies in self._bodies.rows(table, parts):
+            here = {name: column.slice(start, end - start) for name, column in columns.items()}
+            yield _batch(_with_nulls({**here, **of_bodies}, nulls[start:end]), schema)
+
+
+def _with_nulls(
+    columns: Mapping[str, pa.Array], nulls: NDArray[np.bool_]
+) -> Mapping[str, pa.Array]:
+    """The columns, with nulls in the rows of messages that cannot be read."""
+    if not nulls.any():
+        return columns
+    rows = pa.array(np.arange(len(nulls)), mask=nulls)
+    return {
+        name: column if name in _OF_PLACE else column.take(rows) for name, column in columns.items()
     }
-    columns |= _of_ranges(parts, schema)
-    if bodies is None:
-        yield _batch(columns, schema)
-        return
-    for start, end, of_bodies in bodies.rows(table, parts):
-        here = {name: column.slice(start, end - start) for name, column in columns.items()}
-        yield _batch({**here, **of_bodies}, schema)
 
 
 def _of_ranges(parts: Sequence[tuple[Range, int]], schema: pa.Schema) -> dict[str, pa.Array]:

@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     IntegerType,
     LongType,
@@ -28,6 +29,7 @@ from .errors import OptionError
 _KEY: Final = "rocketmq.options"
 _TYPES: Final[dict[str, DataType]] = {
     "string": StringType(),
+    "boolean": BooleanType(),
     "int": IntegerType(),
     "bigint": LongType(),
     "timestamp": TimestampType(),

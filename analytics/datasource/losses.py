@@ -110,7 +110,7 @@ def next_after_deleted(
     size = view.config.mapped_file_size_commit_log
     files = view.files.log.relist()
     start = place - place % size
-    if start in files:
+    if start in files or (files and place >= max(files) + size):  # no file was there
         return None
     later = next((one for one in files if one > start), start + size)
     found = max(at + 1, first_at(view, part.topic, part.queue_id, later, at, part.end))

@@ -11,6 +11,7 @@ from analytics.report.scan import known_topics, progress_of
 from storage.configs.subscription_groups import subscription_groups_file
 from storage.configs.topics import topics_file
 from storage.errors import CorruptFileError, RocketMQError
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.readonly import StoreView
 
 from .bounds import ANY
@@ -29,6 +30,8 @@ _SHOWN: Final = 5
 def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool = False) -> None:
     """Raise OptionError for a topic, queue or group that is named and that no store has, and for a
     pattern without a match, unless topics that match it ``may_come``."""
+    if options.table == "changes":
+        return  # the journal names what is gone, too
     choice = options.topics
     bounds = [options.starting, options.ending]
     readers = {bound.group for bound in bounds if bound.group is not None}
@@ -61,6 +64,12 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
                     topics.add(topic)
                 if options.groups is not None or readers:
                     groups.update(subscription_groups_file(view.root).read(0).items)
+                    groups.update(
+                        topic.removeprefix(prefix)
+                        for topic in found
+                        for prefix in (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
+                        if topic.startswith(prefix)
+                    )
             except CorruptFileError:
                 return  # what is not known is not refused
     _check("topics" if choice.queues is None else "queues", "topic", choice.named, topics)

@@ -14,9 +14,10 @@ from analytics.report.stores import StoreRef, find_stores
 from storage.errors import RocketMQError
 
 from .bounds import BEGIN, EARLIEST, END, LATEST, Bound, read_bound
+from .damage import FAIL, NULL, WAYS
 from .errors import OptionError
 from .ranges import TaskSize
-from .tables import STREAMED, TABLES
+from .tables import OF_STORES, STREAMED, TABLES, columns_of
 from .topics import TopicChoice, read_names, read_topics, split_names
 
 if TYPE_CHECKING:
@@ -44,21 +45,24 @@ class Scope(NamedTuple):
     stream: bool = True
 
 
-_PROGRESS: Final = tuple(name for name in TABLES if name not in STREAMED)
+_PROGRESS: Final = tuple(name for name in TABLES if name not in (*STREAMED, *OF_STORES))
+_BY_TOPIC: Final = (*STREAMED, *_PROGRESS, "delayed", "transactions", "topics", "changes")
+_BY_GROUP: Final = (*_PROGRESS, "retries", "deadletters", "groups", "changes")
+_WITH_MESSAGES: Final = ("messages", "retries", "deadletters")
 OPTIONS: Final[dict[str, Scope]] = {
     "path": Scope(),
     "paths": Scope(),
     "table": Scope(),
     "columns": Scope(),
-    "topics": Scope(),
+    "topics": Scope(_BY_TOPIC),
     "topicsPattern": Scope(STREAMED),
     "queues": Scope(STREAMED),
-    "groups": Scope(_PROGRESS),
+    "groups": Scope(_BY_GROUP),
     "pushdown": Scope(stream=False),
     "maxBytesPerPartition": Scope(STREAMED),
     "minPartitions": Scope(STREAMED),
-    "batchRows": Scope(STREAMED),
-    "batchBytes": Scope(STREAMED),
+    "batchRows": Scope((*STREAMED, *OF_STORES)),
+    "batchBytes": Scope((*STREAMED, *OF_STORES)),
     "startingOffset": Scope(STREAMED),
     "startingTimestamp": Scope(STREAMED),
     "endingOffset": Scope(STREAMED, stream=False),
@@ -69,6 +73,8 @@ OPTIONS: Final[dict[str, Scope]] = {
     "maxTriggerDelay": Scope(STREAMED, batch=False),
     "failOnDataLoss": Scope(STREAMED),
     "mode": Scope(("messages",)),
+    "onDamage": Scope(_WITH_MESSAGES),
+    "commitGroup": Scope(STREAMED, batch=False),
     "copies": Scope(),
     "onUnreadableStore": Scope(),
 }
@@ -118,6 +124,11 @@ class Options(NamedTuple):
                          read: since a stream's last batch, or since a batch was planned
     mode                 as of Spark's JSON: PERMISSIVE (default): the body is null if it cannot
                          be decompressed, see TABLES; FAILFAST: the query fails
+    onDamage             fail (default): a query fails if a message cannot be read; skip: it is left
+                         out, and a worker's log has the number; null: all but its place is null,
+                         and the column ``_damage`` says where and why
+    commitGroup          a stream's position becomes the progress of this group, see
+                         analytics.sink.group_progress
     copies               once (default): of stores that hold one log (a slave and its master, a
                          store and its snapshot) only the one that goes farthest is read, as in a
                          lag report; all: each of them
@@ -141,6 +152,8 @@ class Options(NamedTuple):
     fail_fast: bool
     copies_once: bool
     skip_unreadable: bool
+    on_damage: str = FAIL
+    commit_group: str | None = None
     given: tuple[str, ...] = ()
     """Names of the options that are given."""
 
@@ -151,13 +164,15 @@ def read_options(options: Mapping[str, str]) -> Options:
     table = given.get("table", "messages").lower()
     if table not in TABLES:
         raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
+    on_damage = _one_of("onDamage", given, WAYS)
+    whole = columns_of(table, damage=on_damage == NULL and table == "messages")
     stores = find_stores([*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
     if not stores:
         raise OptionError('no store is named: option("path", ...), or load(...)')
     return Options(
         tuple(stores),
         table,
-        _columns(given["columns"], table) if "columns" in given else tuple(TABLES[table]),
+        _columns(given["columns"], table, whole) if "columns" in given else tuple(whole),
         read_topics(given),
         read_names("groups", given["groups"]) if "groups" in given else None,
         _one_of("pushdown", given, _PUSHDOWN),
@@ -171,6 +186,8 @@ def read_options(options: Mapping[str, str]) -> Options:
         _one_of("mode", given, _MODES) == "FAILFAST",
         _one_of("copies", given, _COPIES) == "once",
         _one_of("onUnreadableStore", given, _UNREADABLE) == "skip",
+        on_damage,
+        _group("commitGroup", given["commitGroup"]) if "commitGroup" in given else None,
         tuple(given),
     )
 
@@ -186,6 +203,10 @@ def check_effects(options: Options, *, stream: bool) -> None:
         if not (scope.stream if stream else scope.batch):
             here, there = ("a stream", "a batch") if stream else ("a batch", "a stream")
             raise OptionError(f"{name} has no effect in {here}, only in {there}; leave it out")
+    if options.on_damage == NULL and options.table != "messages":
+        raise OptionError(
+            f"onDamage: null gives rows of messages only; {options.table} takes fail or skip"
+        )
     if not stream and options.starting.word == LATEST:
         raise OptionError("startingOffset: a batch that begins at 'latest' has no rows")
     if options.ending.word == EARLIEST:
@@ -305,12 +326,19 @@ def _one_of(name: str, given: Mapping[str, str], values: Sequence[str]) -> str:
     return found
 
 
-def _columns(text: str, table: str) -> tuple[str, ...]:
+def _group(name: str, text: str) -> str:
+    """A group's name, which the broker's rules check when the stream starts."""
+    if not text.strip():
+        raise OptionError(f"{name}: {text!r} names no group")
+    return text.strip()
+
+
+def _columns(text: str, table: str, whole: Mapping[str, str]) -> tuple[str, ...]:
     names = split_names(text)
     for name in names:
-        if name not in TABLES[table]:
-            near = get_close_matches(name, TABLES[table], 1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(TABLES[table])}"
+        if name not in whole:
+            near = get_close_matches(name, whole, 1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(whole)}"
             raise OptionError(f"columns: {table} has no column {name} ({hint})")
     if not names or len(set(names)) < len(names):
         raise OptionError(f"columns: {text!r} names no column, or one of them twice")

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from .created import options_in, with_options
+from .damage import NULL
 from .errors import OptionError
 from .named import check_named
 from .options import (
@@ -29,7 +30,7 @@ from .options import (
     read_options,
 )
 from .selection import EVERYTHING, Selection, select
-from .tables import COUNTED, STREAMED, TABLES, ddl
+from .tables import COUNTED, OF_STORES, STREAMED, columns_of, ddl
 from .versions import check_version
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class RocketMQSource(DataSource):
         """The columns of the table that the options name, or those of the option ``columns``."""
         kept = of_table(self.options)
         options = read_options(self.options)
-        columns = {name: TABLES[options.table][name] for name in options.columns}
+        whole = columns_of(options.table, damage=True)
+        columns = {name: whole[name] for name in options.columns}
         return ddl(columns) if kept is None else with_options(columns, kept)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -86,7 +88,7 @@ class RocketMQSource(DataSource):
         if stream and options.table not in STREAMED:
             raise OptionError(f"{options.table} is no stream; these are: {', '.join(STREAMED)}")
         check_effects(options, stream=stream)
-        _check(schema, options.table)
+        _check(schema, options)
         if "columns" in options.given and tuple(schema.names) != options.columns:
             raise OptionError("columns: a schema of other columns is given, too; give one of them")
         return options
@@ -110,8 +112,9 @@ class RocketMQSource(DataSource):
         )
 
 
-def _check(schema: StructType, table: str) -> None:
-    whole = TABLES[table]
+def _check(schema: StructType, options: Options) -> None:
+    table = options.table
+    whole = columns_of(table, damage=options.on_damage == NULL)
     for field in schema:
         if field.name not in whole:
             raise OptionError(f"{table} has no column {field.name}; it has {', '.join(whole)}")
@@ -146,6 +149,8 @@ class TableReader(DataSourceReader):
             stores = kept_stores(options)
             check_named(stores, options)
             wanted = [ref for ref in stores if chosen.wants("broker", ref.broker)]
+            if options.table in OF_STORES:
+                return [Part(ref) for ref in wanted]
             return [Part(share) for share in shares_of(wanted, counts=options.table == COUNTED)]
         logs = kept_logs(options, LogLooks())
         stores = [log.ref for log in logs]
@@ -166,6 +171,10 @@ class TableReader(DataSourceReader):
         schema = arrow_schema(self._schema)
         if self._options.table in STREAMED:
             return range_batches(self._options, partition.value, schema, self._chosen)
+        if self._options.table in OF_STORES:
+            from .store_tables import store_batches
+
+            return store_batches(self._options, self._chosen, partition.value, schema)
         return _row_batches(self._options, self._chosen, partition.value, schema)
 
 
@@ -178,6 +187,8 @@ class PushdownReader(TableReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Take the filters that limit the range; give back the others."""
         self._chosen, left = select(filters)
+        if self._options.table in OF_STORES:  # names may be null there, and rows are few
+            left = filters
         if self._chosen != EVERYTHING:
             _tell(f"{self._options.table}: the reader applies {self._chosen.sentence()}")
         return iter(left)
@@ -226,9 +237,15 @@ def range_batches(
     times = None
     if chosen.store_timestamp != EVERYTHING.store_timestamp:
         times = chosen.store_timestamp
-    fast, tags = options.fail_fast, chosen.tags
     return message_batches(
-        ranges, schema, limits, times, tags=tags, fail_fast=fast, fail_on_loss=lost
+        ranges,
+        schema,
+        limits,
+        times,
+        tags=chosen.tags,
+        fail_fast=options.fail_fast,
+        fail_on_loss=lost,
+        on_damage=options.on_damage,
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from .commits import ProgressWriter
     from .options import Options
 
 logger = logging.getLogger("rmqctl.datasource")
@@ -53,15 +54,25 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen: list[_Place] = []
         self._given: dict[str, Any] = {}
         self._triggered: float | None = None
+        self._progress: ProgressWriter | None = None
+        if options.commit_group is not None:
+            from .commits import ProgressWriter
+
+            self._progress = ProgressWriter(options, options.commit_group)
+            self._progress.begin([log.ref for log in self._look()])
 
     def initialOffset(self) -> dict[str, Any]:
         """Where the stream begins: each store's own begin, its end, or the given offset."""
         logs = self._look()
-        check_named([log.ref for log in logs], self._options, may_come=True)
-        return {
-            found.key: self._begin_of(log).stored()
+        refs = [log.ref for log in logs]
+        check_named(refs, self._options, may_come=True)
+        begins = {
+            found.key: self._begin_of(log)
             for log, found in zip(logs, find_positions({}, logs), strict=True)
         }
+        if self._progress is not None:
+            self._progress.begin_new(refs, begins)
+        return {key: begin.stored() for key, begin in begins.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch takes: all, or what the options of triggers say."""
@@ -82,6 +93,10 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for log, found in zip(logs, find_positions(start, logs), strict=True)
         ]
         self._seen = places
+        if self._progress is not None:
+            self._progress.write(
+                (place.key, place.log.ref, place.before) for place in places if not place.is_new
+            )
         if not isinstance(limit, ReadAllAvailable) and self._waits(places):
             return start
         ends = self._limited(places, limit)
@@ -143,6 +158,19 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts.append(BatchPart(log, before, first, to.offset))
         self._check_named(start, {key: changed[key] for key in changed.keys() - named})
         return [Part(task) for task in tasks_of_batch(parts, options)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Note that a batch is done: its end becomes the progress of ``commitGroup``, unless it
+        is that already."""
+        progress = self._progress
+        if progress is None or progress.has_written(end):
+            return
+        logs = self._look()
+        progress.write(
+            (found.key, log.ref, found.position)
+            for log, found in zip(logs, find_positions(end, logs), strict=True)
+            if found.position is not None
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""

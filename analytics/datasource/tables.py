@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from analytics.store_rows.row_types import ROWS, spark_columns
+
+from .damage import COLUMN as DAMAGE
+
 _PLACE: Final = {"broker": "string", "topic": "string", "queue_id": "int"}
 _PROGRESS: Final = {
     "broker": "string",
@@ -65,6 +69,7 @@ TABLES: Final[dict[str, dict[str, str]]] = {
         "messages": "bigint",
         "bytes": "bigint",
     },
+    **{name: spark_columns(row) for name, row in ROWS.items()},
 }
 """Columns and their Spark types, by table.
 
@@ -82,12 +87,21 @@ offsets         progress of groups
 lag             progress and lag of groups
 lag_partials    unread messages, counted from one of the committed offsets
                 (``from_offset``) to the next, by minute and, in rows of their own, by tag
+
+The others are those of whole stores, see analytics.store_rows.row_types.
 """
 
 COUNTED: Final = "lag_partials"
 """The table that reads the units of unread messages."""
 STREAMED: Final = ("messages", "consumequeue")
 """Tables that can be read as streams."""
+OF_STORES: Final = tuple(ROWS)
+"""Tables of whole stores."""
+
+
+def columns_of(table: str, *, damage: bool = False) -> dict[str, str]:
+    """The columns of a table; with ``damage`` that of messages that cannot be read, too."""
+    return {**TABLES[table], **({DAMAGE: "string"} if damage else {})}
 
 
 def ddl(columns: Mapping[str, str]) -> str:

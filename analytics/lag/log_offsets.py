@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, high: int) -> int:
     """The first message of [low, high) whose record lies at log offset ``place`` or after it.
 
-    ``high`` without any. Units that are missing, or name no record, count with those after them.
+    ``high`` without any. Units that are missing, or name no record of the log, count with those
+    after them.
     """
     while low < high:
         middle = (low + high) // 2
@@ -30,11 +31,12 @@ def place_from(
 ) -> tuple[int, int | None]:
     """The first message from ``offset`` on whose unit names a record, and its log offset."""
     per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
+    log_end = view.log_max_offset()
     while offset < end:
         unit = view.unit(topic, queue_id, offset)
         if unit is None:  # the others of that file are missing, too
             offset += per_file - offset % per_file
-        elif 0 < unit[1] < PRE_BLANK_SIZE:
+        elif 0 < unit[1] < PRE_BLANK_SIZE and 0 <= unit[0] < log_end:
             return offset, unit[0]
         else:
             offset += 1

@@ -160,6 +160,20 @@ class MessageTable:
         self.size += self._size_of(len(message.stored_body), len(message.property_bytes))
         self.rows += 1
 
+    def add_empty(self, queue_offset: int) -> None:
+        """Add a row of zeros and empty texts: for a message that cannot be read."""
+        for name in self.fields:
+            kind = FIELDS[name]
+            numbers = self._buffers[f"{name}{_PARTS[kind][0]}"]
+            if kind is Kind.INT:
+                numbers += _INT.pack(0)
+            elif kind is Kind.LONG:
+                numbers += _LONG.pack(queue_offset if name == "queue_offset" else 0)
+            else:  # it ends where the one before ends
+                numbers += numbers[-_INT.size :]
+        self.size += self.row_bytes
+        self.rows += 1
+
     def _size_of(self, body_size: int, properties_size: int) -> int:
         size = self.row_bytes + body_size * self.checks_bodies
         return size + properties_size * self.reads_properties

@@ -10,17 +10,17 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter
 from pyspark.sql.types import StructType
 
+from analytics.datasource import tables
 from analytics.datasource.created import columns
 from analytics.datasource.source import RocketMQSource
-from analytics.datasource.tables import TABLES
 
 Row = dict[str, Any]
 
 
 def columns_of(table: str, *names: str) -> StructType:
     """The schema of a table, or of some of its columns."""
-    whole = TABLES[table]
-    return columns({name: whole[name] for name in names or whole})
+    whole = tables.columns_of(table, damage=True)
+    return columns({name: whole[name] for name in names or tables.TABLES[table]})
 
 
 def source(*paths: Path | str, **options: str) -> RocketMQSource:
@@ -75,6 +75,10 @@ class Stream:
         ]
         self.at = json.dumps(end)
         return found
+
+    def commit(self) -> None:
+        """What Spark calls when the next batch is planned: the last one is done."""
+        self.reader.commit(json.loads(self.at))
 
     def drain(self, most: int = 1000) -> list[list[Row]]:
         """The batches until there is no more."""

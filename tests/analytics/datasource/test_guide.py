@@ -26,7 +26,7 @@ def test_the_blocks_of_the_guide_run(
     assert consumed.code == 0
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     shown = []
     with SparkSession("local[2]") as session:
         names = {"spark": Sql(session.context)}
@@ -51,6 +51,16 @@ def test_every_option_is_named_in_the_guide() -> None:
     text = GUIDE.read_text("utf-8")
     for name in (*options.OPTIONS, *tables.TABLES):
         assert f"`{name}`" in text, name
+
+
+def test_every_column_of_the_tables_of_stores_is_named_in_the_guide() -> None:
+    from analytics.datasource import tables
+
+    text = GUIDE.read_text("utf-8")
+    for name in tables.OF_STORES:
+        (line,) = re.findall(rf"^\* `{name}`: (.*(?:\n  .*)*)", text, re.MULTILINE)
+        named = re.findall(r"`([a-z_]+)`", line)
+        assert named == list(tables.TABLES[name])[1:], name
 
 
 def test_every_column_and_option_of_the_sink_is_named_in_the_guide() -> None:

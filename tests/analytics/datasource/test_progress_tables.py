@@ -88,7 +88,10 @@ def test_a_group_or_topic_that_is_named_gives_the_rows_of_the_report() -> None:
         assert in_order(tabled(found)) == in_order(wanted)
 
 
-@pytest.mark.parametrize("table", ["lag", "offsets", "lag_partials", "messages", "consumequeue"])
+@pytest.mark.parametrize(
+    "table",
+    ["lag", "offsets", "lag_partials", "messages", "consumequeue", "groups", "topics"],
+)
 def test_copies_count_once(tmp_path: Path, table: str, caplog: pytest.LogCaptureFixture) -> None:
     master = golden.store("basic-4.9")
     slave = copy_store(master, tmp_path / "slave")

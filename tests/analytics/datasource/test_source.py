@@ -29,6 +29,7 @@ from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade, Stored
+from tests.support.spark_source import read_table
 
 pytestmark = pytest.mark.slow
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
@@ -530,3 +531,60 @@ def test_a_stream_takes_on_a_store_that_has_lost_its_first_files(
     for paths in (both, str(root), both):  # a store that is left out for a while keeps its place
         found = stream(sql, paths, tmp_path, **limit)
         assert sorted(row[0] for row in found.collect()) == sorted(mine + left)
+
+
+def test_tables_of_whole_stores_are_asked_in_sql(sql: Sql) -> None:
+    root = golden.store("retry-dlq-5.3")
+    for name in ("deadletters", "groups", "changes"):
+        table(sql, name, root).createOrReplaceTempView(name)
+    found = sql.sql(
+        "select g.group, g.dlq, count(*) letters, count(d.dead_timestamp) times, "
+        "bool_or(d.handled) handled from groups g join deadletters d on g.group = d.group "
+        "where g.kind = 'normal' and d.group <> 'none' group by all order by 1"
+    ).collect()
+    dead = read_table("deadletters", root)
+    counts = {row["group"]: row["dlq"] for row in read_table("groups", root) if row["dlq"]}
+    assert [tuple(row) for row in found] == [
+        (group, count, count, count, False) for group, count in sorted(counts.items())
+    ]
+    assert sum(counts.values()) == len(dead) > 0
+    assert sql.table("changes").where("topic is not null and applied").count() == 0
+
+
+def test_damage_is_shown_by_its_place(sql: Sql, store: tuple[Path, HandMade]) -> None:
+    root, made = store
+    _damage(root, made.messages[7].commitlog_offset)
+    frame = table(sql, "messages", root, onDamage="null")
+    (row,) = frame.where("_damage is not null").collect()
+    bad = made.messages[7]
+    place = row["topic"], row["queue_id"], row["queue_offset"]
+    assert place == (bad.topic, bad.queue_id, bad.queue_offset)
+    assert "unknown magic code" in row["_damage"]
+    assert row["body"] is None
+    assert table(sql, "messages", root, onDamage="skip").count() == len(made.messages) - 1
+
+
+def test_the_progress_of_a_stream_is_that_of_a_group_when_a_query_ends(
+    sql: Sql, tmp_path: Path
+) -> None:
+    root = tmp_path / "store"
+    create_store(root, SMALL_STORE)
+    with EmbeddedBroker.open(root) as broker:
+        for number in range(20):
+            broker.send(Message("T", b"x"), number % 2)
+    for count in (20, 23):
+        query = (
+            sql.readStream.format("rocketmq")
+            .options(commitGroup="spark", topics="T", maxOffsetsPerTrigger="8")
+            .load(str(root))
+            .writeStream.format("noop")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        (row,) = table(sql, "lag", root).groupBy("group").sum("committed_offset", "lag").collect()
+        assert tuple(row) == ("spark", count, 0)
+        with EmbeddedBroker.open(root) as broker:
+            for _ in range(3):
+                broker.send(Message("T", b"x"), 0)

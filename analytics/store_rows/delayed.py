@@ -1,0 +1,40 @@
+"""Messages that wait in the delay topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from analytics.lag.delayed import levels, waiting
+
+from .row_types import DelayedRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+
+    from .wanted import Wanted
+
+
+def delayed_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[DelayedRow]:
+    """Those that will be delivered, by level; ``topics`` are their targets. Delivery passes over
+    messages that cannot be read, and so does this."""
+    view = broker.view
+    for level in levels(view):
+        for one in waiting(view, level):
+            if wanted.takes_topic(one.topic):
+                message = one.message
+                yield DelayedRow(
+                    name,
+                    one.due_timestamp,
+                    message.msg_id,
+                    list(message.keys),
+                    one.topic,
+                    one.queue_id,
+                    one.level,
+                    message.reconsume_times,
+                    message.store_timestamp,
+                    message.tags,
+                    message.store_size,
+                    message.queue_offset,
+                    message.commitlog_offset,
+                )

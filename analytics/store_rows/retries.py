@@ -1,0 +1,99 @@
+"""Messages that groups will consume again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from analytics.lag.delayed import copies, levels, waiting
+from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.retry.failures import failed_timestamp, origin_of, reason_text
+from storage.clock import now_ms
+from storage.format.message import (
+    DLQ_GROUP_TOPIC_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    SCHEDULE_TOPIC,
+)
+
+from .messages import messages_of
+from .row_types import RetryRow
+
+if TYPE_CHECKING:
+    from broker.embedded.broker import EmbeddedBroker
+    from storage.format.message import MessageExt
+    from storage.readonly import StoreView
+
+    from .wanted import Wanted
+
+
+def retry_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[RetryRow]:
+    """Those that wait in the delay topic, also dead letters on their way, and those in the retry
+    topics that their groups have not read past."""
+    view, now = broker.view, now_ms()
+    for level in levels(view):
+        for one in waiting(view, level):
+            group = _group_of(one.topic, DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX)
+            if group is not None and wanted.takes_group(group):
+                failed = failed_timestamp(one.message)
+                at = one.message.store_timestamp if failed is None else failed
+                state = "WAITING" if one.due_timestamp > now else "OVERDUE"
+                yield _row(view, name, group, one.message, state, one.due_timestamp, at)
+    committed = broker.consumer_offsets()
+    for topic in sorted({topic for topic, _ in view.queues()}):
+        group = _group_of(topic, RETRY_GROUP_TOPIC_PREFIX)
+        if group is not None and wanted.takes_group(group):
+            begins = committed.get((group, topic), {})
+            for message in messages_of(view, topic, wanted, begins):
+                due, failed = message.store_timestamp, _given_back(view, message)
+                yield _row(view, name, group, message, "READY", due, failed)
+
+
+def _group_of(topic: str, *prefixes: str) -> str | None:
+    found = next((prefix for prefix in prefixes if topic.startswith(prefix)), None)
+    return None if found is None else topic.removeprefix(found)
+
+
+def _given_back(view: StoreView, message: MessageExt) -> int | None:
+    """When a delivered message was sent back: by the consumer's clock, else the store time of its
+    record in the delay topic."""
+    said = failed_timestamp(message)
+    if said is not None:
+        return said
+    return next(
+        (
+            copy.store_timestamp
+            for copy in copies(view, SCHEDULE_TOPIC, message)
+            if copy.reconsume_times == message.reconsume_times
+        ),
+        None,
+    )
+
+
+def _row(
+    view: StoreView,
+    name: str,
+    group: str,
+    message: MessageExt,
+    state: str,
+    due: int,
+    failed: int | None,
+) -> RetryRow:
+    origin = origin_of(view, message)
+    return RetryRow(
+        name,
+        group,
+        message.msg_id,
+        list(message.keys),
+        origin.topic,
+        origin.queue_id,
+        origin.queue_offset,
+        message.reconsume_times,
+        failed,
+        due,
+        reason_text(message),
+        message.store_size,
+        message.tags,
+        message.delay_time_level or None,
+        message.get_property(FAILURE_CLIENT),
+        state,
+    )
