@@ -5,6 +5,9 @@ AnalyticsError
   NotAFolderError       a name with a scheme that is not read, as s3a://
   ManifestError         a list of stores is malformed
   KeptError             a folder holds no kept reports
+  HistoryVersionError   a kept report is of a later version
+  KeptFileError         a file of kept reports cannot be read
+  JoinedError           a kept report has been joined with others, and cannot be replaced
   NoArrowError          the [spark] extra's pyarrow is not installed
   JavaNotFoundError     no Java that Spark runs on
   SparkNotFoundError    the [spark] extra is not installed
@@ -51,14 +54,42 @@ class ManifestError(AnalyticsError):
 
 
 class KeptError(AnalyticsError):
-    """A folder holds no kept reports, or none as old as requested."""
+    """A folder holds no kept reports, or none as old as an option requests."""
 
-    def __init__(self, folder: str, *, as_old: bool = False) -> None:
+    def __init__(self, folder: str, *, as_old: str | None = None) -> None:
         super().__init__(
-            f"{folder} holds no kept reports that are as old as --as-of"
-            if as_old
+            f"{folder} holds no kept reports that are as old as {as_old}"
+            if as_old is not None
             else f"{folder} holds no kept reports; make some with "
             f"'rmqctl lag report -o parquet --save {folder}'"
+        )
+
+
+class HistoryVersionError(AnalyticsError, ValueError):
+    """A file of kept reports was written by a later version."""
+
+    def __init__(self, path: Path, version: str, known: int) -> None:
+        super().__init__(
+            f"{path} was written by a later rmqctl (version {version} of kept reports; this one "
+            f"reads up to version {known}): install that one"
+        )
+
+
+class KeptFileError(AnalyticsError):
+    """A file of kept reports cannot be read."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        super().__init__(f"{path} cannot be read: {reason}")
+
+
+class JoinedError(AnalyticsError):
+    """A run cannot be replaced, as its rows lie in a joined file."""
+
+    def __init__(self, broker: str, as_of: int, folder: str) -> None:
+        super().__init__(
+            f"{folder} has a report of {broker} as of {as_of} ms, which 'lag compact' has joined "
+            "with others: it cannot be replaced; give another --as-of or another folder"
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from analytics.report.report import make_report
 from analytics.report.scan import Orphan, ScannedDelays
 from analytics.report.stores import StoreRef
 
-from .tables import Kept, arrow, newest
+from .reading import UNREADABLE, newest, rows_of, table_of
+from .tables import Kept
 
 if TYPE_CHECKING:
     from analytics.engines import Engine
@@ -34,9 +36,11 @@ _OLD_MS: Final = 600_000
 """Age difference (to the report) above which a broker's partial report is mentioned."""
 
 
-def find_kept(folders: Sequence[str], until: int | None) -> list[Kept]:
-    """The newest partial reports of all brokers, not after ``until`` (ms), by name. Raises
-    KeptError."""
+def find_kept(folders: Sequence[str], until: int | None, asked: str = "--as-of") -> list[Kept]:
+    """The newest partial reports of all brokers, not after ``until`` (ms), by name.
+
+    KeptError without any; it names ``asked``, the option that ``until`` is from.
+    """
     found: dict[str, list[Kept]] = {}
     for folder in folders:
         here: dict[str, list[Kept]] = defaultdict(list)
@@ -46,14 +50,21 @@ def find_kept(folders: Sequence[str], until: int | None) -> list[Kept]:
             if broker not in found or found[broker][0].as_of < shares[0].as_of:
                 found[broker] = shares
     if not found:
-        raise KeptError(", ".join(folders), as_old=True)
+        raise KeptError(", ".join(folders), as_old=asked)
     return [kept for _, shares in sorted(found.items()) for kept in shares]
 
 
 def gathered_report(
-    engine: Engine, found: Sequence[Kept], choice: Choice, as_of: int | None = None
+    engine: Engine,
+    found: Sequence[Kept],
+    choice: Choice,
+    as_of: int | None = None,
+    *,
+    only_figures: bool = False,
 ) -> MadeReport:
     """Report on kept data, as of a time (ms) for ages: None is the newest partial report's.
+
+    ``only_figures`` leaves out what is counted by minute and by tag.
 
     Rates, health and dates of deletion are those of each partial report's own moment. Partial
     reports of one moment give the report that their stores would have given then, number for
@@ -62,7 +73,11 @@ def gathered_report(
     moment = as_of if as_of is not None else max((kept.as_of for kept in found), default=0)
     each = -(-len(found) // (engine.cores * _PER_CORE)) or 1
     bins = [found[first : first + each] for first in range(0, len(found), each)]
-    results = [one for read in engine.map(_try_all, bins) for one in read]
+    results = [
+        one
+        for read in engine.map(partial(_try_all, only_figures=only_figures), bins)
+        for one in read
+    ]
     failed = tuple(one for one in results if isinstance(one, UnreadableStore))
     shares, notes = without_copies([one for one in results if isinstance(one, PartialReport)])
     shares = [_chosen(share, choice) for share in shares]
@@ -78,33 +93,30 @@ def gathered_report(
     return MadeReport(make_report(shares, moment, warnings), failed, shares)
 
 
-def _try_all(found: Sequence[Kept]) -> list[PartialReport | UnreadableStore]:
-    return [_try(kept) for kept in found]
+def _try_all(found: Sequence[Kept], *, only_figures: bool) -> list[PartialReport | UnreadableStore]:
+    return [_try(kept, only_figures=only_figures) for kept in found]
 
 
-_UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError)
-"""Errors for files that are no kept reports, or have columns of other types; ArrowInvalid is a
-ValueError."""
-
-
-def _try(kept: Kept) -> PartialReport | UnreadableStore:
+def _try(kept: Kept, *, only_figures: bool) -> PartialReport | UnreadableStore:
     """Read a partial report, or give the reason why that fails."""
     try:
-        return read_share(kept)
-    except _UNREADABLE as error:
+        return read_share(kept, only_figures=only_figures)
+    except UNREADABLE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return UnreadableStore(StoreRef(kept.broker, str(kept.path("stores"))), reason)
 
 
-def read_share(kept: Kept) -> PartialReport:
-    """Read the kept data of a store. Raises NoArrowError, OSError, and ValueError or KeyError for
-    other content."""
-    (store,) = _rows(kept, "stores")
+def read_share(kept: Kept, *, only_figures: bool = False) -> PartialReport:
+    """Read the kept data of a store; ``only_figures``: without minutes and tags.
+
+    Raises NoArrowError, OSError, and ValueError or KeyError for other content.
+    """
+    (store,) = rows_of(kept, "stores")
     queues: dict[Place, list[QueueLag]] = defaultdict(list)
-    for row in _rows(kept, "queues"):
+    for row in rows_of(kept, "queues"):
         queues[row["group"], row["topic"]].append(_queue(row))
     tags: dict[Place, Tags] = defaultdict(dict)
-    for row in _rows(kept, "tags"):
+    for row in [] if only_figures else rows_of(kept, "tags"):
         tags[row["group"], row["topic"]][row["tag"]] = row["messages"], row["bytes"]
     return PartialReport(
         StoreRef(kept.broker, store["path"]),
@@ -112,14 +124,14 @@ def read_share(kept: Kept) -> PartialReport:
         frozenset(store["marks"]),
         [
             GroupLag(group, topic, queues[group, topic], row["retry"], row["dlq"], members=0)
-            for row in _rows(kept, "groups")
+            for row in rows_of(kept, "groups")
             for group, topic in [(row["group"], row["topic"])]
         ],
-        dict(_minutes(kept)),
+        {} if only_figures else dict(_minutes(kept)),
         dict(tags),
-        [ScannedDelays(row["level"], row["messages"]) for row in _rows(kept, "agenda")],
-        [Orphan(row["group"], row["topic"]) for row in _rows(kept, "orphans")],
-        [row["warning"] for row in _rows(kept, "warnings")],
+        [ScannedDelays(row["level"], row["messages"]) for row in rows_of(kept, "agenda")],
+        [Orphan(row["group"], row["topic"]) for row in rows_of(kept, "orphans")],
+        [row["warning"] for row in rows_of(kept, "warnings")],
     )
 
 
@@ -138,7 +150,7 @@ def _queue(row: Row) -> QueueLag:
 
 def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
     """Amounts by group and topic; there may be millions of rows, those of one place in sequence."""
-    table = _table(kept, "minutes")
+    table = table_of(kept, "minutes")
     if table is None:
         return
     times = table.column("minute_timestamp").fill_null(UNKNOWN_MINUTE * MINUTE_MS).to_numpy()
@@ -158,18 +170,3 @@ def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
 def _chosen(share: PartialReport, choice: Choice) -> PartialReport:
     group_lags = [one for one in share.group_lags if choice.takes(one.group, one.topic)]
     return share._replace(group_lags=group_lags)
-
-
-def _rows(kept: Kept, name: str) -> list[Row]:
-    table = _table(kept, name)
-    rows: list[Row] = [] if table is None else table.to_pylist()
-    return rows
-
-
-def _table(kept: Kept, name: str) -> Any:
-    """A table of a partial report; None without rows."""
-    path = kept.path(name)
-    if not path.exists() and name != "stores":
-        return None
-    with path.open("rb") as file:
-        return arrow().parquet.ParquetFile(file).read()

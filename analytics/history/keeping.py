@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analytics.errors import JoinedError
 from analytics.report.report import make_report
 from storage.files.creating import replacing
 
-from .tables import TABLES, Kept, arrow, schema
+from .reading import again, joined_files, runs_in
+from .tables import TABLES, Kept, arrow, schema, stored_columns, whole_table
 
 if TYPE_CHECKING:
     from analytics.report.amounts import Row
@@ -28,32 +30,43 @@ def keep(
 ) -> int:
     """Write the rows of these groups and topics, of minutes and hours from ``begin`` (ms) on.
 
-    Gives how many files were written; each appears when it is complete. Tables without rows have
-    none. Raises NoArrowError and OSError.
+    Gives how many files were written; each appears when it is complete, and the one of stores last:
+    without it readers do not see the run. Tables without rows have none. Raises NoArrowError,
+    OSError, and JoinedError, before anything is written, for a moment that has been joined.
     """
     wanted = set(places)
     written = 0
     stores: dict[str, int] = defaultdict(int)
+    runs = []
     for share in shares:
         broker = share.ref.broker
-        report = make_report([share], as_of)
-        kept = Kept(str(folder), broker, as_of, stores[broker])
+        runs.append(Kept(str(folder), broker, as_of, stores[broker]))
         stores[broker] += 1
-        for name in TABLES:
-            path = kept.path(name)
+    for kept in runs:
+        _check_not_joined(kept)
+    for kept, share in zip(runs, shares, strict=True):
+        report = make_report([share], as_of)
+        _remove(kept, "stores")
+        for name in sorted(TABLES, key="stores".__eq__):
             rows = [
                 {"as_of": as_of, **row}
                 for row in _rows(share, report, name)
                 if _is_wanted(row, name, wanted, begin)
             ]
             if rows:
-                _write(path, name, rows)
+                _write(kept, name, rows)
                 written += 1
             else:
-                path.unlink(missing_ok=True)
+                _remove(kept, name)
     for broker, count in stores.items():
         _forget(Kept(str(folder), broker, as_of, count))
     return written
+
+
+def _check_not_joined(kept: Kept) -> None:
+    for path in joined_files(kept.month_folder("stores")):
+        if kept in runs_in(path, kept.folder):
+            raise JoinedError(kept.broker, kept.as_of, kept.folder)
 
 
 def can_be_kept(as_of: int) -> bool:
@@ -90,17 +103,30 @@ def _is_wanted(row: Row, name: str, places: set[Place], begin: int | None) -> bo
     return (row["group"], row["topic"]) in places
 
 
-def _write(path: Path, name: str, rows: Sequence[Row]) -> None:
+def _write(kept: Kept, name: str, rows: Sequence[Row]) -> None:
     pyarrow: Any = arrow()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:  # until then its name begins with a dot, and readers ignore it
-        table = pyarrow.Table.from_pylist(rows, schema(pyarrow, name))
-        pyarrow.parquet.write_table(table, file)
+    whole = schema(pyarrow, name)
+    stored = pyarrow.schema([whole.field(column) for column in stored_columns(name)])
+    table = whole_table(pyarrow, name, pyarrow.Table.from_pylist(rows, stored), kept)
+    path = kept.path(name)
+
+    def write() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:  # until then its name begins with a dot; readers ignore it
+            pyarrow.parquet.write_table(table, file)
+
+    again(write)  # a compaction may replace the folder meanwhile
+    kept.path_1(name).unlink(missing_ok=True)
+
+
+def _remove(kept: Kept, name: str) -> None:
+    kept.path(name).unlink(missing_ok=True)
+    kept.path_1(name).unlink(missing_ok=True)
 
 
 def _forget(kept: Kept) -> None:
     """Remove the files of an earlier run of the same moment for stores that are gone."""
-    while kept.path("stores").exists():
+    while kept.path("stores").exists() or kept.path_1("stores").exists():
         for name in TABLES:
-            kept.path(name).unlink(missing_ok=True)
+            _remove(kept, name)
         kept = kept._replace(number=kept.number + 1)

@@ -1,23 +1,33 @@
-"""The tables of kept reports, and the paths of their files.
+"""The tables of kept reports, their columns, and the paths of their files.
 
-    FOLDER/minutes/broker=broker-a/date=2026-11-21/part-1795287600000.parquet
+    FOLDER/minutes/month=2026-11/part-1795287600000@broker-a.parquet
 
-Broker and date (UTC) are only in the path, as Hive, Spark and pyarrow expect. The file is named
-after the report's ``as_of``: a report of the same moment replaces the one before. Further stores of
-one broker have a number after that.
+A run writes a file for each table and store. Its name has the report's ``as_of`` and the broker, so
+a report of the same moment replaces the one before; further stores of one broker have a number
+after that. ``compaction`` joins these files into ``joined-...`` ones in the same folder. All rows
+say themselves whose they are, so any program reads a table as the Parquet files of one folder.
+
+Files of version 1 lie elsewhere (``FOLDER/minutes/broker=broker-a/date=2026-11-21/part-...``), and
+have the broker and the date only in their path. They are still read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from analytics.errors import KeptError, NoArrowError
+from analytics.errors import HistoryVersionError, NoArrowError
+
+VERSION: Final = 2
+"""Of the columns and paths. Version 1 had neither the times nor the names of brokers in its rows."""
+VERSION_KEY: Final = b"rmqctl.history.version"
+"""The key of the version in a file's metadata; files of version 1 lack it."""
 
 _PLACE: Final = ("group", "topic")
 _AMOUNTS: Final = ("messages", "bytes")
@@ -53,15 +63,28 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "orphans": _PLACE,
     "warnings": ("warning",),
 }
-"""The columns of each table, next to ``as_of``, ``broker`` and ``date``; names and units are those
-of the JSON. A row of ``groups`` is a group in a topic on one broker; rates of ``queues`` are not
-rounded; copies of one log have ``marks`` in common."""
+"""The columns of each table, next to those of its run (see ``RUN``) and the times; names and units
+are those of the JSON. A row of ``groups`` is a group in a topic on one broker; rates of ``queues``
+are not rounded; copies of one log have ``marks`` in common."""
 
-_TEXTS: Final = frozenset({"group", "topic", "tag", "status", "path", "warning"})
+RUN: Final = ("as_of", "as_of_time", "date", "broker", "store_number")
+"""The first columns of each table: the moment, its day in UTC, and which store it is."""
+
+_TEXTS: Final = frozenset({"group", "topic", "tag", "status", "path", "warning", "broker"})
 _RATES: Final = frozenset({"rate_in", "rate_out", "skew"})
+_MOMENT: Final = "_timestamp"
+_FIRST_MS: Final = -62_135_596_800_000
+_END_MS: Final = 253_402_300_800_000
+"""The years 1 to 9999: other milliseconds have no date, and their TIMESTAMP is null."""
+
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
-"""Characters that Hive escapes in the names of folders."""
-_FILE: Final = re.compile(r"part-(\d+)(?:-(\d+))?\.parquet")
+"""Characters that some program does not take in a path."""
+_LONGEST: Final = 150
+"""Bytes of an escaped name in a path; a longer one is replaced by a digest."""
+_PART: Final = re.compile(r"part-(\d+)(?:-(\d+))?@(.+)\.parquet")
+_PART_1: Final = re.compile(r"part-(\d+)(?:-(\d+))?\.parquet")
+JOINED: Final = re.compile(r"joined-(\d{4}-\d\d(?:-\d\d)?)-[0-9a-f]{32}\.parquet")
+"""A file of many runs, and the day or the month that it is of."""
 
 
 class Kept(NamedTuple):
@@ -74,53 +97,133 @@ class Kept(NamedTuple):
     """The number among several stores of the broker."""
 
     def path(self, table: str) -> Path:
-        """Path of the rows of a table, if there are any."""
-        more = f"-{self.number}" if self.number else ""
-        name = f"part-{self.as_of}{more}.parquet"
+        """Path of the rows of a table that the run has written, unless they have been joined."""
+        name = f"part-{self.as_of}{self._more}@{_in_path(self.broker)}.parquet"
+        return self.month_folder(table) / name
+
+    def path_1(self, table: str) -> Path:
+        """The same of a run of version 1."""
         place = Path(self.folder, table, f"broker={_escaped(self.broker)}")
-        return place / f"date={_date(self.as_of)}" / name
+        return place / f"date={date_of(self.as_of)}" / f"part-{self.as_of}{self._more}.parquet"
+
+    def month_folder(self, table: str) -> Path:
+        """Where the rows of a table are, joined or not."""
+        return Path(self.folder, table, f"month={date_of(self.as_of):%Y-%m}")
+
+    @property
+    def _more(self) -> str:
+        return f"-{self.number}" if self.number else ""
 
 
-def newest(folder: str, until: int | None) -> Iterator[Kept]:
-    """The newest kept data of each broker, not after ``until`` (ms). KeptError if there is none."""
-    brokers = sorted(Path(folder, "stores").glob("broker=*"))
-    for broker in brokers:
-        name = unquote(broker.name.removeprefix("broker="))
-        for day in sorted(broker.glob("date=*"), reverse=True):
-            found = [
-                Kept(folder, name, int(match[1]), int(match[2] or 0))
-                for path in day.iterdir()
-                if (match := _FILE.fullmatch(path.name))
-                and (until is None or int(match[1]) <= until)
-            ]
-            if found:
-                last = max(kept.as_of for kept in found)
-                yield from sorted(kept for kept in found if kept.as_of == last)
-                break
-    if not brokers:
-        raise KeptError(folder)
+def kept_at(folder: str, path: Path) -> Kept | None:
+    """The run that has written a file; None for a file of another name.
+
+    Raises OSError and ValueError if the broker's name is only in the file, which cannot be read.
+    """
+    match = _PART.fullmatch(path.name)
+    if match is not None:
+        text = match[3]
+        broker = _broker_in(path) if text.startswith("~") else unquote(text)
+        return Kept(folder, broker, int(match[1]), int(match[2] or 0))
+    match = _PART_1.fullmatch(path.name)
+    if match is not None and path.parent.parent.name.startswith("broker="):
+        broker = unquote(path.parent.parent.name.removeprefix("broker="))
+        return Kept(folder, broker, int(match[1]), int(match[2] or 0))
+    return None
 
 
 def schema(arrow: Any, name: str) -> Any:
     """The Arrow schema of a table."""
+    moment = arrow.timestamp("ms", tz="UTC")
     kinds = {name: arrow.string() for name in _TEXTS} | {name: arrow.float64() for name in _RATES}
-    kinds["marks"] = arrow.list_(arrow.string())
-    columns = ("as_of", *TABLES[name])
-    return arrow.schema([(column, kinds.get(column, arrow.int64())) for column in columns])
+    kinds |= {"as_of_time": moment, "date": arrow.date32(), "marks": arrow.list_(arrow.string())}
+    fields = [(column, kinds.get(column, arrow.int64())) for column in RUN]
+    for column in TABLES[name]:
+        fields.append((column, kinds.get(column, arrow.int64())))
+        if column.endswith(_MOMENT):
+            fields.append((time_column(column), moment))
+    return arrow.schema(fields, {VERSION_KEY: str(VERSION).encode()})
+
+
+def stored_columns(name: str) -> list[str]:
+    """The columns from which the others of a table follow, and which files of version 1 have."""
+    return ["as_of", *TABLES[name]]
+
+
+def whole_table(arrow: Any, name: str, table: Any, kept: Kept) -> Any:
+    """A table as files have it, of the ``stored_columns`` of a run."""
+    wanted = schema(arrow, name)
+    made = {
+        "date": arrow.scalar(date_of(kept.as_of), arrow.date32()),
+        "broker": arrow.scalar(kept.broker, arrow.string()),
+        "store_number": arrow.scalar(kept.number, arrow.int64()),
+    }
+    columns = []
+    for field in wanted:
+        if field.name in made:
+            columns.append(arrow.repeat(made[field.name], table.num_rows))
+        elif field.name == "as_of_time" or (
+            field.name.endswith("_time") and field.name not in TABLES[name]
+        ):
+            columns.append(_times(arrow, table.column(_ms_column(field.name)), field.type))
+        else:
+            columns.append(table.column(field.name).cast(field.type))
+    return arrow.table(columns, schema=wanted)
+
+
+def time_column(column: str) -> str:
+    """The TIMESTAMP beside a column of milliseconds."""
+    return column.removesuffix(_MOMENT) + "_time"
+
+
+def check_version(metadata: Mapping[bytes, bytes] | None, path: Path) -> None:
+    """Raise HistoryVersionError for a file of a later version than this one's."""
+    text = (metadata or {}).get(VERSION_KEY, b"1")
+    if not text.isdigit() or int(text) > VERSION:
+        raise HistoryVersionError(path, text.decode("ascii", "replace"), VERSION)
+
+
+def date_of(as_of: int) -> Any:
+    """The day of a moment (ms), in UTC."""
+    return datetime.fromtimestamp(as_of / 1000, UTC).date()
 
 
 def arrow() -> Any:
     """The package pyarrow. Raises NoArrowError."""
     try:
         import_module("pyarrow.parquet")
+        import_module("pyarrow.compute")
         return import_module("pyarrow")
     except ImportError:
         raise NoArrowError from None
 
 
+def _ms_column(column: str) -> str:
+    return "as_of" if column == "as_of_time" else column.removesuffix("_time") + _MOMENT
+
+
+def _times(arrow: Any, column: Any, moment: Any) -> Any:
+    compute = arrow.compute
+    column = column.cast(arrow.int64())
+    has_date = compute.and_(compute.greater_equal(column, _FIRST_MS), compute.less(column, _END_MS))
+    return compute.if_else(has_date, column, arrow.scalar(None, arrow.int64())).cast(moment)
+
+
+def _in_path(broker: str) -> str:
+    text = _escaped(broker)
+    if len(text.encode("utf-8", "surrogatepass")) <= _LONGEST and not text.startswith("~"):
+        return text
+    return "~" + sha256(broker.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _broker_in(path: Path) -> str:
+    """The name of the broker of a part, of its rows."""
+    with path.open("rb") as file:
+        names = arrow().parquet.ParquetFile(file).read(["broker"]).column(0).unique().to_pylist()
+    if len(names) != 1 or not isinstance(names[0], str):
+        raise ValueError(f"{path} names no broker")
+    return names[0]
+
+
 def _escaped(name: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", name)
-
-
-def _date(as_of: int) -> str:
-    return f"{datetime.fromtimestamp(as_of / 1000, UTC):%Y-%m-%d}"

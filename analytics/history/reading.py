@@ -1,0 +1,194 @@
+"""Reading the rows of runs, beside processes that write, replace and join their files.
+
+A run's own file of a table counts before a joined one, which may hold an older form of the same
+run. A file that is gone between listing and opening has been joined or replaced meanwhile: the
+reader looks again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.errors import HistoryVersionError, KeptError, KeptFileError
+
+from .tables import JOINED, Kept, arrow, check_version, kept_at, stored_columns
+
+if TYPE_CHECKING:
+    from analytics.report.amounts import Row
+
+UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError)
+"""Errors for files that are no kept reports, or have columns of other types; ArrowInvalid is a
+ValueError."""
+_TRIES: Final = 20
+_OF_RUN: Final = ["as_of", "broker", "store_number"]
+
+
+def newest(folder: str, until: int | None) -> Iterator[Kept]:
+    """The newest kept data of each broker, not after ``until`` (ms). KeptError without any."""
+    found: dict[str, list[Kept]] = {}
+    runs = all_runs(folder)
+    for kept in runs:
+        if until is not None and kept.as_of > until:
+            continue
+        known = found.get(kept.broker)
+        if known is None or known[0].as_of < kept.as_of:
+            found[kept.broker] = [kept]
+        elif known[0].as_of == kept.as_of:
+            known.append(kept)
+    if not runs:
+        raise KeptError(folder)
+    for _, shares in sorted(found.items()):
+        yield from sorted(shares)
+
+
+def all_runs(folder: str) -> set[Kept]:
+    """All runs of a folder, by the table of stores, which a run writes last. Raises OSError."""
+    return again(lambda: set(_runs(folder, "stores")))
+
+
+def runs_in(path: Path, folder: str) -> set[Kept]:
+    """The runs of which a joined file has rows. Raises OSError and ValueError."""
+    with path.open("rb") as file:
+        table = _opened(file, path).read(_OF_RUN)
+    table = table.group_by(_OF_RUN).aggregate([])
+    return {
+        Kept(folder, row["broker"], row["as_of"], row["store_number"]) for row in table.to_pylist()
+    }
+
+
+def rows_of(kept: Kept, name: str) -> list[Row]:
+    """The rows of a table of a run. See :func:`table_of`."""
+    table = table_of(kept, name)
+    rows: list[Row] = [] if table is None else table.to_pylist()
+    return rows
+
+
+def table_of(kept: Kept, name: str) -> Any:
+    """A table of a run, with its ``stored_columns``; None without rows.
+
+    Raises NoArrowError, OSError, HistoryVersionError, and ValueError for a file that is no Parquet.
+    """
+    return again(lambda: _look(kept, name))
+
+
+def read_part(path: Path, name: str) -> Any:
+    """The ``stored_columns`` of a run's own file. Raises as :func:`table_of`."""
+    with path.open("rb") as file:
+        return _opened(file, path).read(stored_columns(name))
+
+
+def joined_files(folder: Path) -> list[Path]:
+    """The joined files of a table and month."""
+    return [folder / name for name in _names(folder) if JOINED.fullmatch(name)]
+
+
+def again(look: Any) -> Any:
+    """Look, and look again where a file is gone that was there a moment before."""
+    for _ in range(_TRIES):
+        try:
+            return look()
+        except FileNotFoundError:
+            continue
+    return look()
+
+
+def _look(kept: Kept, name: str) -> Any:
+    for path in (kept.path(name), kept.path_1(name)):
+        if path.exists():
+            return read_part(path, name)
+    pyarrow = arrow()
+    parts = [_read_run(path, kept, name) for path in joined_files(kept.month_folder(name))]
+    parts = [part for part in parts if part is not None]
+    if parts:
+        return pyarrow.concat_tables(parts)
+    if name == "stores":
+        path = kept.path(name)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return None
+
+
+def _read_run(path: Path, kept: Kept, name: str) -> Any:
+    """The rows of one run in a joined file; None if there are none."""
+    compute = arrow().compute
+    with path.open("rb") as file:
+        opened = _opened(file, path)
+        wanted = [
+            number
+            for number in range(opened.num_row_groups)
+            if _may_hold(opened.metadata.row_group(number), kept)
+        ]
+        if not wanted:
+            return None
+        columns = list(dict.fromkeys([*_OF_RUN, *stored_columns(name)]))
+        table = opened.read_row_groups(wanted, columns)
+    is_its = compute.and_(
+        compute.equal(table.column("as_of"), kept.as_of),
+        compute.and_(
+            compute.equal(table.column("broker"), kept.broker),
+            compute.equal(table.column("store_number"), kept.number),
+        ),
+    )
+    table = table.filter(is_its)
+    return table.select(stored_columns(name)) if table.num_rows else None
+
+
+def _may_hold(row_group: Any, kept: Kept) -> bool:
+    """Whether a part of a file may have rows of a run, by the bounds of its columns."""
+    values = {"as_of": kept.as_of, "broker": kept.broker}
+    for number in range(row_group.num_columns):
+        column = row_group.column(number)
+        value = values.get(column.path_in_schema)
+        bounds = column.statistics
+        if value is None or bounds is None or not bounds.has_min_max:
+            continue
+        if not bounds.min <= value <= bounds.max:
+            return False
+    return True
+
+
+def _opened(file: Any, path: Path) -> Any:
+    opened = arrow().parquet.ParquetFile(file)
+    check_version(opened.schema_arrow.metadata, path)
+    return opened
+
+
+def _runs(folder: str, name: str) -> Iterator[Kept]:
+    table = Path(folder, name)
+    for day in _names(table):
+        if day.startswith("month="):
+            yield from _runs_of_month(folder, table / day)
+        elif day.startswith("broker="):
+            for date in _names(table / day):
+                if date.startswith("date="):
+                    for path in _names(table / day / date):
+                        kept = kept_at(folder, table / day / date / path)
+                        if kept is not None:
+                            yield kept
+
+
+def _runs_of_month(folder: str, month: Path) -> Iterator[Kept]:
+    for name in _names(month):
+        path = month / name
+        try:
+            if JOINED.fullmatch(name):
+                yield from runs_in(path, folder)
+            else:
+                kept = kept_at(folder, path)
+                if kept is not None:
+                    yield kept
+        except (FileNotFoundError, HistoryVersionError):
+            raise
+        except UNREADABLE as error:
+            raise KeptFileError(path, error) from error
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in a folder; nothing if there is none."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are enough for millions of files
+    except (FileNotFoundError, NotADirectoryError):
+        return []
