@@ -7,6 +7,7 @@ AnalyticsError
   KeptError             a folder holds no kept reports
   HistoryVersionError   a kept report is of a later version
   KeptFileError         a file of kept reports cannot be read
+  CompactionRunsError   a folder of kept reports is being compacted
   JoinedError           a kept report has been joined with others, and cannot be replaced
   NoArrowError          the [spark] extra's pyarrow is not installed
   JavaNotFoundError     no Java that Spark runs on
@@ -81,6 +82,13 @@ class KeptFileError(AnalyticsError):
     def __init__(self, path: Path, error: Exception) -> None:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         super().__init__(f"{path} cannot be read: {reason}")
+
+
+class CompactionRunsError(AnalyticsError):
+    """Another process compacts the folder."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"another process compacts {folder}; try again when it has ended")
 
 
 class JoinedError(AnalyticsError):

@@ -205,6 +205,8 @@ def _library_codes() -> Sequence[tuple[type[Exception], int]]:
         (analytics.NoSuchStoreError, exit_codes.NOT_FOUND),
         (analytics.ManifestError, exit_codes.USAGE),
         (analytics.KeptError, exit_codes.NOT_FOUND),
+        (analytics.JoinedError, exit_codes.REFUSED),
+        (analytics.CompactionRunsError, exit_codes.NOT_WRITABLE),
         (analytics.AnalyticsError, exit_codes.FAILURE),
         (broker.InvalidNameError, exit_codes.USAGE),
         (broker.MessageIllegalError, exit_codes.USAGE),

@@ -84,13 +84,18 @@ def gathered_report(
     warnings = [
         *(f"{one.ref.broker}: not read: {one.reason}" for one in failed),
         *notes,
-        *(
-            f"{kept.broker}: what was kept of it is {(moment - kept.as_of) // 1000} s old"
-            for kept in found
-            if moment - kept.as_of > _OLD_MS and not kept.number
-        ),
+        *old_ones(found, moment),
     ]
     return MadeReport(make_report(shares, moment, warnings), failed, shares)
+
+
+def old_ones(found: Sequence[Kept], moment: int) -> list[str]:
+    """A sentence for each broker whose partial report is much older than a moment (ms)."""
+    return [
+        f"{kept.broker}: what was kept of it is {(moment - kept.as_of) // 1000} s old"
+        for kept in found
+        if moment - kept.as_of > _OLD_MS and not kept.number
+    ]
 
 
 def _try_all(found: Sequence[Kept], *, only_figures: bool) -> list[PartialReport | UnreadableStore]:

@@ -52,12 +52,18 @@ def all_runs(folder: str) -> set[Kept]:
 
 def runs_in(path: Path, folder: str) -> set[Kept]:
     """The runs of which a joined file has rows. Raises OSError and ValueError."""
+    found: set[Kept] = set()
     with path.open("rb") as file:
-        table = _opened(file, path).read(_OF_RUN)
-    table = table.group_by(_OF_RUN).aggregate([])
-    return {
-        Kept(folder, row["broker"], row["as_of"], row["store_number"]) for row in table.to_pylist()
-    }
+        opened = opened_parquet(file, path)
+        for number in range(opened.num_row_groups):
+            found.update(runs_of(opened.read_row_group(number, _OF_RUN), folder))
+    return found
+
+
+def runs_of(table: Any, folder: str) -> set[Kept]:
+    """The runs of some rows of a joined file."""
+    runs = table.select(_OF_RUN).group_by(_OF_RUN).aggregate([]).to_pylist()
+    return {Kept(folder, row["broker"], row["as_of"], row["store_number"]) for row in runs}
 
 
 def rows_of(kept: Kept, name: str) -> list[Row]:
@@ -78,12 +84,20 @@ def table_of(kept: Kept, name: str) -> Any:
 def read_part(path: Path, name: str) -> Any:
     """The ``stored_columns`` of a run's own file. Raises as :func:`table_of`."""
     with path.open("rb") as file:
-        return _opened(file, path).read(stored_columns(name))
+        return opened_parquet(file, path).read(stored_columns(name))
+
+
+def opened_parquet(file: Any, path: Path) -> Any:
+    """A file of kept reports. Raises HistoryVersionError, and ValueError for no Parquet."""
+    opened = arrow().parquet.ParquetFile(file)
+    check_version(opened.schema_arrow.metadata, path)
+    return opened
 
 
 def joined_files(folder: Path) -> list[Path]:
-    """The joined files of a table and month."""
-    return [folder / name for name in _names(folder) if JOINED.fullmatch(name)]
+    """The joined files of a table and month, the last one first."""
+    found = [folder / name for name in _names(folder) if JOINED.fullmatch(name)]
+    return sorted(found, key=lambda path: -path.stat().st_mtime_ns)
 
 
 def again(look: Any) -> Any:
@@ -100,11 +114,10 @@ def _look(kept: Kept, name: str) -> Any:
     for path in (kept.path(name), kept.path_1(name)):
         if path.exists():
             return read_part(path, name)
-    pyarrow = arrow()
-    parts = [_read_run(path, kept, name) for path in joined_files(kept.month_folder(name))]
-    parts = [part for part in parts if part is not None]
-    if parts:
-        return pyarrow.concat_tables(parts)
+    for path in joined_files(kept.month_folder(name)):
+        found = _read_run(path, kept, name)
+        if found is not None:
+            return found
     if name == "stores":
         path = kept.path(name)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -115,7 +128,7 @@ def _read_run(path: Path, kept: Kept, name: str) -> Any:
     """The rows of one run in a joined file; None if there are none."""
     compute = arrow().compute
     with path.open("rb") as file:
-        opened = _opened(file, path)
+        opened = opened_parquet(file, path)
         wanted = [
             number
             for number in range(opened.num_row_groups)
@@ -148,12 +161,6 @@ def _may_hold(row_group: Any, kept: Kept) -> bool:
         if not bounds.min <= value <= bounds.max:
             return False
     return True
-
-
-def _opened(file: Any, path: Path) -> Any:
-    opened = arrow().parquet.ParquetFile(file)
-    check_version(opened.schema_arrow.metadata, path)
-    return opened
 
 
 def _runs(folder: str, name: str) -> Iterator[Kept]:

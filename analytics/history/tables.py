@@ -25,7 +25,7 @@ from urllib.parse import unquote
 from analytics.errors import HistoryVersionError, NoArrowError
 
 VERSION: Final = 2
-"""Of the columns and paths. Version 1 had neither the times nor the names of brokers in its rows."""
+"""Of columns and paths. Version 1 had neither TIMESTAMPs nor the names of brokers in its rows."""
 VERSION_KEY: Final = b"rmqctl.history.version"
 """The key of the version in a file's metadata; files of version 1 lack it."""
 
@@ -130,6 +130,12 @@ def kept_at(folder: str, path: Path) -> Kept | None:
         broker = unquote(path.parent.parent.name.removeprefix("broker="))
         return Kept(folder, broker, int(match[1]), int(match[2] or 0))
     return None
+
+
+def as_of_in(path: Path) -> int | None:
+    """The moment (ms) in the name of a run's own file; None for a file of another name."""
+    match = _PART.fullmatch(path.name) or _PART_1.fullmatch(path.name)
+    return None if match is None else int(match[1])
 
 
 def schema(arrow: Any, name: str) -> Any:

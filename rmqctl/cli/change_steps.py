@@ -191,7 +191,8 @@ def begin_java_check(cli: Cli, root: Path) -> JavaCheck:
 
 def _say_store(cli: Cli) -> None:
     """Print the store of a plan, and where its name came from."""
-    cli.say(f"store {cli.store.path} ({cli.store.origin})")
+    if cli.uses_store:
+        cli.say(f"store {cli.store.path} ({cli.store.origin})")
 
 
 def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]) -> None:

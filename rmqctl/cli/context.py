@@ -65,6 +65,8 @@ class Cli:
         """The exit code of every failure, for a command with exit codes of its own."""
         self.changes: Changes | None = Changes.ASKS
         """How the command changes something, as it is marked."""
+        self.uses_store = True
+        """Whether the command has anything to do with a store."""
         self.incomplete = False
         """The result is incomplete and the user was warned: exit code 8."""
         self.opened: list[StoreView] = []
@@ -406,6 +408,8 @@ class Cli:
 
     def target_of(self, question: str) -> str:
         """A question with the absolute path of its store, unless it has the path already."""
+        if not self.uses_store:
+            return question
         path = str(self.store.path)
         return question if path in question else f"{question} Store {path}."
 

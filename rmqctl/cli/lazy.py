@@ -88,6 +88,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an integer that it returns is the exit code."""
         ctx.obj.changes = self.changes
+        ctx.obj.uses_store = self.uses_store
         ctx.obj.begin(ctx.command_path, many_stores=self.many_stores)
         if self.row_types and not self._sees_to_its_view(ctx):
             ctx.obj.check_view(*self.row_types)

@@ -176,6 +176,9 @@ TREE: Final[Mapping[str, CommandRef | CommandGroup]] = {
             "record": CommandRef(
                 "lag.record_command", "record", "Record the lag in a file, to compare with later"
             ),
+            "compact": CommandRef(
+                "lag.compact_command", "compact", "Join the small files of kept reports"
+            ),
             "check": CommandRef(
                 "lag.check.command", "check", "Check lag against limits, for monitoring"
             ),

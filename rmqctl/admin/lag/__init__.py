@@ -7,6 +7,7 @@
     check              a verdict about each group, by Limits or by its status: a CheckResult
     compare            a LagComparisonRow for each row of now and an Earlier, which ``earlier_of``
                        makes from the rows of a store as of a time, ``read_recorded`` from a file
+    compact            joins the small files of kept reports
     record             appends the lag of a moment to a file
     parts_of           the unread messages of a snapshot, for analytics.lag.histogram
     bucket_rows        its buckets as HistogramRow; name_rows: unread messages by tag, key or host
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         risk_rows as risk_rows,
         size_label as size_label,
     )
+    from .compaction import Compaction as Compaction, compact as compact
     from .comparison import compare as compare, earlier_of as earlier_of
     from .limits import Limit as Limit, Limits as Limits, check as check
     from .recording import read_recorded as read_recorded, record as record
@@ -56,6 +58,7 @@ __getattr__, __all__ = lazy_names(
         "backlog": (
             *("age_label", "bucket_rows", "name_rows", "parts_of", "risk_rows", "size_label"),
         ),
+        "compaction": ("Compaction", "compact"),
         "comparison": ("compare", "earlier_of"),
         "limits": ("Limit", "Limits", "check"),
         "recording": ("read_recorded", "record"),

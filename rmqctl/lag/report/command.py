@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from analytics.report.partial import PartialReport
     from analytics.report.report import Report
 
+    from .previous import Previous
+
 
 class EngineName(StrEnum):
     """The counting engine."""
@@ -108,7 +110,17 @@ def report(
     ] = None,
     compare: Annotated[
         str | None,
-        typer.Option("--compare", metavar="FILE", help="An earlier report, saved as JSON"),
+        typer.Option(
+            "--compare",
+            metavar="T|FILE|DIR",
+            help="An earlier report: saved as JSON, or the newest kept one of a folder",
+        ),
+    ] = None,
+    recorded: Annotated[
+        str | None,
+        typer.Option(
+            "--recorded", metavar="DIR", help="Take the time of --compare from kept reports"
+        ),
     ] = None,
     top: Annotated[
         int | None, typer.Option("--top", min=1, metavar="N", help="Only the N largest backlogs")
@@ -142,6 +154,7 @@ def report(
     Without Spark:             rmqctl lag report --engine local
     All brokers of a cluster:  rmqctl lag report -S '/disks/*/store' -o json --save now.json
     Changes since a report:    rmqctl lag report --compare now.json
+    Changes since yesterday:   rmqctl lag report --compare -1d --recorded history
     As a page with charts:     rmqctl lag report -o html --save lag.html
     Keep a history:            rmqctl lag report -o parquet --save history
     Combine kept reports:      rmqctl lag report --from-partials history
@@ -152,7 +165,7 @@ def report(
     form = _format(cli, output)  # an invalid one fails before counting starts
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx.command)
-    _check_options(cli, form, by, save, compare)
+    _check_options(cli, form, by, save, compare, recorded)
     whole = by is None and form in {ReportFormat.JSON, ReportFormat.YAML}
     about = by or By.GROUP
     if form not in {ReportFormat.HTML, ReportFormat.PARQUET}:
@@ -164,6 +177,7 @@ def report(
     from rmqctl.parse.times import check_order
 
     from . import report as reporting
+    from .previous import compared, gone, previous_of
 
     until = None if as_of is None else cli.time("--as-of", as_of)
     kept = find_kept(from_partials, until) if from_partials else None
@@ -176,19 +190,19 @@ def report(
         cli.parsed("--since", lambda _: check_order(begin, until, ("it", "--as-of")), "")
     if window is not None:
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
-    previous = None if compare is None else reporting.read_previous(compare)
+    choice = Choice(groups, topic, include_retry)
+    previous = None if compare is None else previous_of(cli, compare, recorded, choice)
     refs = reporting.stores_of(cli) if kept is None else ()
     reporting.check_some_are_there(refs, master)
     number = len(refs) if kept is None else len(kept)
-    choice = Choice(groups, topic, include_retry)
     asked = reporting.Asked(refs, choice, moment, exact, kept)
     with no_search_for_cycles():
         with reporting.engine_of(cli, engine, master, number) as who:
             made = reporting.made_report(cli, who, asked)
             name = who.name
-        gone = reporting.gone(previous, made.report.groups, choice, compare)
-        found = reporting.with_warnings(made.report, gone)
-        shown = reporting.largest(reporting.compared(found.groups, previous), top)
+        lost = gone(previous, made.report.groups, choice)
+        found = reporting.with_warnings(made.report, lost)
+        shown = reporting.largest(compared(found.groups, previous), top)
         elapsed_ms = round((time.monotonic() - began) * 1000)
         for warning in found.warnings:
             cli.warn(warning)
@@ -201,7 +215,12 @@ def report(
             with _output(cli, save):
                 if form is ReportFormat.HTML:
                     page = _whole(found, name, elapsed_ms, shown, begin)
-                    cli.out.write(reporting.page_of(cli, page, previous, begin=begin, top=top))
+                    history = from_partials or _history_of(previous)
+                    cli.out.write(
+                        reporting.page_of(
+                            cli, page, previous, history, choice, begin=begin, top=top
+                        )
+                    )
                 elif whole:
                     cli.one(_whole(found, name, elapsed_ms, shown, begin))
                 else:
@@ -215,6 +234,10 @@ def report(
             "queues are damaged and were counted as far as they are readable; "
             "'rmqctl store fsck' shows where"
         )
+
+
+def _history_of(previous: "Previous | None") -> list[str]:
+    return [] if previous is None or previous.history is None else [previous.history]
 
 
 def _keep(
@@ -243,12 +266,19 @@ def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
 
 
 def _check_options(
-    cli: Cli, form: ReportFormat, by: By | None, save: str | None, compare: str | None
+    cli: Cli,
+    form: ReportFormat,
+    by: By | None,
+    save: str | None,
+    compare: str | None,
+    recorded: str | None,
 ) -> None:
     if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
         if by is not None:
             raise UsageProblem(f"--by is for rows; -o {form} has the whole report")
         cli.check_not_given(_OF_ROWS, f"is for rows; -o {form} has the whole report")
+    if recorded is not None and compare is None:
+        raise UsageProblem("--recorded needs --compare with a time")
     if form is ReportFormat.PARQUET:
         if compare is not None:
             raise UsageProblem("--compare: not with Parquet; compare runs in a query")

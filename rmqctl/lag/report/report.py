@@ -1,14 +1,12 @@
 """Building the report of a call: its stores, the engine, and the selected rows."""
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from errno import EISDIR
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.history.gathering import gathered_report
 from analytics.lag.health import Health, worst
@@ -17,10 +15,6 @@ from analytics.report.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
 from rmqctl.errors import CliError, NotFound, UsageProblem
-from storage.errors import CorruptFileError
-from storage.files.bounded import read_bounded
-from storage.format.shapes import MAX_TIME, check, maybe, members, rows as rows_of, text, whole
-from storage.format.strict_json import loads_strict
 
 if TYPE_CHECKING:
     from analytics.engines import Engine
@@ -30,6 +24,7 @@ if TYPE_CHECKING:
     from analytics.report.report import Report
     from rmqctl.cli.context import Cli
 
+    from .previous import Previous
     from .rows import LagReport
 
 
@@ -163,74 +158,11 @@ def _has_topic(ref: StoreRef, topic: str) -> bool:
         return topic in known_topics(view)
 
 
-_REPORT: Final = members(
-    {
-        "as_of": whole(0, MAX_TIME),
-        "groups": rows_of(members({"group": text, "topic": text, "lag": maybe(whole(0))})),
-    }
-)
-
-
-class Previous(NamedTuple):
-    """An earlier report to compare with."""
-
-    as_of: int
-    lags: dict[tuple[str, str], int | None]
-
-
-def read_previous(path: str) -> Previous:
-    """Read a report that was saved as JSON. NotFound without the file, UsageProblem for another
-    file."""
-    try:
-        if Path(path).is_dir():
-            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-        document = loads_strict(read_bounded(Path(path)))
-        check(document, _REPORT)
-        lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
-        return Previous(document["as_of"], lags)
-    except FileNotFoundError:
-        raise NotFound(f"--compare: there is no file {path}") from None
-    except OSError as error:
-        reason = error.strerror or error
-        raise CliError(
-            f"--compare: {path} cannot be read: {reason}", exit_codes.NOT_WRITABLE
-        ) from error
-    except (ValueError, CorruptFileError) as error:
-        raise UsageProblem(
-            f"--compare: {path} is not a report; 'rmqctl lag report -o json --save FILE' writes one"
-        ) from error
-
-
-def gone(
-    previous: Previous | None, groups: Iterable["Row"], choice: "Choice", path: str | None
-) -> list[str]:
-    """A sentence for each group and topic of the earlier report that is missing in this one."""
-    if previous is None:
-        return []
-    now = {(row["group"], row["topic"]) for row in groups}
-    return [
-        f"group {group} in {topic} is in {path}, but has no progress now"
-        for group, topic in previous.lags
-        if (group, topic) not in now and choice.takes(group, topic)
-    ]
-
-
 def with_warnings(report: "Report", more: Sequence[str]) -> "Report":
     """The report with additional warnings."""
     warnings = [*report.warnings, *more]
     totals = {**report.totals, "warnings": len(warnings)}
     return replace(report, totals=totals, warnings=warnings)
-
-
-def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
-    """Group rows with the lag of an earlier report and its change."""
-    rows = []
-    for row in groups:
-        before = None if previous is None else previous.lags.get((row["group"], row["topic"]))
-        known = before is not None and row["lag"] is not None
-        change = row["lag"] - before if known else None
-        rows.append({**row, "lag_before": before, "lag_change": change})
-    return rows
 
 
 def largest(groups: Sequence["Row"], number: int | None) -> list["Row"]:
@@ -280,12 +212,16 @@ def _sum(rows: Iterable["Row"], name: str) -> int | None:
 def page_of(
     cli: "Cli",
     report: "LagReport",
-    previous: Previous | None,
+    previous: "Previous | None",
+    history: Sequence[str],
+    choice: "Choice",
     *,
     begin: int | None,
     top: int | None,
 ) -> str:
-    """The report as a page, limited by ``begin`` and ``top``."""
+    """The report as a page, limited by ``begin`` and ``top``, with the days of kept reports in the
+    folders ``history``."""
+    from analytics.history.daily import days_of
     from analytics.html_report.writer import page
 
     zone = cli.setting("tz")
@@ -295,6 +231,7 @@ def page_of(
         compared_as_of=None if previous is None else previous.as_of,
         since=begin,
         top=top,
+        days=days_of(history, choice, report.as_of) if history else None,
     )
 
 

@@ -1,0 +1,201 @@
+"""Putting joined files into the place of the small ones, in one step.
+
+The joined file is made in ``FOLDER/.compacting``, synced, and takes the place of the small ones in
+one step: the whole folder of the table and month is exchanged (renameat2). So every program sees
+each row once at any moment, also after a kill. Where the file system cannot exchange folders, the
+joined file is put beside the small ones, which are then removed: rmqctl reads each row once there,
+too, as a run's own file counts before a joined one; other programs may see a row twice until the
+next compaction has removed what is left.
+
+What another process puts into the old folder meanwhile is taken over into the new one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from storage.files.creating import sync_folder
+
+from .reading import UNREADABLE, runs_in
+from .tables import JOINED, Kept, kept_at
+
+STAGING: Final = ".compacting"
+_AT_CWD: Final = -100
+_EXCHANGE: Final = 2
+_CANNOT_EXCHANGE: Final = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM)
+_TRIES: Final = 100
+
+
+class Join(NamedTuple):
+    """The files of a table and month that are to be joined."""
+
+    folder: str
+    table: str
+    month: str
+    periods: Mapping[str, Sequence[Path]]
+    """By the day or month that the joined file will be of."""
+
+    @property
+    def files(self) -> list[Path]:
+        """All of them."""
+        return [path for files in self.periods.values() for path in files]
+
+    @property
+    def live(self) -> Path:
+        """The folder in which programs read them."""
+        return Path(self.folder, self.table, f"month={self.month}")
+
+    @property
+    def staged(self) -> Path:
+        """The folder in which they are joined."""
+        return Path(self.folder, STAGING, self.table, f"month={self.month}")
+
+
+def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int]) -> None:
+    """Put the joined files into the place of their sources."""
+    staged, live = one.staged, one.live
+    if not live.exists():
+        sync_folder(staged)
+        staged.rename(live)
+        sync_folder(live.parent)
+        return
+    if _link_rest(staged, live, sources):
+        staged.chmod(stat.S_IMODE(live.stat().st_mode))
+        sync_folder(staged)
+        if exchange(staged, live):
+            sync_folder(live.parent)
+            _settle(one.folder, staged, live, sources)
+            return
+    for path in made:
+        path.rename(live / path.name)
+    sync_folder(live)
+    for path, inode in sources.items():
+        if path.parent == live and inode_of(path) == inode:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(staged)
+
+
+def _link_rest(staged: Path, live: Path, sources: Mapping[Path, int]) -> bool:
+    """Give the files that stay a second name in the new folder; False if that cannot be."""
+    for path in live.iterdir():
+        if path not in sources:
+            try:
+                (staged / path.name).hardlink_to(path)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
+    return True
+
+
+def _settle(folder: str, old: Path, live: Path, sources: Mapping[Path, int]) -> None:
+    """Remove the old folder, which was exchanged; what came into it meanwhile goes to the new one.
+
+    ``sources`` are the files that are joined, by their paths, with their inodes. They are unknown
+    after a kill (empty), and then the runs of the new folder say what is joined.
+    """
+    runs = {} if sources else _times_of_runs(folder, live)
+    for _ in range(_TRIES):
+        for path in old.iterdir():
+            with suppress(FileNotFoundError):
+                if _is_done(folder, path, live, sources, runs):
+                    path.unlink()
+                else:
+                    path.rename(live / path.name)
+        try:
+            old.rmdir()
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
+        else:
+            return
+
+
+def _times_of_runs(folder: str, live: Path) -> dict[Kept, int]:
+    """The runs in a folder, with the times (ns) of their files; of several the last one."""
+    runs: dict[Kept, int] = {}
+    for path in live.iterdir():
+        with suppress(*UNREADABLE):
+            modified = path.stat().st_mtime_ns
+            for kept in _runs_of_file(folder, path):
+                runs[kept] = max(runs.get(kept, 0), modified)
+    return runs
+
+
+def _runs_of_file(folder: str, path: Path) -> set[Kept]:
+    if JOINED.fullmatch(path.name):
+        return runs_in(path, folder)
+    kept = kept_at(folder, path)
+    return set() if kept is None else {kept}
+
+
+def _is_done(
+    folder: str, path: Path, live: Path, sources: Mapping[Path, int], runs: Mapping[Kept, int]
+) -> bool:
+    """Whether all that a file of the old folder has is in the new one."""
+    info = path.stat()
+    same = live / path.name
+    if sources.get(same) == info.st_ino:
+        return True
+    with suppress(FileNotFoundError):
+        there = same.stat()
+        return there.st_ino == info.st_ino or there.st_mtime_ns >= info.st_mtime_ns
+    if sources:
+        return False
+    try:
+        mine = _runs_of_file(folder, path)
+    except UNREADABLE:
+        return False
+    if JOINED.fullmatch(path.name):
+        return mine <= runs.keys()
+    return bool(mine) and all(info.st_mtime_ns <= runs.get(kept, -1) for kept in mine)
+
+
+def finish_killed(folder: str) -> None:
+    """Remove the staging of a killed compaction; what only it has is put back."""
+    for staged in Path(folder, STAGING).glob("*/month=*"):
+        live = Path(folder, staged.parent.name, staged.name)
+        if live.exists():
+            _settle(folder, staged, live, {})
+        else:  # it had not been put into place: the rows are in files of version 1
+            shutil.rmtree(staged)
+
+
+def remove_1(one: Join, sources: Mapping[Path, int]) -> None:
+    """Remove the files of version 1 that are joined, and their folders with the last of them."""
+    for path, inode in sources.items():
+        if path.parent == one.live or inode_of(path) != inode:
+            continue
+        path.unlink(missing_ok=True)
+        for folder in (path.parent, path.parent.parent):
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def inode_of(path: Path) -> int | None:
+    """The inode of a file; None if there is no such file."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where the system or the file system cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(one))
