@@ -7,33 +7,37 @@ and says how many it has; a day without any run is not there. Unknown is None an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.lag.totals import sum_or_unknown
 from analytics.report.copies import without_copies
 from analytics.report.stores import StoreRef
 
-from .reading import UNREADABLE, all_runs, rows_of
+from .reading import all_runs, table_of_runs
+from .tables import Kept, arrow, date_of
 
 if TYPE_CHECKING:
     from analytics.lag.selection import Choice
     from analytics.report.amounts import Row
 
-    from .tables import Kept
-
 DAY_MS: Final = 86_400_000
 MOST_DAYS: Final = 400
+_LOG: Final = ("path", "log_min_offset", "log_max_offset", "marks")
+_FIGURES: Final = (
+    *("group", "topic", "lag", "lag_bytes", "oldest_unread_age_ms", "unknown_queues"),
+)
 
 
 class Days(NamedTuple):
     """The days of a history, the first one first."""
 
     days: list[Row]
-    """day_timestamp, stores, groups, lag, lag_bytes, oldest_unread_age_ms, unknown_queues"""
+    """day_timestamp, stores (that are in the sums), groups, lag, lag_bytes, oldest_unread_age_ms,
+    unknown_queues"""
     groups: list[Row]
-    """The same for each day, group and topic, without the number of groups."""
+    """The same for each day, group and topic, with these instead of the number of groups."""
     warnings: list[str]
     """A sentence for each run that could not be read."""
 
@@ -52,69 +56,118 @@ def days_of(folders: Sequence[str], choice: Choice, until: int) -> Days:
 
     Raises KeptFileError, NoArrowError and OSError.
     """
-    last: dict[tuple[int, str, int], Kept] = {}
+    last: dict[tuple[int, str], list[Kept]] = {}
     for folder in folders:
-        for kept in all_runs(str(Path(folder))):
+        for kept in all_runs(folder):
             day = kept.as_of // DAY_MS
             if kept.as_of > until or day <= until // DAY_MS - MOST_DAYS:
                 continue
-            place = day, kept.broker, kept.number
-            if place not in last or last[place].as_of < kept.as_of:
-                last[place] = kept
-    by_day: dict[int, list[Kept]] = defaultdict(list)
-    for (day, _, _), kept in sorted(last.items()):
-        by_day[day].append(kept)
+            known = last.get((day, kept.broker))
+            if known is None or known[0].as_of < kept.as_of:
+                last[day, kept.broker] = [kept]
+            elif known[0].as_of == kept.as_of and known[0].folder == folder:
+                known.append(kept)
+    months: dict[str, list[Kept]] = defaultdict(list)
+    for (day, _), runs in sorted(last.items()):
+        months[f"{date_of(day * DAY_MS):%Y-%m}"].extend(runs)
     found = Days([], [], [])
-    for day, runs in by_day.items():
-        _add_day(found, day, _newest_of_brokers(runs), choice)
+    for runs in months.values():
+        _add_month(found, runs, choice)
     return found
 
 
-def _newest_of_brokers(runs: Sequence[Kept]) -> list[Kept]:
-    """Without stores that a broker had in an earlier run of the day only."""
-    newest: dict[str, int] = {}
+def _add_month(found: Days, runs: Sequence[Kept], choice: Choice) -> None:
+    unreadable: dict[Kept, str] = {}
+    stores = _of_folders(runs, "stores", _LOG, unreadable)
+    logs = {}
+    for folder, table in stores.items():
+        for row in table.to_pylist():
+            kept = Kept(folder, row["broker"], row["as_of"], row["store_number"])
+            log = row["log_min_offset"], row["log_max_offset"]
+            marks = frozenset(row["marks"] or ())
+            logs[kept] = _Run(kept, StoreRef(kept.broker, row["path"]), log, marks)
+    shown: list[Kept] = []
+    of_days: dict[int, int] = {}
+    for day, of_day in groupby(runs, lambda kept: kept.as_of // DAY_MS):
+        its, _ = without_copies([logs[kept] for kept in of_day if kept in logs])
+        shown += [run.kept for run in its]
+        of_days[day] = len(its)
+    tables = _of_folders(shown, "groups", _FIGURES, unreadable)
+    lost = {kept.as_of // DAY_MS for kept in unreadable}
+    for kept in shown:
+        if kept in unreadable:
+            of_days[kept.as_of // DAY_MS] -= 1
+    rows = [row for table in tables.values() for row in _summed(table)]
+    by_day: dict[int, dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if choice.takes(row["group"], row["topic"]):
+            by_day[row["day"]][row["group"], row["topic"]].append(row)
+    for day, number in sorted(of_days.items()):
+        begin = {"day_timestamp": day * DAY_MS}
+        together = [
+            {
+                "group": group,
+                "topic": topic,
+                **begin,
+                "stores": sum(row["stores"] for row in its),
+                **_sum(its),
+            }
+            for (group, topic), its in sorted(by_day[day].items())
+        ]
+        groups = len({row["group"] for row in together})
+        found.groups.extend(together)
+        if number or day in lost:
+            found.days.append({**begin, "stores": number, "groups": groups, **_sum(together)})
+    found.warnings.extend(sorted(set(unreadable.values())))
+
+
+def _of_folders(
+    runs: Sequence[Kept], name: str, columns: Sequence[str], unreadable: dict[Kept, str]
+) -> dict[str, Any]:
+    """The rows of runs, by folder."""
+    by_folder: dict[str, list[Kept]] = defaultdict(list)
     for kept in runs:
-        newest[kept.broker] = max(kept.as_of, newest.get(kept.broker, 0))
-    return [kept for kept in runs if kept.as_of == newest[kept.broker]]
+        by_folder[kept.folder].append(kept)
+    return {
+        folder: table_of_runs(some, name, columns, unreadable.__setitem__)
+        for folder, some in by_folder.items()
+    }
 
 
-def _add_day(found: Days, day: int, kept: Sequence[Kept], choice: Choice) -> None:
-    runs: list[_Run] = []
-    rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    tables: dict[Kept, list[Row]] = {}
-    for one in kept:
-        try:
-            (store,) = rows_of(one, "stores")
-            tables[one] = rows_of(one, "groups")
-        except UNREADABLE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            found.warnings.append(f"{one.broker}: not read: {reason}")
-            continue
-        log = store["log_min_offset"], store["log_max_offset"]
-        ref = StoreRef(one.broker, store["path"])
-        runs.append(_Run(one, ref, log, frozenset(store["marks"])))
-    shown, _ = without_copies(runs)
-    for run in shown:
-        for row in tables[run.kept]:
-            if choice.takes(row["group"], row["topic"]):
-                rows[row["group"], row["topic"]].append(row)
-    begin = {"day_timestamp": day * DAY_MS, "stores": len(shown)}
-    together = list(_groups(rows, begin))
-    found.groups.extend(together)
-    found.days.append(
-        {**begin, "groups": len({row["group"] for row in together}), **_sum(together)}
+def _summed(table: Any) -> list[Row]:
+    """The rows of groups, added up over the stores of each day."""
+    day = arrow().compute.divide(table.column("as_of"), DAY_MS)
+    sums = (
+        table.append_column("day", day)
+        .group_by(["day", "group", "topic"])
+        .aggregate(
+            [
+                ("as_of", "count"),
+                *((name, what) for name in ("lag", "lag_bytes") for what in ("sum", "count")),
+                ("oldest_unread_age_ms", "max"),
+                ("unknown_queues", "sum"),
+            ]
+        )
     )
-
-
-def _groups(rows: dict[tuple[str, str], list[Row]], begin: Row) -> Iterator[Row]:
-    for (group, topic), of_stores in sorted(rows.items()):
-        yield {
-            "group": group,
-            "topic": topic,
-            **begin,
-            "stores": len(of_stores),
-            **_sum(of_stores),
+    return [
+        {
+            "day": row["day"],
+            "group": row["group"],
+            "topic": row["topic"],
+            "stores": row["as_of_count"],
+            "lag": _known(row, "lag"),
+            "lag_bytes": _known(row, "lag_bytes"),
+            "oldest_unread_age_ms": row["oldest_unread_age_ms_max"],
+            "unknown_queues": row["unknown_queues_sum"],
         }
+        for row in sums.to_pylist()
+    ]
+
+
+def _known(row: Row, name: str) -> int | None:
+    """A sum as :func:`sum_or_unknown` makes it: 0 only if all values are known."""
+    value: int | None = row[f"{name}_sum"]
+    return value or (0 if row[f"{name}_count"] == row["as_of_count"] else None)
 
 
 def _sum(rows: Iterable[Row]) -> dict[str, Any]:

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.errors import HistoryVersionError, KeptError, KeptFileError
 
-from .tables import JOINED, Kept, arrow, check_version, kept_at, stored_columns
+from .tables import (
+    JOINED,
+    Kept,
+    arrow,
+    check_version,
+    kept_at,
+    schema,
+    stored_columns,
+    whole_table,
+)
 
 if TYPE_CHECKING:
     from analytics.report.amounts import Row
@@ -52,12 +61,7 @@ def all_runs(folder: str) -> set[Kept]:
 
 def runs_in(path: Path, folder: str) -> set[Kept]:
     """The runs of which a joined file has rows. Raises OSError and ValueError."""
-    found: set[Kept] = set()
-    with path.open("rb") as file:
-        opened = opened_parquet(file, path)
-        for number in range(opened.num_row_groups):
-            found.update(runs_of(opened.read_row_group(number, _OF_RUN), folder))
-    return found
+    return {kept for table in _row_groups(path, _OF_RUN) for kept in runs_of(table, folder)}
 
 
 def runs_of(table: Any, folder: str) -> set[Kept]:
@@ -79,6 +83,30 @@ def table_of(kept: Kept, name: str) -> Any:
     Raises NoArrowError, OSError, HistoryVersionError, and ValueError for a file that is no Parquet.
     """
     return again(lambda: _look(kept, name))
+
+
+def table_of_runs(
+    runs: Collection[Kept], name: str, columns: Sequence[str], failed: Callable[[Kept, str], object]
+) -> Any:
+    """Columns of a table of many runs, with ``as_of``, ``broker`` and ``store_number``.
+
+    Joined files are read once for all of them. ``failed`` is called with the runs that cannot be
+    read, and the reason. Raises NoArrowError, OSError and KeptFileError.
+    """
+    return again(lambda: _look_for_all(runs, name, columns, failed))
+
+
+def of_runs(table: Any, runs: Iterable[Kept]) -> Any:
+    """The rows of some runs."""
+    pyarrow = arrow()
+    compute = pyarrow.compute
+    keys = compute.binary_join_element_wise(
+        table.column("broker"),
+        *(table.column(name).cast(pyarrow.string()) for name in ("as_of", "store_number")),
+        "\n",
+    )
+    wanted = [f"{kept.broker}\n{kept.as_of}\n{kept.number}" for kept in runs]
+    return table.filter(compute.is_in(keys, pyarrow.array(wanted, pyarrow.string())))
 
 
 def read_part(path: Path, name: str) -> Any:
@@ -122,6 +150,50 @@ def _look(kept: Kept, name: str) -> Any:
         path = kept.path(name)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     return None
+
+
+def _look_for_all(
+    runs: Collection[Kept], name: str, columns: Sequence[str], failed: Callable[[Kept, str], object]
+) -> Any:
+    pyarrow = arrow()
+    wanted = schema(pyarrow, name)
+    kinds = pyarrow.schema([wanted.field(column) for column in (*_OF_RUN, *columns)])
+    found = [kinds.empty_table()]
+    left = set(runs)
+    for kept in runs:
+        path = next((path for path in (kept.path(name), kept.path_1(name)) if path.exists()), None)
+        if path is None:
+            continue
+        left.discard(kept)
+        try:
+            table = whole_table(pyarrow, name, read_part(path, name), kept)
+        except FileNotFoundError:
+            raise
+        except UNREADABLE as error:
+            failed(kept, str(KeptFileError(path, error)))
+        else:
+            found.append(table.select(kinds.names))
+    for month in sorted({kept.month_folder(name) for kept in left}):
+        for path in joined_files(month):
+            here = set()
+            try:
+                for table in _row_groups(path, kinds.names):
+                    some = runs_of(table, next(iter(runs)).folder) & left
+                    here |= some
+                    found.append(of_runs(table, some).select(kinds.names).cast(kinds))
+            except FileNotFoundError:
+                raise
+            except UNREADABLE as error:
+                raise KeptFileError(path, error) from error
+            left -= here
+    return pyarrow.concat_tables(found)
+
+
+def _row_groups(path: Path, columns: list[str]) -> Iterator[Any]:
+    with path.open("rb") as file:
+        opened = opened_parquet(file, path)
+        for number in range(opened.num_row_groups):
+            yield opened.read_row_group(number, columns)
 
 
 def _read_run(path: Path, kept: Kept, name: str) -> Any:

@@ -7,6 +7,8 @@ const SERIES = 6;
 const HEIGHT = 240;
 const EDGE = { left: 48, right: 8, top: 8, bottom: 24 };
 
+const ALL = JSON.stringify([null, null]);
+
 const nameOf = (row) => JSON.stringify([row.group, row.topic]);
 
 function label(name) {
@@ -24,13 +26,6 @@ function sums(rows) {
 function stepFor(span, least) {
   for (const step of STEPS) if (step >= least && span / step <= BARS) return step;
   return Math.ceil(span / BARS / STEPS.at(-1)) * STEPS.at(-1);
-}
-
-// Four whole steps that hold the value.
-function niceTop(value) {
-  const least = Math.max(1, value / 4);
-  const power = 10 ** Math.floor(Math.log10(least));
-  return 4 * [1, 2, 5, 10].map((n) => n * power).find((n) => n >= least);
 }
 
 // By time. The arrow keys move over the bars, Enter zooms in, Escape zooms out.
@@ -54,8 +49,11 @@ function timeChart(rows, key, least) {
     return element("button", { type: "button", click }, text);
   }
 
+  // On a logarithmic scale parts that stand on each other would not add up: a bar is one total.
+  const isOne = () => state.chosen !== null || scale.logarithmic;
+
   function colour(name) {
-    if (state.chosen !== null) return 0;
+    if (isOne()) return 0;
     const at = series.indexOf(name);
     return at < SERIES ? at : SERIES;
   }
@@ -80,23 +78,18 @@ function timeChart(rows, key, least) {
     const width = Math.max(280, picture.clientWidth || 900);
     const wide = width - EDGE.left - EDGE.right;
     const high = HEIGHT - EDGE.top - EDGE.bottom;
-    const top = niceTop(Math.max(...bars.map((bar) => bar.messages)));
+    const found = countScale(Math.max(...bars.map((bar) => bar.messages)));
     const x = (at) => EDGE.left + (wide * at) / bars.length;
-    const y = (value) => EDGE.top + high * (1 - value / top);
-    const shapes = [];
-    for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-      const value = top * share;
-      shapes.push(drawn("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: y(value), y2: y(value) }));
-      shapes.push(drawn("text", { x: EDGE.left - 6, y: y(value) + 4, "text-anchor": "end" }, short(value, 1000)));
-    }
+    const y = (share) => EDGE.top + high * (1 - share);
+    const shapes = grid(found, width, y, (value) => short(value, 1000));
     const each = Math.ceil(bars.length / Math.max(2, Math.floor(wide / 130)));
     bars.forEach((bar, at) => {
       let below = 0;
       bar.parts.forEach((part, number) => {
         if (!part) return;
-        const tall = (high * part) / top;
+        const tall = high * found.at(part);
         shapes.push(drawn("rect", { class: `s${number}`, x: x(at) + 0.5, width: Math.max(1, wide / bars.length - 1),
-          y: y(below) - tall, height: Math.max(0.75, tall) }));
+          y: y(found.at(below)) - tall, height: Math.max(0.75, tall) }));
         below += part;
       });
       if (at % each === 0 && x(at) + 75 < width) shapes.push(drawn("text", { x: x(at), y: HEIGHT - 6 }, time(bar.from, false).slice(5)));
@@ -154,8 +147,8 @@ function timeChart(rows, key, least) {
     const used = bars.reduce((all, bar) => all.map((sum, at) => sum + bar.parts[at]), new Array(SERIES + 1).fill(0));
     legend.replaceChildren(...used.flatMap((sum, number) => {
       if (!sum) return [];
-      const name = state.chosen ?? series[number];
-      const rest = state.chosen === null && number === SERIES;
+      const name = state.chosen ?? (scale.logarithmic ? ALL : series[number]);
+      const rest = !isOne() && number === SERIES;
       const words = rest ? [`${many(series.length - SERIES, "other")}`] : label(name);
       const sample = drawn("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, drawn("rect", { class: `s${number}`, width: 1, height: 1 }));
       return [element("li", {}, sample, ...words, `: ${count(sum)}`)];
@@ -176,6 +169,7 @@ function timeChart(rows, key, least) {
 
   if (!known.length) return { node: element("div", {}, note("Nothing is unread whose time is known.")), choose: () => {} };
   new ResizeObserver(() => draw()).observe(picture);
+  scale.drawings.push(show);
   show();
   const node = element("div", {}, element("div", { class: "tools" }, closer, back), picture, readout, legend, values);
   return { node, choose };
@@ -197,17 +191,20 @@ function ageChart(rows, classes) {
     const most = Math.max(1, ...found);
     const width = Math.min(900, Math.max(280, picture.parentNode?.clientWidth || 900));
     const room = width - 110 - 90;
+    const scaled = countScale(most);
+    const long = (value) => (room * scaled.at(value)) / scaled.at(most);
     picture.setAttribute("viewBox", `0 0 ${width} ${classes.length * 24}`);
     picture.setAttribute("aria-label", words.map((text, at) => `${text}: ${count(found[at])}`).join(", "));
     picture.replaceChildren(...words.flatMap((text, at) => [
       drawn("text", { x: 104, y: at * 24 + 16, "text-anchor": "end" }, text),
-      drawn("rect", { class: "s0", x: 110, y: at * 24 + 4, height: 16, width: found[at] ? Math.max(1, (room * found[at]) / most) : 0 }),
-      drawn("text", { x: 116 + (room * found[at]) / most, y: at * 24 + 16 }, count(found[at])),
+      drawn("rect", { class: "s0", x: 110, y: at * 24 + 4, height: 16, width: found[at] ? Math.max(1, long(found[at])) : 0 }),
+      drawn("text", { x: 116 + long(found[at]), y: at * 24 + 16 }, count(found[at])),
     ]));
   }
 
   choose(null);
   let chosen = null;
   new ResizeObserver(() => choose(chosen)).observe(picture);
+  scale.drawings.push(() => choose(chosen));
   return { node: element("div", {}, picture), choose: (name) => choose((chosen = name)) };
 }

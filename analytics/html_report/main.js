@@ -6,8 +6,8 @@ function tiles() {
   const { totals } = report;
   const change = report.groups.map((row) => row.lag_change).filter((value) => value !== null && value !== undefined);
   const shown = [
-    ["unread messages", totals.lag, "count"], ["unread bytes", totals.lag_bytes, "size"],
-    ["oldest unread", totals.oldest_unread_age_ms, "duration"], ["status", totals.status, "status"],
+    ["oldest unread", totals.oldest_unread_age_ms, "duration"], ["unread messages", totals.lag, "count"],
+    ["unread bytes", totals.lag_bytes, "size"], ["status", totals.status, "status"],
     ["groups", totals.groups, "count"], ["topics", totals.topics, "count"], ["queues", totals.queues, "count"],
     ["stores", totals.stores, "count"], ["waiting for a retry", totals.retry, "count"],
     ["dead letters", totals.dlq, "count"], ["deleted unread", totals.lost, "count"],
@@ -76,28 +76,39 @@ function unplaced(rows, key) {
 }
 
 function backlog() {
-  const { left_out: left } = report.page;
+  const { left_out: left, days: history } = report.page;
   const [rows, key, least] = left.minutes
     ? [report.hours, "hour_timestamp", 60 * MINUTE]
     : [report.minutes, "minute_timestamp", MINUTE];
   const overTime = timeChart(rows, key, least);
   const byAge = ageChart(report.ages, report.page.age_classes_ms);
-  const names = [...sums(report.ages).keys()];
+  const byDay = history?.days.length ? dayChart(history) : null;
+  const names = new Set([...sums(report.ages).keys(), ...(history?.groups ?? []).map(nameOf)]);
   const which = element("select", { id: "which", change: () => {
     const name = which.value === "" ? null : which.value;
     overTime.choose(left.hours ? null : name);
     byAge.choose(name);
+    byDay?.choose(name);
   } }, element("option", { value: "" }, "all groups"),
-    ...names.map((name) => element("option", { value: name }, visible(JSON.parse(name).join(" in ")))));
+    ...[...names].map((name) => element("option", { value: name }, visible(JSON.parse(name).join(" in ")))));
   const told = [];
   if (left.minutes) told.push(note(`${many(left.minutes, "row")} by minute would be too many for a page: hours are shown. -o json and -o parquet have the minutes.`));
   if (left.hours) told.push(note(`${many(left.hours, "row")} by hour would be too many, too: they are summed over all groups.`));
   return [
     section("time", "Backlog by the time when it was stored", ...told,
-      element("p", { class: "tools" }, element("label", { for: "which" }, "Show"), which),
+      element("p", { class: "tools" }, element("label", { for: "which" }, "Show"), which, scaleSwitch()),
       overTime.node, ...unplaced(rows, key)),
     section("ages", "Backlog by age", note("By whole minutes."), byAge.node),
+    ...trend(history, byDay),
   ];
+}
+
+// The days of kept reports, where the page was made with a folder of them.
+function trend(history, chart) {
+  if (!history) return [];
+  const told = history.warnings.map((text) => note(visible(text)));
+  if (history.left_out) told.push(note(`${many(history.left_out, "row")} by day and group would be too many for a page: they are summed over all groups.`));
+  return [section("days", "Day by day", ...told, chart?.node ?? note("No report was kept up to this one."))];
 }
 
 function depths() {
@@ -164,6 +175,7 @@ function start(name) {
     zone = own; // a browser need not know every zone
     chooser.value = zone;
   }
+  scale.drawings = [];
   document.getElementById("main").replaceChildren(...shown());
 }
 

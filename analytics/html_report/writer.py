@@ -17,7 +17,7 @@ from analytics.report.report import AGES_MS
 ROWS_AT_MOST: Final = 20_000
 """Of minutes, and of hours: some 2 MB, which a browser opens at once."""
 
-_SCRIPTS: Final = ("words.js", "tables.js", "charts.js", "main.js")
+_SCRIPTS: Final = ("words.js", "tables.js", "scales.js", "charts.js", "days.js", "main.js")
 _MARK: Final = re.compile("@@([A-Z-]+)@@")
 _EXACT: Final = 2**53
 """Whole numbers up to this one are the same in JavaScript."""
@@ -30,14 +30,15 @@ def page(
     compared_as_of: int | None = None,
     since: int | None = None,
     top: int | None = None,
+    days: Mapping[str, Any] | None = None,
 ) -> str:
     """Make the page of a report, given as the JSON of ``lag report``.
 
     ``zone`` is a time zone that the reader's browser may know; otherwise the browser's own is used.
     ``compared_as_of`` (epoch ms) is the moment of the report that this was compared with. The page
     mentions it if the document has minutes and hours only from ``since`` (epoch ms) on, or no
-    groups
-    but the ``top`` ones.
+    groups but the ``top`` ones. ``days`` are the fields of ``analytics.history.daily.Days``: the
+    page then has a chart of them.
 
     Where there are more than :data:`ROWS_AT_MOST` minutes the page has hours only, and where there
     are more hours than that, these are summed over all groups; the page has a note then.
@@ -48,6 +49,11 @@ def page(
         left_out["minutes"], minutes = len(minutes), []
         if len(hours) > ROWS_AT_MOST:
             left_out["hours"], hours = len(hours), _over_groups(hours)
+    if days is not None:
+        too_many = len(days["groups"]) > ROWS_AT_MOST
+        days = {**days, "left_out": len(days["groups"]) if too_many else 0}
+        if too_many:
+            days["groups"] = []
     data = {
         **document,
         "minutes": minutes,
@@ -59,12 +65,14 @@ def page(
             "top": top,
             "left_out": left_out,
             "age_classes_ms": AGES_MS,
+            "days": days,
         },
     }
     script = "(() => {\n" + "\n".join(_part(name) for name in _SCRIPTS) + "})();\n"
     style = _part("look.css")
     parts = {
         "TITLE": escape(f"Lag report, {_moment(document['as_of'])}"),
+        "HEADLINE": escape(_headline(document, is_whole=top is None)),
         "SUMMARY": escape(_summary(document["totals"])),
         "STYLE": style,
         "STYLE-HASH": _hash(style),
@@ -118,6 +126,41 @@ def _moment(as_of: int) -> str:
     except (ValueError, OverflowError, OSError):
         return f"{as_of} ms since 1970"
     return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _headline(document: Mapping[str, Any], *, is_whole: bool) -> str:
+    """How long the oldest unread message has waited; that is what a reader wants to know first."""
+    totals = document["totals"]
+    age = totals["oldest_unread_age_ms"]
+    some_unknown = any(map(_has_unknown_age, document["queues"]))
+    some_unknown = some_unknown or (not is_whole and totals["unknown_queues"] > 0)
+    if age is not None:
+        least = "at least " if some_unknown else ""
+        return f"The oldest unread message has waited {least}{_duration(age)}."
+    if totals["lag"] == 0 and not some_unknown:
+        return "Nothing is unread."
+    return "How long the oldest unread message has waited is unknown."
+
+
+def _has_unknown_age(queue: Mapping[str, Any]) -> bool:
+    """Whether a queue may have unread messages that are older than what is known."""
+    if queue["lag"] is None:
+        is_empty = queue["min_offset"] == queue["max_offset"]
+        return not (queue["committed_offset"] is None and is_empty)
+    return bool(queue["lag"]) and queue["oldest_unread_timestamp"] is None
+
+
+def _duration(ms: int) -> str:
+    """The two largest parts, as ``1d 7h``; as the script of the page has it."""
+    left = ms // 1000
+    if not left:
+        return f"{ms}ms"
+    parts = []
+    for name, seconds in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        if left >= seconds:
+            parts.append(f"{left // seconds}{name}")
+        left %= seconds
+    return " ".join(parts[:2])
 
 
 def _summary(totals: Mapping[str, Any]) -> str:

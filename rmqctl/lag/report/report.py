@@ -231,7 +231,7 @@ def page_of(
         compared_as_of=None if previous is None else previous.as_of,
         since=begin,
         top=top,
-        days=days_of(history, choice, report.as_of) if history else None,
+        days=days_of(history, choice, report.as_of)._asdict() if history else None,
     )
 
 
