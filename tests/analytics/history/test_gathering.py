@@ -186,7 +186,7 @@ def test_a_file_that_is_no_table_is_named_and_the_rest_is_reported(
     refs: list[StoreRef], tmp_path: Path
 ) -> None:
     kept(refs[:2], tmp_path)
-    (path,) = (tmp_path / "queues" / "broker=broker-00").rglob("*.parquet")
+    (path,) = (tmp_path / "queues").rglob("part-*@broker-00.parquet")
     path.write_bytes(b"PAR1 nothing")
     found = gathered(tmp_path)
     assert [one.ref.broker for one in found.unreadable] == ["broker-00"]
@@ -226,7 +226,7 @@ def test_from_the_command_line(refs: list[StoreRef], tmp_path: Path) -> None:
         done = run(*without, *more)
         assert (done.code, done.out) == (code, ""), more
         assert said in done.err
-    (path,) = (tmp_path / "stores" / "broker=broker-00").rglob("*.parquet")
+    (path,) = (tmp_path / "stores").rglob("part-*@broker-00.parquet")
     path.write_bytes(b"")
     done = run(*without, "-o", "json")
     assert done.code == 8

@@ -1,0 +1,308 @@
+"""Kept reports that are joined: no row is lost, changed or there twice, whoever looks and when."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.dataset
+import pyarrow.parquet as parquet
+import pytest
+
+from analytics.engines.local import LocalEngine
+from analytics.errors import CompactionRunsError, HistoryVersionError, JoinedError
+from analytics.history import compaction
+from analytics.history.gathering import find_kept, gathered_report
+from analytics.history.swapping import STAGING, exchange
+from analytics.history.tables import TABLES, VERSION, VERSION_KEY, Kept
+from analytics.lag.selection import Choice
+from tests.support.kept_reports import DAY_MS, OLD, document, files, places, rows, run
+from tests.support.slim import ROOT, Slim
+
+NOW = OLD + 60 * DAY_MS
+GOLDEN = Path(__file__).with_name("history-1.tar.xz")
+"""Three runs of two brokers as version 1 kept them, and the report that it gathered of the last."""
+
+
+def compact(folder: Path, now: int = NOW, *, by_day: bool = False) -> list[str]:
+    """Join what is due; gives the warnings."""
+    warnings: list[str] = []
+    with compaction.compacting(str(folder)):
+        for one in compaction.plan(str(folder), now, by_day=by_day):
+            compaction.join(one, warnings.append)
+    return warnings
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """Three days of two brokers in January and one in February."""
+    for day in (0, 1, 2, 31):
+        run(tmp_path, OLD + day * DAY_MS, {"a": day + 1, "b/1": 9})
+    return tmp_path
+
+
+def test_each_month_becomes_a_file_for_each_table_and_every_report_stays(history: Path) -> None:
+    days = [OLD + day * DAY_MS for day in (0, 1, 2, 31)]
+    before = [document(history, day) for day in days], places(rows(history, "groups"))
+    assert len(files(history)) == 4 * 2 * 8
+    assert compact(history) == []
+    assert ([document(history, day) for day in days], places(rows(history, "groups"))) == before
+    left = files(history)
+    assert [name.partition("joined-")[2][:7] for name in left] == ["2026-01", "2026-02"] * 8
+    assert {name.partition("/")[0] for name in left} <= set(TABLES)
+    assert compact(history) == []
+    assert files(history) == left
+
+
+def test_the_month_and_the_day_of_now_stay(history: Path) -> None:
+    compact(history, OLD + 31 * DAY_MS)
+    assert len([name for name in files(history) if "month=2026-02/part-" in name]) == 2 * 8
+    assert len([name for name in files(history) if "month=2026-01/joined-" in name]) == 8
+    run(history, OLD + 30 * DAY_MS, {"a": 1, "b/1": 1})
+    compact(history, OLD + 31 * DAY_MS, by_day=True)
+    assert len([name for name in files(history) if "joined-2026-01-31-" in name]) == 8
+    assert len([name for name in files(history) if "/part-" in name]) == 2 * 8
+
+
+def test_days_become_months_later(history: Path) -> None:
+    before = document(history, OLD), places(rows(history, "groups"))
+    compact(history, by_day=True)
+    assert len(files(history)) == 4 * 8
+    compact(history, by_day=True)
+    assert len(files(history)) == 4 * 8
+    compact(history)
+    assert len(files(history)) == 2 * 8
+    assert (document(history, OLD), places(rows(history, "groups"))) == before
+
+
+def test_many_rows_are_written_some_at_a_time(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [document(history, OLD + day * DAY_MS) for day in range(3)]
+    monkeypatch.setattr(compaction, "ROWS", 3)
+    compact(history)
+    (path,) = (history / "groups" / "month=2026-01").iterdir()
+    assert parquet.ParquetFile(path).num_row_groups == 4
+    assert [document(history, OLD + day * DAY_MS) for day in range(3)] == before
+
+
+def test_reports_of_version_1_are_read_and_joined(tmp_path: Path) -> None:
+    with tarfile.open(GOLDEN) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / "history-1"
+    report = folder / "report.json"
+    wanted = json.loads(report.read_text("utf-8"))
+    report.unlink()
+    for row in wanted["groups"]:
+        del row["lag_before"], row["lag_change"]
+    del wanted["elapsed_ms"], wanted["engine"]
+    assert json.loads(document(folder)) == wanted
+    run(folder, wanted["as_of"] + 1000, {"new": 3})
+    assert json.loads(document(folder, wanted["as_of"])) == wanted
+    assert compact(folder, wanted["as_of"] + 2000) == []
+    assert json.loads(document(folder, wanted["as_of"])) == wanted
+    assert not [name for name in files(folder) if "broker=" in name]
+    found = rows(folder, "groups")
+    assert {row["broker"] for row in found} == {"broker-a", "broker/b", "new"}
+    assert {row["date"] for row in found} == {
+        *(date(2026, 12, 1), date(2026, 12, 2)),
+        date(2027, 1, 1),
+    }
+
+
+def test_each_time_is_a_timestamp_beside_its_milliseconds(history: Path) -> None:
+    for table in ("groups", "queues", "minutes", "hours"):
+        names = [name for name in TABLES[table] if name.endswith("_timestamp")]
+        assert names
+        for row in rows(history, table):
+            assert row["as_of_time"] == datetime.fromtimestamp(row["as_of"] / 1000, UTC)
+            assert row["date"] == row["as_of_time"].date()
+            for name in names:
+                moment = row[name.replace("_timestamp", "_time")]
+                assert (moment is None) == (row[name] is None)
+                if moment is not None:
+                    assert moment.timestamp() * 1000 == row[name]
+    for path in history.rglob("*.parquet"):
+        assert parquet.read_schema(path).metadata[VERSION_KEY] == str(VERSION).encode()
+
+
+def test_a_time_without_a_date_is_null_beside_its_milliseconds(tmp_path: Path) -> None:
+    from analytics.history.tables import whole_table
+
+    odd = [None, -1, 253_402_300_799_999, 253_402_300_800_000, 2**63 - 1, -(2**63)]
+    count = len(odd)
+    stored = {"as_of": [OLD] * count, "group": ["g"] * count, "topic": ["t"] * count}
+    stored |= {"minute_timestamp": odd, "messages": [1] * count, "bytes": [1] * count}
+    table = whole_table(pyarrow, "minutes", pyarrow.table(stored), Kept("", "b", OLD))
+    assert table.column("minute_timestamp").to_pylist() == odd
+    assert [moment is None for moment in table.column("minute_time").to_pylist()] == [
+        *(True, False, False),
+        *(True, True, True),
+    ]
+
+
+def later_version(path: Path) -> None:
+    """Give a file the number of a version that is not known here."""
+    table = parquet.read_table(path, partitioning=None)
+    metadata = {VERSION_KEY: str(VERSION + 1).encode()}
+    parquet.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def test_a_file_of_a_later_version_is_named_and_stays(history: Path) -> None:
+    (path,) = (history / "queues").rglob(f"part-{OLD + 2 * DAY_MS}@a.parquet")
+    later_version(path)
+    made = gathered_report(LocalEngine(), find_kept([str(history)], OLD + 2 * DAY_MS), Choice())
+    (failed,) = made.unreadable
+    assert failed.ref.broker == "a"
+    assert f"{path} was written by a later rmqctl (version {VERSION + 1}" in failed.reason
+    (warning,) = compact(history)
+    assert warning.startswith(f"{path} was written by a later rmqctl")
+    assert warning.endswith("; it stays as it is")
+    assert path.exists()
+    (joined,) = (history / "stores" / "month=2026-01").iterdir()
+    later_version(joined)
+    with pytest.raises(HistoryVersionError, match="install that one"):
+        find_kept([str(history)], None)
+
+
+def test_a_damaged_file_stays_and_the_others_are_joined(history: Path) -> None:
+    before = document(history, OLD)
+    (path,) = (history / "tags").rglob(f"part-{OLD + DAY_MS}@a.parquet")
+    path.write_bytes(path.read_bytes()[:-20])
+    (warning,) = compact(history)
+    assert warning.startswith(f"{path} cannot be read: ")
+    assert sorted(path.parent.iterdir())[1] == path
+    assert document(history, OLD) == before
+    assert len(files(history)) == 2 * 8 + 1
+
+
+def test_a_report_that_was_joined_is_not_replaced(history: Path) -> None:
+    run(history, OLD, {"a": 70, "b/1": 9})
+    assert json.loads(document(history, OLD))["totals"]["lag"] == 158
+    compact(history)
+    left = files(history)
+    with pytest.raises(JoinedError, match=f"has a report of a as of {OLD} ms"):
+        run(history, OLD, {"a": 1})
+    assert files(history) == left
+
+
+def test_files_that_are_copied_once_more_count_once(history: Path, tmp_path: Path) -> None:
+    """As rsync does where a compaction has removed what it had copied."""
+    before = document(history, OLD)
+    copies = {path: path.read_bytes() for path in history.rglob("part-*.parquet")}
+    compact(history)
+    for path, data in copies.items():
+        path.write_bytes(data)
+    assert document(history, OLD) == before
+    compact(history)
+    assert document(history, OLD) == before
+    assert len(places(rows(history, "groups"))) == 4 * 2 * 2
+    assert len(files(history)) == 2 * 8
+    # A second joined file with the same runs, as of a broker that has compacted its own folder.
+    for path in history.rglob("joined-*.parquet"):
+        path.with_name(path.name[:-12] + "0" * 4 + ".parquet").write_bytes(path.read_bytes())
+    assert document(history, OLD) == before
+    compact(history)
+    assert len(places(rows(history, "groups"))) == 4 * 2 * 2
+
+
+def test_a_name_of_any_length_is_a_brokers(tmp_path: Path) -> None:
+    names = {"n" * 300: 1, "\u8ba2" * 80: 2, "~tilde": 3, "plain": 4}
+    run(tmp_path, OLD, names)
+    before = document(tmp_path, OLD)
+    assert {row["broker"] for row in json.loads(before)["stores"]} == set(names)
+    assert max(len(name.rpartition("/")[2]) for name in files(tmp_path)) < 200
+    compact(tmp_path)
+    assert document(tmp_path, OLD) == before
+
+
+def test_one_compaction_at_a_time(history: Path) -> None:
+    with (
+        compaction.compacting(str(history)),
+        pytest.raises(CompactionRunsError, match="another process compacts"),
+        compaction.compacting(str(history)),
+    ):
+        pass
+
+
+def needs_exchange(folder: Path) -> None:
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+    if not exchange(folder / "one", folder / "other"):
+        pytest.skip("needs a file system that exchanges folders")
+
+
+@pytest.mark.slow
+@pytest.mark.crash
+@pytest.mark.parametrize(
+    ("step", "exchanges"),
+    [
+        (7, True),
+        (17, False),
+        pytest.param(1, True, marks=pytest.mark.long),
+        pytest.param(1, False, marks=pytest.mark.long),
+    ],
+)
+def test_a_kill_at_any_instant_leaves_each_row_once(
+    tmp_path: Path, step: int, exchanges: bool
+) -> None:
+    if exchanges:
+        needs_exchange(tmp_path)
+    function = "tests.support.killed_compaction:killed_at_every_instant"
+    seen = Slim(function, folder=str(tmp_path), first=1, step=step, exchanges=exchanges).result()
+    assert seen["failures"] == []
+    assert seen["instants"] > 40
+
+
+@pytest.mark.slow
+def test_readers_beside_it_see_each_row_once(tmp_path: Path) -> None:
+    needs_exchange(tmp_path)
+    folder = tmp_path / "history"
+    run(folder, OLD, {"a": 1, "b": 2}, full=False)
+    wanted = document(folder, OLD)
+    looks = 0
+    words = [sys.executable, "-m", "tests.support.killed_compaction", str(folder), "12"]
+    with subprocess.Popen(words, cwd=ROOT) as busy:
+        while busy.poll() is None:
+            assert document(folder, OLD) == wanted
+            found = listed_once(folder)
+            if found is not None:
+                assert sorted(found) == [("a", "billing"), ("a", "shipping")] + [
+                    ("b", "billing"),
+                    ("b", "shipping"),
+                ]
+                looks += 1
+    assert busy.returncode == 0
+    assert looks > 3
+    assert len(files(folder)) == 3
+
+
+def listed_once(folder: Path) -> list[tuple[Any, Any]] | None:
+    """What a program sees of the first run that lists a folder, then reads its files; None if a
+    file is gone before it was read, which the program is told."""
+    try:
+        found = rows(folder, "groups")
+    except FileNotFoundError:
+        return None
+    return [(row["broker"], row["group"]) for row in found if row["as_of"] == OLD]
+
+
+def test_what_a_killed_compaction_left_is_finished(history: Path) -> None:
+    """A file that came into the old folder after it was exchanged is not lost."""
+    compact(history)
+    staged = history / STAGING / "groups" / "month=2026-01"
+    staged.mkdir(parents=True)
+    run(history, OLD + 3 * DAY_MS, {"a": 5})
+    name = f"part-{OLD + 3 * DAY_MS}@a.parquet"
+    (history / "groups" / "month=2026-01" / name).rename(staged / name)
+    assert len(places(rows(history, "groups"))) == 4 * 2 * 2
+    with compaction.compacting(str(history)):
+        pass
+    assert len(places(rows(history, "groups"))) == 4 * 2 * 2 + 2
+    assert not (history / STAGING).exists()
