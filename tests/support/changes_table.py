@@ -102,6 +102,7 @@ CASES: Final = (
     Case("offset orphans --fix", undo=_TAKEN_BACK, same=_PROGRESS),
     Case("lag report --engine local --save {place}/lag.json -o json -q", outside=True),
     Case("lag record {place}/lag.jsonl", outside=True),
+    Case("lag compact {history}", outside=True),
     Case("lag warmup", ends=False),
     Case("broker start", ends=False),
     Case("broker config set fileReservedTime 24"),

@@ -116,6 +116,8 @@ CALLS: Final = (
         Call(f"lag report -- --by {by} --engine local --as-of 2030-01-01 -q")
         for by in ("group", "topic", "queue", "tag", "minute", "hour")
     ),
+    Call("lag compact -- {history} -n"),
+    Call("lag compact -- {history} --by day --yes", CHANGES),
     Call("lag histogram -- readers --of tag"),
     Call("lag risk -- --within 99d"),
     Call("bench produce -- made -c 9 --warm-up 0s", CHANGES, volatile=_MEASURED),

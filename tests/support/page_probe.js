@@ -136,6 +136,34 @@ async function work(page) {
     await page.selectOption("#which", value);
     seen.chosen[value] = { bars: await page.evaluate(rowsOf, "bars-table"), ages: await page.locator("#age-chart").getAttribute("aria-label") };
   }
+  const first = names[1][0];
+  await page.selectOption("#which", "");
+  await page.locator("#day-values > summary").click();
+  const day = () => page.locator("#day-readout").textContent();
+  seen.days = { rows: await page.evaluate(rowsOf, "days-table"), read: [], notes: await texts("#days > p.note") };
+  await page.locator("#day-chart").focus();
+  for (let at = 0; at < seen.days.rows.length; at += 1) {
+    await page.keyboard.press("ArrowRight");
+    seen.days.read.push(await day());
+  }
+  seen.days.marks = (await texts("#day-chart text")).filter((word) => word === "?").length;
+  await page.selectOption("#measure", "lag");
+  await page.locator("#day-chart").focus();
+  await page.keyboard.press("PageDown");
+  seen.days.lag = await day();
+  const heights = () => page.locator("#day-chart rect.s0").evaluateAll((all) => all.map((one) => Number(one.getAttribute("height"))));
+  seen.scales = { linear: await heights(), label: await page.locator("label[for=logarithmic]").textContent() };
+  await page.locator("#logarithmic").focus();
+  await page.keyboard.press("Space");
+  seen.scales.logarithmic = await heights();
+  seen.scales.words = await texts("#day-chart text");
+  seen.scales.legend = await texts("#time .legend li");
+  await page.locator("#logarithmic").click();
+  seen.scales.back = await heights();
+  await page.selectOption("#which", names.map((one) => one[0]).find((name) => name !== first && name));
+  await page.locator("#day-chart").focus();
+  await page.keyboard.press("ArrowRight");
+  seen.days.chosen = await day();
   seen.warnings = await texts("#warnings li");
   seen.tiles = await page.locator("#totals dd").allTextContents();
   await page.selectOption("#zone", "UTC");

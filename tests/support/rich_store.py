@@ -19,6 +19,7 @@ from storage.configs.topics import TopicConfig
 from storage.format.encode import MessageInner, prepare
 from storage.format.message import MessageExt
 from tests.support.dead_letters import deliver, give_back
+from tests.support.old_history import extract_history
 
 SIZES: Final = StoreConfig(
     mapped_file_size_commit_log=256 << 10,
@@ -113,6 +114,7 @@ def make_rich_store(root: Path, started_ms: int) -> Rich:
     plan.write_text(f"{GROUP},{TOPIC},0,7\n{GROUP},{TOPIC},1,1\n")
     words["offsets"] = str(plan)
     words["exported"] = str(root.parent / "exported.jsonl")
+    words["history"] = str(extract_history(root.parent))
     clock[0] += 60_000
     return Rich(root, clock[0], words)
 

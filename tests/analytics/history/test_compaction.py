@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tarfile
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,10 @@ from analytics.history.swapping import STAGING, exchange
 from analytics.history.tables import TABLES, VERSION, VERSION_KEY, Kept
 from analytics.lag.selection import Choice
 from tests.support.kept_reports import DAY_MS, OLD, document, files, places, rows, run
+from tests.support.old_history import extract_history
 from tests.support.slim import ROOT, Slim
 
 NOW = OLD + 60 * DAY_MS
-GOLDEN = Path(__file__).with_name("history-1.tar.xz")
-"""Three runs of two brokers as version 1 kept them, and the report that it gathered of the last."""
 
 
 def compact(folder: Path, now: int = NOW, *, by_day: bool = False) -> list[str]:
@@ -93,12 +91,8 @@ def test_many_rows_are_written_some_at_a_time(
 
 
 def test_reports_of_version_1_are_read_and_joined(tmp_path: Path) -> None:
-    with tarfile.open(GOLDEN) as archive:
-        archive.extractall(tmp_path, filter="data")
-    folder = tmp_path / "history-1"
-    report = folder / "report.json"
-    wanted = json.loads(report.read_text("utf-8"))
-    report.unlink()
+    folder = extract_history(tmp_path)
+    wanted = json.loads((tmp_path / "report-1.json").read_text("utf-8"))
     for row in wanted["groups"]:
         del row["lag_before"], row["lag_change"]
     del wanted["elapsed_ms"], wanted["engine"]
@@ -110,10 +104,7 @@ def test_reports_of_version_1_are_read_and_joined(tmp_path: Path) -> None:
     assert not [name for name in files(folder) if "broker=" in name]
     found = rows(folder, "groups")
     assert {row["broker"] for row in found} == {"broker-a", "broker/b", "new"}
-    assert {row["date"] for row in found} == {
-        *(date(2026, 12, 1), date(2026, 12, 2)),
-        date(2027, 1, 1),
-    }
+    assert {row["date"] for row in found} == {date(2026, 11, day) for day in (22, 23, 24)}
 
 
 def test_each_time_is_a_timestamp_beside_its_milliseconds(history: Path) -> None:

@@ -99,10 +99,47 @@ def test_it_needs_nothing_from_elsewhere_and_lets_nothing_else_run(report: dict[
 def test_the_head_says_how_late_everybody_is(report: dict[str, Any]) -> None:
     reader = Reader(page(report))
     assert reader.of("title") == ["Lag report, 2023-11-16 06:13 UTC"]
-    assert reader.of("p")[0] == "239 unread messages in 12 groups and 12 topics of 1 store: WARN"
+    assert reader.of("p")[1] == "239 unread messages in 12 groups and 12 topics of 1 store: WARN"
     unknown = {**report, "totals": {**report["totals"], "lag": None}}
     assert "an unknown number of unread messages" in page(unknown)
     assert "1e" not in Reader(page({**report, "as_of": 10**18})).of("title")[0]
+
+
+def headline(report: dict[str, Any], **totals: Any) -> str:
+    return Reader(page({**report, "totals": {**report["totals"], **totals}})).of("p")[0]
+
+
+def test_the_headline_is_how_long_the_oldest_message_waits(report: dict[str, Any]) -> None:
+    known = {**report, "queues": [row for row in report["queues"] if row["lag"] is not None]}
+    assert headline(known) == "The oldest unread message has waited 1d 7h."
+    assert headline(known, oldest_unread_age_ms=59_999) == (
+        "The oldest unread message has waited 59s."
+    )
+    assert headline(known, oldest_unread_age_ms=7) == "The oldest unread message has waited 7ms."
+    # A queue of which nothing is known may have an older one.
+    first = known["queues"][0]
+    unknown = {**first, "lag": None, "committed_offset": None, "max_offset": 9, "min_offset": 0}
+    least = "The oldest unread message has waited at least 1d 7h."
+    assert headline({**known, "queues": [unknown]}) == least
+    assert headline(
+        {**known, "queues": [{**first, "lag": 3, "oldest_unread_timestamp": None}]}
+    ) == (least)
+    nothing = {"lag": 0, "oldest_unread_age_ms": None, "unknown_queues": 0}
+    empty = {**unknown, "max_offset": 0}
+    assert headline({**known, "queues": [empty]}, **nothing) == "Nothing is unread."
+    for queues, lag in (([unknown], 0), ([], None), ([], 5)):
+        assert headline({**known, "queues": queues}, **{**nothing, "lag": lag}) == (
+            "How long the oldest unread message has waited is unknown."
+        )
+
+
+def test_many_rows_by_day_are_left_out_and_told_of(report: dict[str, Any]) -> None:
+    day = {"day_timestamp": 0, "lag": 1}
+    days = {"days": [day], "groups": [day] * (ROWS_AT_MOST + 1), "warnings": []}
+    found = held(page(report, days=days))["page"]["days"]
+    assert (found["groups"], found["left_out"], found["days"]) == ([], ROWS_AT_MOST + 1, [day])
+    found = held(page(report, days={**days, "groups": [day]}))["page"]["days"]
+    assert (found["groups"], found["left_out"]) == ([day], 0)
 
 
 def rows(count: int, key: str, step: int) -> list[dict[str, Any]]:

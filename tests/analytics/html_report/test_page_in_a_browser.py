@@ -35,7 +35,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def seen(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("seen")
     file = folder / "page.html"
-    text = page(report, zone="Europe/Berlin", compared_as_of=0, since=1, top=77)
+    days = days_of_names(report)
+    text = page(report, zone="Europe/Berlin", compared_as_of=0, since=1, top=77, days=days)
     file.write_text(text, "utf-8")
     others = []
     for name, other in odd_reports(report):
@@ -43,6 +44,27 @@ def seen(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> An
         (folder / f"{name}.html").write_text(page(other), "utf-8")
     words = {"file": str(file), "pictures": str(folder), "others": others}
     return probed("page_probe.js", words)
+
+
+DAY = 86_400_000
+
+
+def days_of_names(report: dict[str, Any]) -> dict[str, Any]:
+    """Four days and one without a report between; all groups on the last day, one on the others."""
+    figures = {"lag_bytes": 10, "unknown_queues": 0, "stores": 2}
+    days = [
+        {**figures, "day_timestamp": 0, "lag": 1, "oldest_unread_age_ms": 1000, "groups": 1},
+        {**figures, "day_timestamp": DAY, "lag": 100, "oldest_unread_age_ms": DAY, "groups": 1},
+        {**figures, "day_timestamp": 3 * DAY, "lag": None, "oldest_unread_age_ms": None}
+        | {"groups": 1, "unknown_queues": 3},
+        {**figures, "day_timestamp": 4 * DAY, "lag": 10_000, "oldest_unread_age_ms": 2 * DAY}
+        | {"groups": 12},
+    ]
+    last = {**days[-1], "lag": 7, "stores": 1}
+    names = [{"group": row["group"], "topic": row["topic"]} for row in report["groups"]]
+    groups = [{**name, **last} for name in names]
+    groups += [{**names[0], **day} for day in days[:-1]]
+    return {"days": days, "groups": groups, "warnings": [f"{BROKER}: not read"]}
 
 
 def odd_reports(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -210,6 +232,40 @@ def test_keys_walk_and_look_closer(seen: Any) -> None:
     hour = second.split(",")[0]
     assert begin.startswith(hour), "the bar that was looked at is what is shown then"
     assert "a bar is 1m" in begin
+
+
+def test_days_are_drawn_with_what_is_unknown_and_what_is_not_there(seen: Any) -> None:
+    assert seen["days"]["rows"] == [
+        ["1970-01-01", "2", "1", "10", "1000", "0"],
+        ["1970-01-02", "2", "100", "10", str(DAY), "0"],
+        ["1970-01-03", *[UNKNOWN] * 5],
+        ["1970-01-04", "2", UNKNOWN, "10", UNKNOWN, "3"],
+        ["1970-01-05", "2", "10000", "10", str(2 * DAY), "0"],
+    ]
+    assert seen["days"]["read"] == [
+        "1970-01-01: 1s, of 2 stores",
+        "1970-01-02: 1d, of 2 stores",
+        "1970-01-03: no report",
+        "1970-01-04: unknown, of 2 stores, 3 queues not known",
+        "1970-01-05: 2d, of 2 stores",
+    ]
+    assert seen["days"]["marks"] == 2
+    assert seen["days"]["lag"] == "1970-01-05: 10,000 messages, of 2 stores"
+    assert seen["days"]["chosen"] == "1970-01-01: not in the report"
+    assert seen["days"]["notes"] == [f"{BROKER}: not read"]
+
+
+def test_a_logarithmic_scale_shows_small_bars_beside_large_ones(seen: Any) -> None:
+    linear, logarithmic = seen["scales"]["linear"], seen["scales"]["logarithmic"]
+    assert linear[0] < linear[1] < linear[2] / 50
+    assert logarithmic[0] > logarithmic[2] / 20
+    steps = [logarithmic[1] - logarithmic[0], logarithmic[2] - logarithmic[1]]
+    assert abs(steps[0] - steps[1]) < 1, "1, 100 and 10,000 are as far from each other"
+    assert seen["scales"]["words"][:3] == ["1", "10", "100"]
+    assert len(seen["scales"]["legend"]) == 1
+    assert seen["scales"]["legend"][0].startswith("all groups: ")
+    assert seen["scales"]["back"] == linear
+    assert seen["scales"]["label"] == "Logarithmic scale"
 
 
 def test_times_are_those_of_the_zone(seen: Any) -> None:

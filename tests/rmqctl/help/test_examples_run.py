@@ -19,6 +19,7 @@ from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
 from tests.support.cli import run
 from tests.support.dead_letters import give_back
+from tests.support.old_history import extract_history
 from tests.support.rich_store import SIZES
 from tests.support.shell_lines import calls_in
 
@@ -94,6 +95,7 @@ def make_place(place):
         "now.json": ("lag", "report", "--engine", "local", "-o", "json", "--save"),
     }.items():
         assert run(*words_of, work / name, "-S", store, "-q").code == 0
+    extract_history(work).rename(work / "history")
     backup = root / "backup" / "monday"
     backup.parent.mkdir(parents=True)
     assert run("store", "snapshot", "--save", backup, "-S", store, "-q").code == 0

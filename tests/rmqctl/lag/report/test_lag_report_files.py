@@ -14,6 +14,7 @@ from analytics.history.tables import TABLES
 from tests.support.aged_store import fill
 from tests.support.cli import run
 from tests.support.hostile_report import hostile_store
+from tests.support.page import held
 
 pytestmark = pytest.mark.feature(59)
 
@@ -43,12 +44,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def where(stores: Path) -> tuple[str, str]:
     return ("-S", f"{stores}/*/store")
-
-
-def held(page: str) -> dict[str, Any]:
-    _, _, rest = page.partition('id="report">')
-    found: dict[str, Any] = json.loads(rest.partition("</script>")[0])
-    return found
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
