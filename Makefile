@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: numbers test-quick help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build clean
+.PHONY: numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	&& { command -v "$$p"; break; }; done)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make .venv with the program, Spark and the development tools
 
@@ -47,6 +47,19 @@ test: $(STAMP) ## All tests but the long ones, three at a time; some once more w
 
 test-quick: $(STAMP) ## What a commit needs, in two minutes: no slow tests, one sample of each; ROOM=storage/queue for one
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal --quick tests/$(ROOM)
+
+# The lower bound of PySpark in pyproject.toml, in an environment of its own.
+OLDEST_SPARK := $(shell sed -n 's/^spark = .*pyspark>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+OLDEST := .venv-spark-$(OLDEST_SPARK)
+
+$(OLDEST)/.installed: $(STAMP)
+	@test -x $(OLDEST)/bin/python || "$(PYTHON)" -m venv $(OLDEST)
+	@echo "installing rmqctl with PySpark $(OLDEST_SPARK) into $(OLDEST) (once)"
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[spark,dev]' 'pyspark==$(OLDEST_SPARK)'
+	@touch $@
+
+test-spark-oldest: $(OLDEST)/.installed ## The tests of Spark with the oldest PySpark that pyproject.toml allows
+	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m 'not long' tests/analytics tests/rmqctl/lag/report
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest
@@ -121,4 +134,4 @@ build: $(STAMP) ## Build into dist/: the sdist, the wheel of this platform and t
 	RMQCTL_PURE=1 $(BIN)/python -m build --wheel
 
 clean: ## Remove what the targets made, .venv too
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-spark-* dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

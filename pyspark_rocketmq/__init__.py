@@ -6,10 +6,11 @@
     spark.read.format("rocketmq").load("/data/*/store")
 
 In a session that exists, or where only ``--py-files`` brings the packages to the workers:
-``pyspark_rocketmq.register(spark)``.
+``pyspark_rocketmq.register(spark)``. ``python -m pyspark_rocketmq rmqctl.zip`` writes that file.
 """
 
 from analytics.datasource.session import builder, register
+from analytics.datasource.shipping import zip_packages
 from analytics.datasource.source import RocketMQSource as DefaultSource
 
-__all__ = ["DefaultSource", "builder", "register"]
+__all__ = ["DefaultSource", "builder", "register", "zip_packages"]

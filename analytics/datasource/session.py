@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,20 +49,36 @@ def register(spark: SparkSession) -> None:
     """
     from .source import RocketMQSource
 
-    python = getattr(getattr(spark, "sparkContext", None), "pythonExec", None)
+    context = getattr(spark, "sparkContext", None)
+    python = getattr(context, "pythonExec", None)
     if python is not None:
-        check_python(python)
+        check_python(python, _shipped(context))
     spark.dataSource.register(RocketMQSource)
 
 
-def check_python(python: str) -> None:
-    """Raise WorkerError if a Python that workers run on cannot load the source here."""
+def _shipped(context: Any) -> list[str]:
+    """The files of ``addPyFile`` and ``--py-files``, which workers have on their path."""
+    from pyspark import SparkFiles
+
+    root = SparkFiles.getRootDirectory()
+    return [os.path.join(root, name) for name in getattr(context, "_python_includes", ())]  # noqa: PTH118
+
+
+def check_python(python: str, shipped: Sequence[str] = ()) -> None:
+    """Raise WorkerError if a Python that workers run on cannot load the source here, with the
+    files that are ``shipped`` to them."""
     if os.path.realpath(python) == os.path.realpath(sys.executable) == python:
         return
     code = "import analytics.datasource, pyspark, pyarrow"
+    path = os.pathsep.join([*shipped, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         done = subprocess.run(
-            [python, "-c", code], capture_output=True, text=True, timeout=_IMPORT_S, check=False
+            [python, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=_IMPORT_S,
+            check=False,
+            env={**os.environ, "PYTHONPATH": path} if path else None,
         )
         reason = done.stderr.strip().rpartition("\n")[2] if done.returncode else None
     except OSError as error:
