@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture(scope="module")
-def gathered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def gathered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store, and what two nights have gathered: one of it, one of the file."""
     folder = tmp_path_factory.mktemp("night")
     store = folder / "store"
@@ -34,7 +33,7 @@ def gathered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     now_ms = time.time_ns() // 1_000_000
     for hours in (25, 26):
         keep(folder / "gathered", now_ms - DAY_MS - hours * 3_600_000, {"old": 3, "b": None})
-    yield folder
+    return folder
 
 
 def nightly(folder: Path, *words: str) -> tuple[int, list[str]]:
