@@ -96,6 +96,14 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "the report as a page with charts": (
                 "rmqctl lag report --engine local -S '/disks/*/store' -o html --save lag.html"
             ),
+            "keep a report each night": (
+                "rmqctl lag report --engine local -S '/disks/*/store' -o parquet --save history"
+            ),
+            "yesterday and now, over a cluster": (
+                "rmqctl lag report --engine local -S '/disks/*/store' --compare -1d "
+                "--recorded history"
+            ),
+            "join the files of kept reports": "rmqctl lag compact history",
             "for Nagios": "rmqctl lag check billing --warn-lag 1000 --crit-age 10m",
             "for Prometheus": "rmqctl lag check -o prometheus > rmqctl.prom",
         },
