@@ -189,7 +189,8 @@ def _write(path: Path, one: Join, files: Sequence[Path], warn: Warn) -> tuple[di
                 _warn_of(source, error, warn)
             else:
                 taken[source] = inodes[source]
-        writer.write_table(pyarrow.concat_tables([wanted.empty_table(), *waiting]), ROWS)
+        if held:
+            writer.write_table(pyarrow.concat_tables(waiting), ROWS)
     with path.open("rb") as file:
         assert opened_parquet(file, path).metadata.num_rows == count
     return taken, count

@@ -47,7 +47,7 @@ def keep(
     for kept, share in zip(runs, shares, strict=True):
         report = make_report([share], as_of)
         _remove(kept, "stores")
-        for name in sorted(TABLES, key="stores".__eq__):
+        for name in (*(name for name in TABLES if name != "stores"), "stores"):
             rows = [
                 {"as_of": as_of, **row}
                 for row in _rows(share, report, name)

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -154,7 +153,6 @@ def keeps_and_compacts(folder: str, runs: int) -> None:
     for number in range(1, runs):
         run(place, OLD + number * 60_000, {"a": 5, "b": 6}, full=False)
         _compact(place)
-        time.sleep(0)
 
 
 if __name__ == "__main__":

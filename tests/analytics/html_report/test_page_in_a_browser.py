@@ -63,7 +63,7 @@ def days_of_names(report: dict[str, Any]) -> dict[str, Any]:
     last = {**days[-1], "lag": 7, "stores": 1}
     names = [{"group": row["group"], "topic": row["topic"]} for row in report["groups"]]
     groups = [{**name, **last} for name in names]
-    groups += [{**names[0], **day} for day in days[:-1]]
+    groups += [{"group": "gone", "topic": "gone", **day} for day in days[:-1]]
     return {"days": days, "groups": groups, "warnings": [f"{BROKER}: not read"]}
 
 
@@ -180,7 +180,10 @@ def test_bars_hold_every_minute(seen: Any, report: dict[str, Any]) -> None:
         for row in report["ages"]:
             if (row["group"], row["topic"]) == (group, topic):
                 assert f": {row['messages']}" in found["ages"]
-    assert len(seen["chosen"]) == len({(row["group"], row["topic"]) for row in report["ages"]})
+    days = days_of_names(report)["groups"]
+    assert len(seen["chosen"]) == len(
+        {(row["group"], row["topic"]) for row in (*report["ages"], *days)}
+    )
 
 
 def test_what_is_not_there_is_said(seen: Any, report: dict[str, Any]) -> None:
