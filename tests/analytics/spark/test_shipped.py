@@ -6,19 +6,16 @@ import json
 import os
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
-import numpy as np
-import pyarrow
-import pyspark
 import pytest
 
 from analytics.datasource.shipping import PACKAGES, zip_packages
 from analytics.spark.home import spark_home
 from analytics.spark.java import find_java
 from tests.support import golden
+from tests.support.bare_python import bare_python
 from tests.support.cli import ROOT, run
 from tests.support.spark_source import read_table
 from tests.support.standalone import standalone
@@ -100,29 +97,6 @@ with open(out, "w") as file:
     json.dump({"rows": [list(row) for row in rows], "lag": lag, "workers": workers}, file)
 spark.stop()
 """
-
-
-def bare_python(folder: Path) -> Path:
-    """An environment with PySpark and what it needs, and without rmqctl."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    import pandas as pd
-    import py4j
-
-    for module in (pyspark, py4j, pyarrow, np, pd):
-        source = Path(str(module.__file__)).parent
-        (site / source.name).symlink_to(source)
-        libraries = source.with_name(f"{source.name}.libs")
-        if libraries.exists():
-            (site / libraries.name).symlink_to(libraries)
-    for name in ("dateutil", "pytz", "six.py", "tzdata"):
-        source = Path(str(pd.__file__)).parent.with_name(name)
-        if source.exists():
-            (site / name).symlink_to(source)
-    python = folder / "bin" / "python"
-    missing = subprocess.run([python, "-c", "import storage"], check=False, capture_output=True)
-    assert missing.returncode != 0
-    return python
 
 
 @pytest.mark.long
