@@ -69,6 +69,11 @@ def _check_not_joined(kept: Kept) -> None:
             raise JoinedError(kept.broker, kept.as_of, kept.folder)
 
 
+def has_version_1(folder: Path) -> bool:
+    """Whether a folder has files of version 1, which lie elsewhere."""
+    return any(Path(folder, "stores").glob("broker=*"))
+
+
 def can_be_kept(as_of: int) -> bool:
     """Whether a moment (ms) has a date."""
     try:

@@ -248,11 +248,16 @@ def _keep(
     shown: list[dict[str, Any]],
     begin: int | None,
 ) -> None:
-    from analytics.history.keeping import keep
+    from analytics.history.keeping import has_version_1, keep
 
     places = [(row["group"], row["topic"]) for row in shown]
     files = keep(shares, as_of, folder, places, begin)
     cli.say(f"wrote {files} {'file' if files == 1 else 'files'} below {folder}")
+    if has_version_1(folder):
+        cli.warn(
+            f"{folder} also has files of an earlier rmqctl, which lie elsewhere; other programs "
+            f"cannot read both together until 'rmqctl lag compact {folder}' has joined them"
+        )
 
 
 def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:

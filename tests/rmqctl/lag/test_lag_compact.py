@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.cli import run
 from tests.support.kept_reports import DAY_MS, OLD, document, files, run as keep
+from tests.support.old_history import extract_history
 
 COMPACT = ("lag", "compact")
 
@@ -60,6 +61,17 @@ def test_a_file_that_cannot_be_read_stays_and_the_row_says_so(history: Path) -> 
     assert [line for line in done.lines if line.endswith("false")] == ["tags,false"]
     assert f"rmqctl: warning: {path} cannot be read: " in done.err
     assert path.exists()
+
+
+def test_a_folder_with_files_of_version_1_is_warned_of(tmp_path: Path) -> None:
+    history = extract_history(tmp_path)
+    root = tmp_path / "a" / "store"
+    root.parent.mkdir()
+    assert run("store", "init", root, "--small", "-q").code == 0
+    words = ("lag", "report", "--engine", "local", "-S", root, "-o", "parquet", "--save", history)
+    assert f"until 'rmqctl lag compact {history}' has joined them" in run(*words).err
+    assert run(*COMPACT, history, "-y", "-q").code == 0
+    assert "has joined them" not in run(*words).err
 
 
 def test_a_folder_without_reports_is_not_found(tmp_path: Path) -> None:
