@@ -71,6 +71,7 @@ def test_a_folder_that_cannot_be_read_whole_is_not_compared_with(tmp_path: Path)
     assert f"--compare: {tmp_path}/stores/" in done.err
 
 
+@pytest.mark.feature(50, 59)
 def test_the_page_has_the_days(history: Path) -> None:
     done = run(*LOCAL, "--from-partials", history, "-q", "-o", "html")
     days = held(done.out)["page"]["days"]
