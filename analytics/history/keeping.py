@@ -121,17 +121,18 @@ def _write(kept: Kept, name: str, rows: Sequence[Row]) -> None:
             pyarrow.parquet.write_table(table, file)
 
     again(write)  # a compaction may replace the folder meanwhile
-    kept.path_1(name).unlink(missing_ok=True)
+    for old in kept.paths(name)[1:]:
+        old.unlink(missing_ok=True)
 
 
 def _remove(kept: Kept, name: str) -> None:
-    kept.path(name).unlink(missing_ok=True)
-    kept.path_1(name).unlink(missing_ok=True)
+    for path in kept.paths(name):
+        path.unlink(missing_ok=True)
 
 
 def _forget(kept: Kept) -> None:
     """Remove the files of an earlier run of the same moment for stores that are gone."""
-    while kept.path("stores").exists() or kept.path_1("stores").exists():
+    while any(path.exists() for path in kept.paths("stores")):
         for name in TABLES:
             _remove(kept, name)
         kept = kept._replace(number=kept.number + 1)

@@ -11,7 +11,7 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from analytics.errors import HistoryVersionError, KeptError, KeptFileError
 
@@ -29,6 +29,7 @@ from .tables import (
 if TYPE_CHECKING:
     from analytics.report.amounts import Row
 
+T = TypeVar("T")
 UNREADABLE: Final = (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError)
 """Errors for files that are no kept reports, or have columns of other types; ArrowInvalid is a
 ValueError."""
@@ -128,7 +129,7 @@ def joined_files(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: -path.stat().st_mtime_ns)
 
 
-def again(look: Any) -> Any:
+def again(look: Callable[[], T]) -> T:
     """Look, and look again where a file is gone that was there a moment before."""
     for _ in range(_TRIES):
         try:
@@ -139,7 +140,7 @@ def again(look: Any) -> Any:
 
 
 def _look(kept: Kept, name: str) -> Any:
-    for path in (kept.path(name), kept.path_1(name)):
+    for path in kept.paths(name):
         if path.exists():
             return read_part(path, name)
     for path in joined_files(kept.month_folder(name)):
@@ -161,7 +162,7 @@ def _look_for_all(
     found = [kinds.empty_table()]
     left = set(runs)
     for kept in runs:
-        path = next((path for path in (kept.path(name), kept.path_1(name)) if path.exists()), None)
+        path = next((path for path in kept.paths(name) if path.exists()), None)
         if path is None:
             continue
         left.discard(kept)

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from storage.files.creating import sync_folder
+from storage.files.creating import is_temporary, sync_folder
 
 from .reading import UNREADABLE, runs_in
 from .tables import JOINED, Kept, kept_at
@@ -141,6 +141,8 @@ def _is_done(
     folder: str, path: Path, live: Path, sources: Mapping[Path, int], runs: Mapping[Kept, int]
 ) -> bool:
     """Whether all that a file of the old folder has is in the new one."""
+    if is_temporary(path.name) and path.name.startswith(".joined-"):
+        return True  # a killed compaction has not finished it
     info = path.stat()
     same = live / path.name
     if sources.get(same) == info.st_ino:

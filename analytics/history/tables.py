@@ -81,6 +81,8 @@ _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 """Characters that some program does not take in a path."""
 _LONGEST: Final = 150
 """Bytes of an escaped name in a path; a longer one is replaced by a digest."""
+_LONGEST_NAME: Final = 255
+"""Of a file system."""
 _PART: Final = re.compile(r"part-(\d+)(?:-(\d+))?@(.+)\.parquet")
 _PART_1: Final = re.compile(r"part-(\d+)(?:-(\d+))?\.parquet")
 JOINED: Final = re.compile(r"joined-(\d{4}-\d\d(?:-\d\d)?)-[0-9a-f]{32}\.parquet")
@@ -101,10 +103,14 @@ class Kept(NamedTuple):
         name = f"part-{self.as_of}{self._more}@{_in_path(self.broker)}.parquet"
         return self.month_folder(table) / name
 
-    def path_1(self, table: str) -> Path:
-        """The same of a run of version 1."""
-        place = Path(self.folder, table, f"broker={_escaped(self.broker)}")
-        return place / f"date={date_of(self.as_of)}" / f"part-{self.as_of}{self._more}.parquet"
+    def paths(self, table: str) -> list[Path]:
+        """Where the run may have written the rows: now, and by version 1."""
+        folder = f"broker={_escaped(self.broker)}"
+        if len(folder.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+            return [self.path(table)]
+        name = f"part-{self.as_of}{self._more}.parquet"
+        old = Path(self.folder, table, folder, f"date={date_of(self.as_of)}", name)
+        return [self.path(table), old]
 
     def month_folder(self, table: str) -> Path:
         """Where the rows of a table are, joined or not."""

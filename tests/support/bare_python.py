@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import venv
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
-import numpy as np
-import pandas as pd
-import py4j
-import pyarrow
-import pyspark
+_PACKAGES: Final = ("pyspark", "py4j", "pyarrow", "numpy", "pandas", "dateutil", "pytz", "six")
 
 
 def bare_python(folder: Path) -> Path:
     """An environment with PySpark and what it needs, and without rmqctl."""
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for module in (pyspark, py4j, pyarrow, np, pd):
-        source = Path(str(module.__file__)).parent
-        (site / source.name).symlink_to(source)
-        libraries = source.with_name(f"{source.name}.libs")
-        if libraries.exists():
-            (site / libraries.name).symlink_to(libraries)
-    for name in ("dateutil", "pytz", "six.py", "tzdata"):
-        source = Path(str(pd.__file__)).parent.with_name(name)
-        if source.exists():
-            (site / name).symlink_to(source)
+    for name in _PACKAGES:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        file = Path(spec.origin)
+        source = file.parent if file.name == "__init__.py" else file
+        for path in (source, source.with_name(f"{source.name}.libs")):
+            if path.exists():
+                (site / path.name).symlink_to(path)
     python = folder / "bin" / "python"
     missing = subprocess.run([python, "-c", "import storage"], check=False, capture_output=True)
     assert missing.returncode != 0
