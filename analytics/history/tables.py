@@ -26,7 +26,7 @@ from analytics.errors import HistoryVersionError, NoArrowError
 
 VERSION: Final = 2
 """Of columns and paths. Version 1 had neither TIMESTAMPs nor the names of brokers in its rows."""
-VERSION_KEY: Final = b"rmqctl.history.version"
+VERSION_KEY: Final = b"rmqctl-history-version"
 """The key of the version in a file's metadata; files of version 1 lack it."""
 
 _PLACE: Final = ("group", "topic")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def share(broker: str, lag: int | None, as_of: int, *, full: bool = True) -> Par
     )
 
 
-def run(folder: Path, as_of: int, lags: dict[str, int | None], *, full: bool = True) -> int:
+def run(folder: Path, as_of: int, lags: Mapping[str, int | None], *, full: bool = True) -> int:
     """Keep a report of several brokers; gives the number of files."""
     places = [(group, "orders") for group in GROUPS]
     shares = [share(broker, lag, as_of, full=full) for broker, lag in lags.items()]

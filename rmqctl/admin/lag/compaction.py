@@ -51,7 +51,9 @@ class Compaction(Change):
             for row, one in zip(self.plan, self._joins, strict=True):
                 done = join(one, self._warn)
                 whole = done.files == row.files
-                yield CompactedRow(*row, done.size, done.rows, whole)
+                yield CompactedRow(
+                    **row._asdict(), joined_bytes=done.size, rows=done.rows, applied=whole
+                )
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""Kept reports that are joined: no row is lost, changed or there twice, whoever looks and when."""
+"""Kept reports that are joined: each row once, unchanged, for any reader at any time."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ DAY = 86_400_000
 
 def days_of_names(report: dict[str, Any]) -> dict[str, Any]:
     """Four days and one without a report between; all groups on the last day, one on the others."""
-    figures = {"lag_bytes": 10, "unknown_queues": 0, "stores": 2}
-    days = [
+    figures: dict[str, Any] = {"lag_bytes": 10, "unknown_queues": 0, "stores": 2}
+    days: list[dict[str, Any]] = [
         {**figures, "day_timestamp": 0, "lag": 1, "oldest_unread_age_ms": 1000, "groups": 1},
         {**figures, "day_timestamp": DAY, "lag": 100, "oldest_unread_age_ms": DAY, "groups": 1},
         {**figures, "day_timestamp": 3 * DAY, "lag": None, "oldest_unread_age_ms": None}

@@ -88,7 +88,7 @@ def about(_):
     import sys
     import storage
     from storage import native
-    return [(storage.__file__, native.compiled is None, sys.executable)]
+    return [(vars(storage)["__file__"], native.compiled is None, sys.executable)]
 
 workers = spark.sparkContext.parallelize(range(2), 2).flatMap(about).distinct().collect()
 chosen = messages.where("body is not null").selectExpr("'copied' as topic", "body", "tags")

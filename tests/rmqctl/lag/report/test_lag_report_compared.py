@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_groups_that_are_gone_are_named_with_the_folder(history: Path, tmp_path:
 
 def test_what_cannot_be_compared_with_is_a_sentence(history: Path, tmp_path: Path) -> None:
     words = (*LOCAL, "--from-partials", history)
-    wrong = [
+    wrong: list[tuple[list[Any], int, str]] = [
         (["--compare", "-1d"], 2, "name it with --recorded DIR"),
         (["--recorded", history], 2, "--recorded needs --compare with a time"),
         (["--compare", "1990-01-01", "--recorded", history], 3, "as old as --compare"),
@@ -75,16 +76,12 @@ def test_a_folder_that_cannot_be_read_whole_is_not_compared_with(tmp_path: Path)
 def test_the_page_has_the_days(history: Path) -> None:
     done = run(*LOCAL, "--from-partials", history, "-q", "-o", "html")
     days = held(done.out)["page"]["days"]
-    assert [(row["stores"], row["lag"], row["unknown_queues"]) for row in days["days"]] == [
-        *((2, 50, 0), (2, 54, 0)),
-        *((2, 40, 2), (2, 62, 0)),
-    ]
+    found = [(row["stores"], row["lag"], row["unknown_queues"]) for row in days["days"]]
+    assert found == [(2, 50, 0), (2, 54, 0), (2, 40, 2), (2, 62, 0)]
     assert [row["oldest_unread_age_ms"] for row in days["days"]] == [20 * 60_000] * 4
     assert {row["group"] for row in days["groups"]} == {"billing", "shipping"}
-    earlier = run(
-        *(*LOCAL, "--from-partials", history, "-q", "-o", "html", "-g", "billing"),
-        *("--as-of", "2026-01-02T12:00Z"),
-    )
+    words = (*LOCAL, "--from-partials", history, "-q", "-o", "html")
+    earlier = run(*words, "-g", "billing", "--as-of", "2026-01-02T12:00Z")
     days = held(earlier.out)["page"]["days"]
     assert [row["lag"] for row in days["days"]] == [25, 27]
     compared = run(*LOCAL, "--from-partials", history, "-q", "-o", "html", "--compare", history)
