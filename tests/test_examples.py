@@ -97,6 +97,8 @@ def test_a_killed_consumer_repeats_and_its_books_are_right(tmp_path):
 def test_every_example_is_run_and_named_in_the_readme():
     here = Path(__file__).read_text("utf-8")
     readme = (ROOT / "README.md").read_text("utf-8")
-    for path in EXAMPLES.glob("*.py"):
-        assert f'output("{path.name}"' in here, path.name
+    nights = Path(__file__).with_name("test_nightly.py").read_text("utf-8")
+    for path in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipynb")):
+        is_run = f'output("{path.name}"' in here or f'EXAMPLES / "{path.name}"' in nights
+        assert is_run, path.name
         assert f"examples/{path.name})" in readme, path.name
