@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Annotated, Any, Final, NamedTuple
 
 from rmqctl.admin.lag.backlog_rows import RiskRow
@@ -38,6 +39,7 @@ class AttentionRow(NamedTuple):
 _ORDER: Final = (
     *("STALL", "STOP", "REWIND", "RISK", "DLQ", "LATE", "DISK", "WARN", "LOST", "UNKNOWN"),
 )
+_PLACES: Final = {state: place for place, state in enumerate(_ORDER)}
 STATUS_WORDS: Final = {
     "OK": "it keeps up, or catches up",
     "STALL": "it has members and reads nothing",
@@ -129,11 +131,27 @@ def of_disk(rows: Iterable[Any]) -> Iterator[AttentionRow]:
             yield _row("DISK", what, None, None, _command("store", "du"))
 
 
+Placed = tuple[tuple[int, float, float], AttentionRow]
+"""A row, after what decides about its place."""
+
+
+def placed(rows: Iterable[AttentionRow]) -> list[Placed]:
+    """Worst first; of one state the largest lag, then the oldest."""
+    found = [((_PLACES[row.state], -_size(row.lag), -_size(row.age_ms)), row) for row in rows]
+    found.sort(key=itemgetter(0))
+    return found
+
+
+def together(*parts: list[Placed]) -> list[AttentionRow]:
+    """The rows of all parts in their order. Most are in order, so that takes few steps."""
+    found = [each for part in parts for each in part]
+    found.sort(key=itemgetter(0))
+    return [row for _, row in found]
+
+
 def ordered(rows: Iterable[AttentionRow]) -> list[AttentionRow]:
     """Worst first; of one state the largest lag, then the oldest."""
-    return sorted(
-        rows, key=lambda row: (_ORDER.index(row.state), -_size(row.lag), -_size(row.age_ms))
-    )
+    return together(placed(rows))
 
 
 def _size(value: int | None) -> float:

@@ -1,8 +1,8 @@
 """The counts of the overview, from the rows of commands. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from analytics.lag.health import Health, worst
 from rmqctl.admin.lag.rows import LagRow
@@ -18,17 +18,48 @@ _ROLES: Final = {"STALL": Role.BAD, "STOP": Role.BAD, "REWIND": Role.BAD, "WARN"
 
 def states_of(rows: Iterable[LagRow]) -> "Counter[str]":
     """The number of groups in each state; a group has the worst state of its topics."""
-    states: dict[str, list[Health]] = {}
+    states: dict[str, set[str]] = {}
     for row in rows:
-        states.setdefault(row.group, []).append(Health(row.status))
-    return Counter(worst(found).value for found in states.values())
+        states.setdefault(row.group, set()).add(row.status)
+    known = Counter(map(frozenset, states.values()))  # few are different
+    found: Counter[str] = Counter()
+    for statuses, count in known.items():
+        found[worst(map(Health, statuses)).value] += count
+    return found
 
 
-def groups_line(rows: Sequence[LagRow] | None) -> Line:
+class Sums(NamedTuple):
+    """The sums of the rows of all groups and topics."""
+
+    states: "Counter[str]"
+    rate_in: float | None
+    """Messages stored per second; None: unknown for a topic."""
+    rate_out: float | None
+    lag: int
+    """Of those whose lag is known."""
+    is_whole: bool
+    """Whether all are known."""
+
+
+def sums_of(rows: Sequence[LagRow]) -> Sums:
+    """Add up."""
+    known = [row.lag for row in rows if row.lag is not None]
+    rates_in = {row.topic: row.rate_in for row in rows}.values()
+    rates_out = [row.rate_out for row in rows]
+    return Sums(
+        states_of(rows),
+        _total(rates_in),
+        _total(rates_out),
+        sum(known),
+        len(known) == len(rows),
+    )
+
+
+def groups_line(sums: Sums | None) -> Line:
     """How many groups are in each state."""
-    if rows is None:
+    if sums is None:
         return _line("GROUPS", UNKNOWN)
-    states = states_of(rows)
+    states = sums.states
     line = _line(f"GROUPS {states.total():,}", "")
     for health in sorted(Health, key=lambda health: -health.rank):
         count = states[health.value]
@@ -37,7 +68,7 @@ def groups_line(rows: Sequence[LagRow] | None) -> Line:
     return line
 
 
-def topics_line(rows: Sequence[Any] | None, lags: Sequence[LagRow] | None) -> Line:
+def topics_line(rows: Sequence[Any] | None, sums: Sums | None) -> Line:
     """Topics, their queues and messages, and the rates of what is read."""
     if rows is None:
         return _line("TOPICS", UNKNOWN)
@@ -45,9 +76,8 @@ def topics_line(rows: Sequence[Any] | None, lags: Sequence[LagRow] | None) -> Li
         f"queues {sum(row.read_queues for row in rows):,}   "
         f"messages {sum(row.messages for row in rows):,}"
     )
-    if lags is not None:
-        by_topic = {row.topic: row.rate_in for row in lags}
-        text += f"   in {_rate(by_topic.values())}   out {_rate(row.rate_out for row in lags)}"
+    if sums is not None:
+        text += f"   in {_rate(sums.rate_in)}   out {_rate(sums.rate_out)}"
     return _line(f"TOPICS {len(rows):,}", text)
 
 
@@ -112,11 +142,11 @@ def disk_line(rows: Sequence[Any] | None, risks: Sequence[Any] | None, width: in
     return line
 
 
-def lag_line(trends: Sequence[int | None], lags: Sequence[LagRow] | None, cells: int) -> Line:
+def lag_line(trends: Sequence[int | None], sums: Sums | None, cells: int) -> Line:
     """The lag of all groups within the last hour."""
-    known = [row.lag for row in lags or () if row.lag is not None]
-    least = "" if lags is not None and len(known) == len(lags) else "at least "
-    total = UNKNOWN if lags is None else f"{least}{short(sum(known))}"
+    total = UNKNOWN
+    if sums is not None:
+        total = f"{'' if sums.is_whole else 'at least '}{short(sums.lag)}"
     line = [Span("LAG ", Role.HEAD), Span(f"{total}  ")]
     return [*line, Span(spark(trends, cells)), Span("  1 h", Role.DIM)]
 
@@ -126,13 +156,12 @@ def ago(milliseconds: int) -> str:
     return f"{format_duration(max(0, milliseconds) // 1000 * 1000 or 0)} ago"
 
 
-def _rate(rates: Iterable[float | None]) -> str:
-    total = 0.0
-    for rate in rates:
-        if rate is None:
-            return f"{UNKNOWN}/s"
-        total += rate
-    return f"{total:,.1f}/s"
+def _total(rates: Collection[float | None]) -> float | None:
+    return None if None in rates else sum(rate for rate in rates if rate is not None)
+
+
+def _rate(total: float | None) -> str:
+    return f"{UNKNOWN}/s" if total is None else f"{total:,.1f}/s"
 
 
 def _groups(count: int) -> str:

@@ -1,7 +1,8 @@
 """Panes that are drawn from several looks, or not as a list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from rmqctl.console.specs import PaneSpec
@@ -55,6 +56,8 @@ class PartsPane(Pane):
         super().__init__(spec, place, view)
         self.parts: dict[Look, Part] = {look: Part() for look in self.looks}
         self._made: dict[str, tuple[int, tuple[object, ...], Any]] = {}
+        self._prepared: dict[str, list[tuple[object, Any]]] = {}
+        """What was made of the rows that were read last, and of those before them."""
 
     def take(self, batch: Batch) -> None:
         """Take rows of one of the looks."""
@@ -87,8 +90,28 @@ class PartsPane(Pane):
     def changed(self) -> None:
         """Called when rows have come."""
 
+    makes: Mapping[str, tuple[Look, Callable[[Sequence[Any]], Any]]] = MappingProxyType({})
+    """What is made of all rows of a look, by its name: it may take longer than a key may wait, so
+    the thread that has read them makes it."""
+
     def prepare(self, batch: Batch) -> None:
-        """Nothing: what is shown is made of all looks together."""
+        """Make what is made of the rows of one look."""
+        if not (batch.first and batch.complete and batch.error is None):
+            return
+        for name, (look, make) in self.makes.items():
+            if look is batch.asked.look:
+                new = batch.rows, make(batch.rows)
+                self._prepared[name] = [new, *self._prepared.get(name, ())[:1]]
+
+    def made(self, name: str) -> Any:
+        """What is made of the rows of a look, which ``makes`` names; of none before they are
+        there."""
+        look, make = self.makes[name]
+        rows = self.rows_of(look)
+        for of, found in self._prepared.get(name, ()):
+            if of is rows:
+                return found
+        return self.made_of(name, lambda: make(rows or ()), rows)
 
     def made_of(self, name: str, make: Callable[[], T], *things: object, at: int = 0) -> T:
         """What a function makes of some things, kept while these are the same objects: a screen is

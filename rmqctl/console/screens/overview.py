@@ -30,16 +30,19 @@ from storage.clock import now_ms
 class SummaryPane(DrawnPane):
     """The counts."""
 
+    makes = MappingProxyType({"sums": (groups.GROUPS, overview.sums_of)})
+
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
         now = now_ms()
         lags, all_topics = self.rows_of(groups.GROUPS), self.rows_of(topics.TOPICS)
+        sums = None if lags is None else self.made("sums")
         letters, new = self.rows_of(dead_letters.GROUPS), self.rows_of(new_letters.NEW)
         levers, risks = self.rows_of(store.LEVERS), self.rows_of(lag.RISKS)
         lines = [
-            self.made_of("groups", lambda: overview.groups_line(lags), lags),
+            overview.groups_line(sums),
             self.made_of(
-                "topics", lambda: overview.topics_line(all_topics, lags), all_topics, lags
+                "topics", lambda: overview.topics_line(all_topics, sums), all_topics, sums
             ),
             self.made_of(
                 *("letters", lambda: overview.dead_letters_line(letters, now, new)),
@@ -56,18 +59,26 @@ class SummaryPane(DrawnPane):
         if width >= 120 and (trends := self.rows_of(lag.TRENDS)):
             total = trends.total if isinstance(trends, lag.TrendRows) else []
             cells = min(40, width - 88)
-            lag_part = self.made_of(
-                *("lag", lambda: overview.lag_line(total, lags, cells)), *(trends, lags), at=cells
-            )
+            lag_part = overview.lag_line(total, sums, cells)
             lines[0] = spread(lines[0], [*lag_part, Span(" ")], width)
         return lines
+
+
+def _trends_of(rows: Iterable[Any]) -> Mapping[tuple[str, str], Sequence[int | None]]:
+    return {(row.group, row.topic): row.lags for row in rows}
 
 
 class AttentionPane(TailedPane):
     """What needs attention; the command is that of the row under the cursor."""
 
     TAIL = ("1 H", 13)
-    _trends: Mapping[tuple[str | None, str | None], Sequence[int | None]] = MappingProxyType({})
+    makes = MappingProxyType(
+        {
+            "of lag": (groups.GROUPS, lambda rows: attention.placed(attention.of_lag(rows))),
+            "of risks": (lag.RISKS, lambda rows: attention.placed(attention.of_risks(rows))),
+            "trends": (lag.TRENDS, _trends_of),
+        }
+    )
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -82,28 +93,19 @@ class AttentionPane(TailedPane):
 
     def _rows_at(self, now: int) -> list[Any]:
         new = {row.group: row.new for row in self.rows_of(new_letters.NEW) or ()}
-        lags, risks = self.rows_of(groups.GROUPS), self.rows_of(lag.RISKS)
-        return attention.ordered(
-            [
-                *self.made_of("of lag", lambda: list(attention.of_lag(lags or ())), lags),
-                *self.made_of("of risks", lambda: list(attention.of_risks(risks or ())), risks),
-                *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now, new),
-                *attention.of_agenda(self.rows_of(retries.AGENDA) or (), now),
-                *attention.of_disk(self.rows_of(store.LEVERS) or ()),
-            ]
-        )
-
-    def changed(self) -> None:
-        """Show what the looks have so far."""
-        super().changed()
-        trends = self.rows_of(lag.TRENDS)
-        self._trends = self.made_of(
-            "trends", lambda: {(row.group, row.topic): row.lags for row in trends or ()}, trends
+        others = [
+            *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now, new),
+            *attention.of_agenda(self.rows_of(retries.AGENDA) or (), now),
+            *attention.of_disk(self.rows_of(store.LEVERS) or ()),
+        ]
+        return attention.together(
+            self.made("of lag"), self.made("of risks"), attention.placed(others)
         )
 
     def tail(self, row: Any) -> str:
         """The lag of the last hour."""
-        lags = self._trends.get((row.group, row.topic)) if row.lag is not None else None
+        trends = self.made("trends")
+        lags = trends.get((row.group, row.topic)) if row.lag is not None else None
         return "-" if lags is None else spark(lags, self.TAIL[1])
 
     def command(self) -> str:
@@ -130,10 +132,11 @@ class AttentionPane(TailedPane):
 class ByLagPane(DrawnPane):
     """The groups with the largest lag, as bars."""
 
+    makes = MappingProxyType({"ranked": (groups.GROUPS, lambda rows: _ranked(rows))})
+
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
-        rows = self.rows_of(self.look)
-        totals, unknown, ranked = self.made_of("ranked", lambda: _ranked(rows or ()), rows)
+        totals, unknown, ranked = self.made("ranked")
         shown = ranked if len(ranked) <= height else ranked[: height - 1]
         most = max(totals.values(), default=0)
         cells = max(1, width - 40)

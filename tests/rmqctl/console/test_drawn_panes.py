@@ -257,14 +257,14 @@ def test_counts_of_the_overview():
         lag_row("a", topic="mails"),
         lag_row("b", topic="mails", rate_in=None),
     ]
-    assert texts([overview.groups_line(lags)]) == [
+    assert texts([overview.groups_line(overview.sums_of(lags))]) == [
         " GROUPS 2       STOP 0  STALL 1  REWIND 0  WARN 0  UNKNOWN 0  OK 1"
     ]
     topics = [
         SimpleNamespace(read_queues=4, messages=1_000),
         SimpleNamespace(read_queues=4, messages=2),
     ]
-    assert texts([overview.topics_line(topics, lags)]) == [
+    assert texts([overview.topics_line(topics, overview.sums_of(lags))]) == [
         " TOPICS 2       queues 8   messages 1,002   in ?/s   out 3.0/s"
     ]
     letters = [SimpleNamespace(unhandled=2, newest_timestamp=NOW - 12_000)]

@@ -9,8 +9,11 @@ from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.console.looks import lag
+from rmqctl.console.looks.groups import GROUPS
 from rmqctl.console.looks.history import STEP_MS, added
 from rmqctl.console.looks.look import Place, Source
+from rmqctl.console.overview import sums_of
+from rmqctl.console.reading import Asked, Batch
 from rmqctl.console.screens.overview import SCREENS, SummaryPane
 from rmqctl.console.tables import Filter, RowTable, view_of
 from rmqctl.output.view import Format, View
@@ -113,3 +116,21 @@ def test_what_is_made_of_rows_is_made_again_where_they_are_others():
     assert pane.made_of("n", make, others, at=5) == 3
     assert pane.made_of("m", make, others, at=5) == 4
     assert pane.made_of("n", make, others, at=5) == 3
+
+
+def test_what_the_reader_makes_of_rows_is_used_for_these_rows_only():
+    spec = SCREENS["overview"].panes[0]
+    pane, plain = (SummaryPane(spec, Place("overview"), View(Format.TABLE)) for _ in range(2))
+    looks = [[row(n, n, "OK") for n in range(9)], [row(n, 2 * n, "STOP") for n in range(4)]]
+    for number, rows in enumerate(looks):
+        asked = Asked(GROUPS, Place("overview"), everything=False, number=number)
+        batch = Batch(asked, rows, first=True, complete=True, as_of=1, took_ms=1)
+        before = pane.rows_of(GROUPS) and pane.made("sums")
+        pane.prepare(batch)
+        if number:  # a key comes between: what is shown is still made of the rows before
+            assert pane.made("sums") is before
+        pane.take(batch)
+        plain.take(batch)
+        assert pane.made("sums") is pane.made("sums")
+        assert pane.made("sums") == plain.made("sums") == sums_of(rows)
+        assert pane.body(80, 5) == plain.body(80, 5)
