@@ -18,6 +18,7 @@ from rmqctl.console.screens.overview import SCREENS, SummaryPane
 from rmqctl.console.tables import Filter, RowTable, view_of
 from rmqctl.output.view import Format, View
 from storage.clock import now_ms
+from storage.configs.offset_samples import OffsetSamples
 from storage.configs.topics import TopicConfig
 
 
@@ -87,6 +88,10 @@ def test_the_sum_of_trends_is_that_of_their_rows(store):
         broker.update_topic(TopicConfig("orders", 1, 1))
         broker.send_column("orders", [b"x"] * 100, 0)
         at = now_ms()
+        samples, places = OffsetSamples(store), [f"orders@group-{n}" for n in range(5)]
+        for minutes in (9, 6, 3):
+            offsets = {place: {0: 50 - minutes} for place in places}
+            samples.append(offsets, {"orders": {0: 100}}, at - minutes * 60_000)
         for number in range(40):
             group = f"group-{number // 9}"  # others come, and their rows begin then
             broker.update_consumer_offsets(group, [OffsetCommit("orders", 0, number)])
