@@ -260,16 +260,19 @@ class RepeatedLook:
 
     def _observe(self, stale: _Stale, moment: LookMoment) -> None:
         """Keep what was seen, and until when it holds: only what is new is an observation."""
-        committed: dict[str, dict[int, int]] = {}
+        committed: dict[str, Mapping[int, int]] = {}
         ends: dict[str, dict[int, int]] = {}
         for pair, which in stale:
-            offsets = committed.setdefault(pair.place, {})
-            highs = ends.setdefault(pair.topic, {})
+            highs, queues = ends.setdefault(pair.topic, {}), pair.queues
             for queue_id in which:
-                highs[queue_id] = pair.queues[queue_id].high
-                offset = pair.offsets.get(queue_id)
-                if offset is not None:
-                    offsets[queue_id] = offset
+                if queue_id not in highs:
+                    highs[queue_id] = queues[queue_id].high
+            known = pair.offsets
+            if which is pair.ids:  # it has every queue in which the group has progress
+                committed[pair.place] = known
+            else:
+                offsets = {queue_id: known.get(queue_id) for queue_id in which}
+                committed[pair.place] = {q: at for q, at in offsets.items() if at is not None}
         as_of, history = moment.as_of, moment.history
         again = bool(history.watched) and history.watched[-1].end >= as_of
         history.add_seen(as_of, committed, ends, is_first=not self._looks)
@@ -357,6 +360,8 @@ class _Pair:
             return self.ids
         if self.until > as_of and not changed and offsets is before and self._counts is not None:
             return ()
+        if not untils:
+            return self.ids
         return [
             queue_id
             for queue_id in self.ids
