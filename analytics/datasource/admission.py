@@ -135,8 +135,9 @@ def _ends_by_reading(rests: Sequence[Rest], topics: TopicChoice, most: int) -> l
                     end, count = backlog.end_of(room), min(room, backlog.messages)
                 else:
                     end, count = found.end, found.messages
-                ends[number] = end
-                left = max(0, left - count)
+                if count <= room or left == most:  # else a record in light queues is too many
+                    ends[number] = end
+                    left = max(0, left - count)
     return ends
 
 

@@ -21,6 +21,8 @@ from storage.record_batch.queue_numbers import QueueNames
 from storage.record_batch.record_batch import MARK_LIGHT, read_block
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from storage.log.walk import Segment
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 64 << 20
 """Of a part that is read record by record: a tenth of a second."""
+_LEAST_PIECE: Final = 64
 _NO_UNIT: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 _NEVER: Final = 1 << 62
 _Queue = tuple[str, int]
@@ -77,13 +80,16 @@ def read_part(
         while (stretch := walk.next()) is not None:
             if stretch.kind is StretchKind.BLANK:
                 continue
-            taken = reader.take(stretch, most)
-            if taken is None:
-                return None
-            if taken < stretch.end or (most is not None and reader.messages >= most):
-                return reader.part(taken)
-            if most is not None and walk.position - begin >= MOST_BYTES:
-                return reader.part(walk.position)
+            at = stretch.start
+            for piece in _pieces(stretch, len(stretch.sizes) if most is None else most):
+                taken = reader.take(piece, most)
+                if taken is None:
+                    return None
+                at = taken
+                if at < piece.end or (most is not None and reader.messages >= most):
+                    return reader.part(at)
+            if most is not None and at - begin >= MOST_BYTES:
+                return reader.part(at)
     return reader.part(end) if walk.position == end else None
 
 
@@ -97,6 +103,17 @@ def next_record(log: LogNow, begin: int, place: int) -> int:
                 ends = stretch.start + np.cumsum(np.array(stretch.sizes, np.int64))
                 return int(ends[np.searchsorted(ends, place)])
     return place
+
+
+def _pieces(stretch: Segment, count: int) -> Iterator[Segment]:
+    """A stretch, cut into pieces of about so many records."""
+    count = max(_LEAST_PIECE, count)
+    start = stretch.start
+    for first in range(0, len(stretch.sizes), count):
+        sizes = stretch.sizes[first : first + count]
+        end = start + sum(sizes)
+        yield stretch._replace(start=start, sizes=sizes, end=end)
+        start = end
 
 
 class _Reader:

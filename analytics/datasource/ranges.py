@@ -126,16 +126,14 @@ def store_ranges(
     limit: QueueLimits | None = None,
     *,
     records: bool = True,
-    to_the_end: bool = False,
 ) -> Iterator[Range]:
-    """The same of one store. ``to_the_end``: what follows the last record before the end of the
-    chosen part of the log is in it, if it names no record."""
+    """The same of one store."""
     for topic, queue_id in view.queues():
         if not (chosen.wants("topic", topic) and chosen.wants("queue_id", queue_id)):
             continue
         if not topics.wants(ref.broker, topic, queue_id):
             continue
-        first, end = _bounds(view, topic, queue_id, chosen, limit, to_the_end=to_the_end)
+        first, end = _bounds(view, topic, queue_id, chosen, limit)
         if first >= end:
             continue
         size = _row_bytes(view, topic, queue_id, first, end) if records else UNIT_BYTES
@@ -260,8 +258,6 @@ def _bounds(
     queue_id: int,
     chosen: Selection,
     limits: QueueLimits | None,
-    *,
-    to_the_end: bool,
 ) -> tuple[int, int]:
     """Positions limit the range; times do not: a broker whose clock went back stored messages out
     of the order of time, and a sample of records does not show that."""
@@ -271,8 +267,7 @@ def _bounds(
     if chosen.commitlog_offset != whole.commitlog_offset:
         start, end = chosen.commitlog_offset
         first = max(first, first_at(view, topic, queue_id, start, low, high))
-        find_end = _end_at if to_the_end else first_at
-        limit = min(limit, find_end(view, topic, queue_id, end, low, high))
+        limit = min(limit, first_at(view, topic, queue_id, end, low, high))
     if limits is not None:
         start, end = limits(topic, queue_id, low, high)
         first, limit = max(first, start), min(limit, end)

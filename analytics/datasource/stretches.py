@@ -50,8 +50,6 @@ class Stretch(NamedTuple):
     ref: StoreRef
     begin: int
     end: int
-    to_the_end: bool = False
-    """With what names no record after the last one that does."""
     floors: Floors | None = None
     """Of a stream; None in a batch, where the options say where queues begin and end."""
 
@@ -64,10 +62,7 @@ class Stretch(NamedTuple):
         else:
             limits = from_floors(self.floors)
         within = chosen.bounded("commitlog_offset", self.begin, self.end)
-        end = self.to_the_end
-        yield from store_ranges(
-            view, self.ref, options.topics, within, limits, records=False, to_the_end=end
-        )
+        yield from store_ranges(view, self.ref, options.topics, within, limits, records=False)
 
 
 class Work(NamedTuple):
@@ -131,9 +126,8 @@ def whole_logs(logs: Iterable[LogNow], options: Options, chosen: Selection) -> I
         if chosen.wants("broker", log.ref.broker):
             begin = max(log.begin, low, start or 0)
             end = min(log.end, high, log.end if stop is None else stop)
-            is_open = end == log.end and stop is None and high == EVERYTHING.commitlog_offset[1]
             if begin < end:
-                yield Stretch(log.ref, begin, end, to_the_end=is_open)
+                yield Stretch(log.ref, begin, end)
 
 
 def stretch_tasks(
@@ -160,8 +154,7 @@ def stretch_tasks(
             if room <= 0:
                 tasks.append([])
                 room = each
-            is_last = whole.to_the_end and end == whole.end
-            tasks[-1].append(whole._replace(begin=begin, end=end, to_the_end=is_last))
+            tasks[-1].append(whole._replace(begin=begin, end=end))
             room -= end - begin + _LOOK_BYTES
     return tasks
 

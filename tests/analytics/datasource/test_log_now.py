@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -26,6 +25,7 @@ from tests.support.damages import NotHere, damage, kinds
 from tests.support.golden_samples import SOME, some
 from tests.support.hand_made import TINY, HandMade, Stored
 from tests.support.java_lock import java_lock
+from tests.support.opened_files import no_queue_is_opened, opened_below
 from tests.support.samples import TINY as TINY_STORE, Sample
 
 DAMAGES = [kind for kind in kinds() if kind.startswith(("log", "queue", "index", "checkpoint"))]
@@ -52,19 +52,6 @@ def check(looks: LogLooks, root: Path) -> LogNow:
     return found
 
 
-@contextmanager
-def without_queues(root: Path) -> Iterator[None]:
-    """The store while its queues are out of reach: a look at them would find none."""
-    away = root.with_name(f"{root.name}-queues")
-    (root / "consumequeue").rename(away)
-    (root / "consumequeue").mkdir()
-    try:
-        yield
-    finally:
-        (root / "consumequeue").rmdir()
-        away.rename(root / "consumequeue")
-
-
 @SOME
 def test_the_log_of_a_golden_store(name: str) -> None:
     check(LogLooks(), golden.store(name))
@@ -76,7 +63,7 @@ def test_a_store_that_was_closed_needs_no_look_at_its_queues(tmp_path: Path, nam
     (root / "abort").unlink(missing_ok=True)
     whole = look_at_queues(ref_of(root))
     looks = LogLooks()
-    with without_queues(root):
+    with no_queue_is_opened(root):
         assert facts(looks.look(ref_of(root))) == facts(whole)
         assert facts(looks.look(ref_of(root))) == facts(whole)
 
@@ -182,6 +169,7 @@ class World:
 @pytest.mark.parametrize(
     "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.long) for n in range(4, 60))]
 )
+@pytest.mark.slow
 def test_a_look_from_the_one_before_is_that_at_the_queues(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path / "st", Random(seed))
     world.append()
@@ -234,19 +222,22 @@ def rewind(source: Path, root: Path, place: int, *, ahead: bool = True) -> None:
             path.unlink()
 
 
-@pytest.mark.parametrize("name", some(["small-files-4.9", "transaction-4.9", "lmq-4.9"]))
+@pytest.mark.parametrize(
+    "name", ["small-files-4.9", "lmq-4.9", pytest.param("transaction-4.9", marks=pytest.mark.long)]
+)
+@pytest.mark.slow
 def test_a_broker_that_lives_is_followed_without_its_queues(tmp_path: Path, name: str) -> None:
     source, root = golden.store(name), tmp_path / name
     places = records_of(source)[1:]
     looks = LogLooks()
-    for place in places[:: max(1, len(places) // 12)]:
+    for place in places[:: max(1, len(places) // 5)]:
         rewind(source, root, place)
         (root / "abort").touch()
         (root / "lock").write_bytes(b"lock")
         with java_lock(root):
             found = check(looks, root)
             assert found.end == place
-            with without_queues(root):
+            with no_queue_is_opened(root):
                 assert looks.look(ref_of(root)).end == place
 
 
@@ -261,7 +252,7 @@ def test_our_writers_are_followed_by_the_shared_state(tmp_path: Path) -> None:
             if number % 7 == 0:
                 found = check(looks, root)
                 assert found.end == store.view.log_max_offset()
-                with without_queues(root):
+                with no_queue_is_opened(root):
                     assert looks.look(ref_of(root)) == found
     check(looks, root)
     shutil.rmtree(root / "rmqctl")  # a copy of the broker's files
@@ -280,20 +271,36 @@ def test_a_store_that_is_gone_is_no_empty_one(tmp_path: Path) -> None:
     check(looks, world.root)
 
 
-def test_records_after_a_zeroed_page_are_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["in a file", "at the begin of a file"])
+def test_records_after_zeros_are_found(tmp_path: Path, at: str) -> None:
     """The walk ends where zeros begin; only the queues know of what comes after them."""
-    config = CONFIG.with_(mapped_file_size_commit_log=1 << 16)
+    config = CONFIG.with_(mapped_file_size_commit_log=1 << 15)
     made = HandMade(config)
-    for number in range(200):
+    for number in range(300):
         made.put("T", number % 3, b"x" * 100)
     root = tmp_path / "st"
     root.mkdir()
     looks = LogLooks()
+    places = [m.commitlog_offset for m in made.messages]
+    place = places[-30] if at == "in a file" else 1 << 15
+    assert place in places
+    assert place >= 1 << 15
     for _ in range(2):
         made.write(root)
-        with (root / "commitlog" / f"{0:020}").open("r+b") as file:
-            file.seek(20_000)
-            file.write(bytes(8192))
+        with (root / "commitlog" / f"{place // (1 << 15) * (1 << 15):020}").open("r+b") as file:
+            file.seek(place % (1 << 15))
+            file.write(bytes(1300))
         assert check(looks, root).end == made.log_end
         for number in range(20):
             made.put("T", number % 3)
+
+
+def test_the_queues_of_a_store_that_was_not_closed_are_looked_at(tmp_path: Path) -> None:
+    world = World(tmp_path / "st", Random(1))
+    world.append()
+    (world.root / "abort").touch()
+    looks = LogLooks()
+    for _ in range(2):
+        with opened_below(world.root / "consumequeue") as opened:
+            looks.look(ref_of(world.root))
+        assert opened

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from analytics.datasource import backlog
+from analytics.datasource import backlog, log_part
 from analytics.datasource.backlog import shares
 from analytics.datasource.errors import OptionError
 from analytics.datasource.options import read_options
@@ -51,6 +51,7 @@ def test_each_message_comes_once_whatever_the_limit(
     tmp_path: Path, most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backlog, "_AT_ONCE", at_once)
+    monkeypatch.setattr(log_part, "MOST_BYTES", 0)
     made = store(tmp_path / "a", 60, queues=7)
     batches = Stream(tmp_path / "a", topics="T", maxOffsetsPerTrigger=str(most)).drain()
     places = [row["commitlog_offset"] for batch in batches for row in batch]

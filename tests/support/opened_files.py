@@ -1,0 +1,40 @@
+"""Which files this process opens."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_opened: list[str] | None = None
+
+
+def _watch(event: str, args: tuple[Any, ...]) -> None:
+    if _opened is not None and event == "open":
+        _opened.append(str(args[0]))
+
+
+sys.addaudithook(_watch)
+
+
+@contextmanager
+def opened_below(root: Path) -> Iterator[set[str]]:
+    """The files below a folder that are opened meanwhile, known when the context ends."""
+    global _opened
+    _opened = []
+    found: set[str] = set()
+    try:
+        yield found
+    finally:
+        found |= {path.removeprefix(f"{root}/") for path in _opened if path.startswith(f"{root}/")}
+        _opened = None
+
+
+@contextmanager
+def no_queue_is_opened(root: Path) -> Iterator[None]:
+    """Check that no file of a store's queues is."""
+    with opened_below(root / "consumequeue") as found:
+        yield
+    assert found == set()
