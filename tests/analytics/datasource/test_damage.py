@@ -223,6 +223,19 @@ def test_a_stream_loses_nothing_after_a_unit_that_names_a_place_after_the_log(
     assert rows == [n for n in range(20) if n != damaged]
 
 
+def test_such_a_unit_does_not_end_what_filters_on_places_leave(tmp_path: Path) -> None:
+    from pyspark.sql.datasource import LessThan
+
+    made = HandMade(CONFIG)
+    for _ in range(20):
+        made.put()
+    made.queues["T", 0][20 * 10] ^= 0x10
+    root = made.write(tmp_path)
+    before = [LessThan(("commitlog_offset",), made.messages[15].commitlog_offset)]
+    rows = read_table("messages", root, filters=before, onDamage="skip", pushdown="true")
+    assert [row["queue_offset"] for row in rows] == [n for n in range(15) if n != 10]
+
+
 def test_a_place_of_a_repair_is_no_damage(tmp_path: Path) -> None:
     made = HandMade(CONFIG)
     for number in range(3):

@@ -215,6 +215,10 @@ def test_filters_on_names_are_hints_and_spark_applies_them_too(busy: Path) -> No
 def test_batches_are_cut_by_rows_and_by_bytes(busy: Path, table: str) -> None:
     whole = tabled(table, busy)
     for limit in ({"batchRows": "1"}, {"batchBytes": "1"}):
+        reader = source(busy, table=table, **limit).reader(columns_of(table))
+        (part,) = reader.partitions()
+        sizes = [batch.num_rows for batch in reader.read(part)]  # type: ignore[union-attr]
+        assert sizes == [1] * len(whole)
         assert tabled(table, busy, **limit) == whole
 
 
