@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from storage.format.compress import MAX_INFLATED_BODY_SIZE, decompress
 from storage.format.errors import BodyError
+from storage.readonly import StoreView
 
-from .arrays import ends_of, field_array, text_array
+from .arrays import ends_of, text_array
 from .errors import DamagedError
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ logger = logging.getLogger("rmqctl.datasource")
 
 _ORDER: Final = ("body", "body_size", "body_error", "corrupt_body")
 COLUMNS: Final = frozenset(_ORDER)
-FIELDS: Final = frozenset(
-    {"stored_body", "sys_flag", "msg_id", "record_topic", "record_queue_id", "record_queue_offset"}
-)
+FIELDS: Final = frozenset({"stored_body", "sys_flag", "queue_offset"})
 """Fields of a table that they are made of; all but the first for bodies that are compressed."""
 _BINARY: Final = pa.binary()
 _TEXT: Final = pa.string()
@@ -91,19 +90,19 @@ class Bodies:
         ends = np.frombuffer(table.buffer("stored_body_ends"), np.int32)
         flags = np.frombuffer(table.buffer("sys_flag"), np.int32)
         lengths = ends[1:] - ends[:-1]
-        places = _Places(table, parts)
         at = 0
-        for row in packed:
-            yield _Run(lengths[at:row], stored[ends[at] : ends[row]])
-            raw = bytes(stored[ends[row] : ends[row + 1]])
-            try:
-                body = decompress(raw, int(flags[row]), MAX_INFLATED_BODY_SIZE)
-            except BodyError as error:
-                text = self._note(places.part(row), error.of(places.name(row)))
-                yield _Run(np.zeros(1, np.int32), b"", _Bad(text, raw))
-            else:
-                yield _Run(np.array([len(body)], np.int32), body)
-            at = row + 1
+        with _Places(table, parts) as places:
+            for row in packed:
+                yield _Run(lengths[at:row], stored[ends[at] : ends[row]])
+                raw = bytes(stored[ends[row] : ends[row + 1]])
+                try:
+                    body = decompress(raw, int(flags[row]), MAX_INFLATED_BODY_SIZE)
+                except BodyError as error:
+                    text = self._note(places.part(row), error.of(places.name(row)))
+                    yield _Run(np.zeros(1, np.int32), b"", _Bad(text, raw))
+                else:
+                    yield _Run(np.array([len(body)], np.int32), body)
+                at = row + 1
         yield _Run(lengths[at:], stored[ends[at] :])
 
     def _note(self, part: Range, error: BodyError) -> str:
@@ -157,12 +156,20 @@ class _Piece:
 
 
 class _Places:
-    """Names messages of a table for errors, as MessageExt.place does."""
+    """Names messages of a table for errors; they are read once more for that, as few are named."""
 
     def __init__(self, table: MessageTable, parts: Parts) -> None:
-        self._table = table
+        self._offsets = np.frombuffer(table.buffer("queue_offset"), np.int64)
         self._parts = parts
         self._ends = np.cumsum([count for _, count in parts])
+        self._opened: tuple[str, StoreView] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._opened is not None:
+            self._opened[1].close()
 
     def part(self, row: int) -> Range:
         """The range that the message of a row was read for."""
@@ -170,13 +177,19 @@ class _Places:
 
     def name(self, row: int) -> str:
         """Id, topic, queue and offset of its record."""
-        msg_id, topic = (
-            field_array(self._table, name, _TEXT)[row].as_py()
-            for name in ("msg_id", "record_topic")
-        )
-        queue_id = field_array(self._table, "record_queue_id", pa.int32())[row]
-        offset = field_array(self._table, "record_queue_offset", pa.int64())[row]
-        return f"message {msg_id} (topic {topic}, queue {queue_id}, offset {offset})"
+        part, offset = self.part(row), int(self._offsets[row])
+        view, queue = self._view(part.path), (part.topic, part.queue_id)
+        unit = view.unit(*queue, offset)
+        message = None if unit is None else view.message_of_unit(*queue, offset, unit)
+        if message is None:  # deleted since it was read
+            return f"message {offset} of {part.topic}, queue {part.queue_id}"
+        return message.place
+
+    def _view(self, path: str) -> StoreView:
+        if self._opened is None or self._opened[0] != path:
+            self.__exit__()
+            self._opened = path, StoreView.open(path)
+        return self._opened[1]
 
 
 def _columns(
