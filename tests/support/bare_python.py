@@ -25,6 +25,7 @@ def bare_python(folder: Path) -> Path:
             if path.exists():
                 (site / path.name).symlink_to(path)
     python = folder / "bin" / "python"
-    missing = subprocess.run([python, "-c", "import storage"], check=False, capture_output=True)
+    words = [python, "-P", "-c", "import storage"]
+    missing = subprocess.run(words, check=False, capture_output=True, cwd=folder)
     assert missing.returncode != 0
     return python
