@@ -2,8 +2,9 @@
 
 AnalyticsError
   NoSuchStoreError      no folder matches the name
-  NotAFolderError       a name with a scheme that is not read, as s3a://
+  NotAFolderError       a name with a scheme that is not read there, as s3a://
   ManifestError         a list of stores is malformed
+  ObjectStoreError      a store in an object store cannot be read
   KeptError             a folder holds no kept reports
   HistoryVersionError   a kept report is of a later version
   KeptFileError         a file of kept reports cannot be read
@@ -40,11 +41,17 @@ class NoSuchStoreError(AnalyticsError):
 class NotAFolderError(AnalyticsError):
     """A name with a scheme, which is no folder."""
 
-    def __init__(self, text: str, scheme: str) -> None:
+    def __init__(self, text: str, scheme: str, *, is_object_store: bool = False) -> None:
+        more = "; Spark's source 'rocketmq' reads it there" if is_object_store else ""
         super().__init__(
             f"{text}: stores are read from folders; {scheme}: is not one of them. Copy the store, "
-            "or a snapshot of it, into a folder, or mount it"
+            f"or a snapshot of it, into a folder, or mount it{more}"
         )
+
+
+class ObjectStoreError(AnalyticsError):
+    """A store in an object store, or in HDFS, cannot be read; the text has the object and the
+    cause."""
 
 
 class ManifestError(AnalyticsError):

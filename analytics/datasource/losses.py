@@ -16,6 +16,7 @@ from analytics.lag.log_offsets import first_at
 
 from .errors import DataLossError
 from .named_queues import view_of
+from .planned import planned_view
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -54,7 +55,7 @@ def opened_ranges(planned: Iterable[Planned]) -> Iterator[tuple[Range, StoreView
     closed after the last one of them."""
     for path, of_store in groupby(planned, lambda part: part.path):
         parts = list(of_store)
-        with view_of(path, parts) as view:
+        with planned_view(path) or view_of(path, parts) as view:
             for part in parts:
                 for found in part.ranges(view):
                     yield found, view

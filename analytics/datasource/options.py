@@ -95,7 +95,8 @@ class TriggerLimits(NamedTuple):
 class Options(NamedTuple):
     """All options, read. Spark gives their names in any case.
 
-    path                 stores: folders, patterns, YAML lists; more than one with commas between
+    path                 stores: folders, patterns, addresses of object stores, YAML lists; more
+                         than one with commas between
     paths                the same as a list in JSON: Spark makes one of load([...])
     table                see TABLES; default messages
     columns              the columns to read, commas between; default all
@@ -166,7 +167,8 @@ def read_options(options: Mapping[str, str]) -> Options:
         raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
     on_damage = _one_of("onDamage", given, WAYS)
     whole = columns_of(table, damage=on_damage == NULL and table == "messages")
-    stores = find_stores([*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))])
+    named = [*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))]
+    stores = find_stores(named, addresses=True)
     if not stores:
         raise OptionError('no store is named: option("path", ...), or load(...)')
     return Options(

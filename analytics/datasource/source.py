@@ -17,6 +17,8 @@ import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from analytics.object_store.address import is_address
+
 from .created import options_in, with_options
 from .damage import NULL
 from .errors import OptionError
@@ -74,6 +76,10 @@ class RocketMQSource(DataSource):
         pushes = options.pushdown == "true" or (
             options.pushdown == "auto" and _spark_pushes(sys._getframe(1).f_globals)
         )
+        if any(is_address(ref.path) for ref in options.stores):
+            from .object_reader import ObjectReader, PushdownObjectReader
+
+            return (PushdownObjectReader if pushes else ObjectReader)(options, schema)
         return (PushdownReader if pushes else TableReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -89,6 +95,10 @@ class RocketMQSource(DataSource):
             raise OptionError(f"{options.table} is no stream; these are: {', '.join(STREAMED)}")
         check_effects(options, stream=stream)
         _check(schema, options)
+        if any(is_address(ref.path) for ref in options.stores):
+            from .object_reader import check_objects
+
+            check_objects(options, stream=stream)
         if "columns" in options.given and tuple(schema.names) != options.columns:
             raise OptionError("columns: a schema of other columns is given, too; give one of them")
         return options

@@ -56,9 +56,11 @@ class StoreShare(NamedTuple):
                 yield max(first, start), min(end, start + _BLOCK)
 
 
-def shares_of(stores: Sequence[StoreRef], *, counts: bool) -> list[StoreShare]:
+def shares_of(
+    stores: Sequence[StoreRef], *, counts: bool, looks: LogLooks | None = None
+) -> list[StoreShare]:
     """The shares of some stores; ``counts``: unread messages are counted."""
-    looks = LogLooks()
+    looks = looks or LogLooks()
     found: list[StoreShare] = []
     for ref in stores:
         log = _look(looks, ref)

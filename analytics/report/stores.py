@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from analytics.errors import AnalyticsError, ManifestError, NoSuchStoreError, NotAFolderError
+from analytics.object_store.address import folder_of, is_address, shown
 
 _LISTS: Final = (".yaml", ".yml")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
@@ -18,37 +19,43 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 
 
 class StoreRef(NamedTuple):
-    """A store: the broker that it belongs to, and its folder (absolute)."""
+    """A store: the broker that it belongs to, and its folder (absolute) or its address."""
 
     broker: str
     path: str
 
 
-def find_stores(named: Iterable[str]) -> list[StoreRef]:
+def find_stores(named: Iterable[str], *, addresses: bool = False) -> list[StoreRef]:
     """Resolve folders, patterns (``/data/*/store``) and YAML files, in their order, each once.
 
     A YAML file maps names of brokers to folders, relative to the file. Elsewhere a store is named
     after its folder, or after the one above if that is called ``store``; where that is ambiguous,
     by its whole path. Opening a folder shows whether it is a store. A ``file:`` URI is its path.
+    ``addresses``: those of object stores (``object_store.address``) are taken, too; they are no
+    patterns.
+
     Raises NoSuchStoreError for a pattern without a match and a missing file, NotAFolderError for
     another URI, and ManifestError.
     """
     found: dict[str, str | None] = {}
     for text in named:
-        for broker, path in _resolve(text):
+        for broker, path in _resolve(text, addresses=addresses):
             if found.get(path) is None:
                 found[path] = broker
-    short = [broker or short_name(path) for path, broker in found.items()]
+    short = [broker or short_name(folder_of(path)) for path, broker in found.items()]
     return [
-        StoreRef(name if short.count(name) == 1 or broker else path, path)
+        StoreRef(name if short.count(name) == 1 or broker else shown(path), path)
         for (path, broker), name in zip(found.items(), short, strict=True)
     ]
 
 
-def _resolve(text: str) -> Iterator[tuple[str | None, str]]:
+def _resolve(text: str, *, addresses: bool) -> Iterator[tuple[str | None, str]]:
+    if addresses and is_address(text):
+        yield None, text
+        return
     expanded = folder_path(text)
     if text.endswith(_LISTS):
-        yield from _listed(Path(expanded))
+        yield from _listed(Path(expanded), addresses=addresses)
         return
     if not has_magic(expanded):
         yield None, str(Path(expanded).absolute())
@@ -74,7 +81,7 @@ def _of_uri(text: str, scheme: str, rest: str) -> str:
     """The path of ``file:/a``, ``file:///a`` or ``file://localhost/a``, with ``%20`` and the like
     replaced."""
     if scheme.lower() != "file":
-        raise NotAFolderError(text, scheme)
+        raise NotAFolderError(shown(text), scheme, is_object_store=is_address(text))
     if rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
         if host not in {"", "localhost"}:
@@ -89,7 +96,7 @@ def short_name(path: str) -> str:
     return folder.parent.name if folder.name == "store" and folder.parent.name else folder.name
 
 
-def _listed(path: Path) -> Iterator[tuple[str, str]]:
+def _listed(path: Path, *, addresses: bool) -> Iterator[tuple[str, str]]:
     import yaml
 
     try:
@@ -115,8 +122,11 @@ def _listed(path: Path) -> Iterator[tuple[str, str]]:
         if broker in names:
             raise ManifestError(path, _line(key), f"{broker} is named twice")
         names.add(broker)
-        folder = Path(folder_path(_text(path, value, f"the folder of {broker}")))
-        yield broker, str((path.parent / folder).absolute())
+        named = _text(path, value, f"the folder of {broker}")
+        if addresses and is_address(named):
+            yield broker, named
+        else:
+            yield broker, str((path.parent / folder_path(named)).absolute())
 
 
 def _text(path: Path, node: Any, what: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from analytics.errors import NotAFolderError, SinkOptionError
+from analytics.object_store.address import shown
 from analytics.report.stores import folder_path
 
 EXACTLY_ONCE: Final = "exactlyonce"
@@ -78,8 +79,8 @@ def local_path(name: str, text: str) -> Path:
         return Path(folder_path(text)).absolute()
     except NotAFolderError:
         raise SinkOptionError(
-            f"{name}: {text} is no folder of this machine; a store is written by its files, so "
-            "name a folder that driver and workers reach under the same path"
+            f"{name}: {shown(text)} is no folder of this machine; a store is written by its files, "
+            "so name a folder that driver and workers reach under the same path"
         ) from None
 
 
@@ -107,6 +108,6 @@ def _of_checkpoint(options: Mapping[str, str]) -> Path:
         return local_path("checkpointLocation", found) / "rocketmq-sink"
     except SinkOptionError:
         raise SinkOptionError(
-            f"the checkpoint {found} is no folder of this machine; name one that driver and "
+            f"the checkpoint {shown(found)} is no folder of this machine; name one that driver and "
             "workers share with the option stagingLocation"
         ) from None

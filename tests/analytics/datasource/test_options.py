@@ -160,7 +160,7 @@ def test_file_uris_are_paths(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "uri", ["s3a://bucket/store", "hdfs://nn:8020/store", "file://server/share", "dbfs:/x"]
+    "uri", ["oss://bucket/store", "wasbs://c@a/store", "file://server/share", "dbfs:/x"]
 )
 def test_other_schemes_are_refused_in_a_true_sentence(uri: str, tmp_path: Path) -> None:
     said = f"^{uri}: stores are read from folders; .* Copy the store, or a snapshot"

@@ -26,9 +26,11 @@ from broker.new_store import create_store
 from storage.config import SMALL_STORE
 from storage.format.message import Message
 from storage.readonly import StoreView
+from storage.tools.snapshot.snapshot import take_snapshot
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade, Stored
+from tests.support.s3_server import serving
 from tests.support.spark_source import read_table
 
 pytestmark = pytest.mark.slow
@@ -41,7 +43,7 @@ def sql() -> Iterator[Sql]:
         yield Sql(spark.context)
 
 
-def table(sql: Sql, name: str, *paths: Path, **options: str) -> DataFrame:
+def table(sql: Sql, name: str, *paths: Path | str, **options: str) -> DataFrame:
     reader = sql.read.format("rocketmq").option("table", name)
     for key, value in options.items():
         reader = reader.option(key, value)
@@ -588,3 +590,20 @@ def test_the_progress_of_a_stream_is_that_of_a_group_when_a_query_ends(
         with EmbeddedBroker.open(root) as broker:
             for _ in range(3):
                 broker.send(Message("T", b"x"), 0)
+
+
+def test_a_snapshot_in_an_object_store_is_read_by_its_workers(sql: Sql, tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    create_store(root, SMALL_STORE)
+    with EmbeddedBroker.open(root) as broker:
+        sent = [f"body {number}".encode() for number in range(500)]
+        for body in sent:
+            broker.send(Message("T", body), 0)
+        take_snapshot(root, tmp_path / "snapshot", now_ms=1)
+        broker.send(Message("T", b"later"), 0)
+    with serving({"broker-a": tmp_path / "snapshot"}) as server:
+        where = server.address("broker-a", "s3a")
+        found = rows(table(sql, "messages", where, minPartitions="3"), "queue_offset")
+        assert table(sql, "consumequeue", where).count() == 500
+    assert [row["body"] for row in found] == sent
+    assert {row["broker"] for row in found} == {"broker-a"}

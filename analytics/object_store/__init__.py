@@ -1,0 +1,1 @@
+"""Snapshots in object stores and HDFS, read by ranges through a folder that is filled on demand."""
