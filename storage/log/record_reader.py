@@ -332,6 +332,18 @@ readdressed: Final = native.form("readdressed", native.nothing)
 read_at: Final = native.form("read_at", native.nothing)
 
 
+def offset_in_queue(message: MessageExt, topic: str) -> int:
+    """The offset of a message in the queue of ``topic`` that it was read from: its own, or in a
+    light queue the one that multi-dispatch gave it."""
+    if message.topic != topic:
+        names = (message.get_property(PROPERTY_INNER_MULTI_DISPATCH) or "").split(",")
+        offsets = (message.get_property(PROPERTY_INNER_MULTI_QUEUE_OFFSET) or "").split(",")
+        for name, offset in zip(names, offsets, strict=False):
+            if name == topic and offset.isdecimal():
+                return int(offset)
+    return message.queue_offset
+
+
 def is_dispatched_to(message: MessageExt, topic: str, queue_id: int, queue_offset: int) -> bool:
     """Whether multi-dispatch puts a message into this queue at this offset (MultiDispatch)."""
     names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)

@@ -116,8 +116,9 @@ def _unread_messages(
     for topic, queue_id, what in parts:
         offset = what.first_unread
         while offset is not None and offset < what.max_offset:
-            found = view.get_message(topic, queue_id, offset, _AT_ONCE)
-            yield from (m for m in found.messages if m.queue_offset < what.max_offset)
+            left = what.max_offset - offset
+            found = view.get_message(topic, queue_id, offset, min(_AT_ONCE, left))
+            yield from found.messages
             note(found.next_begin_offset - offset)
             if found.next_begin_offset <= offset:
                 break

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.api.pull import PullRequest
 from storage.format.errors import BodyError
+from storage.log.record_reader import offset_in_queue
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -106,7 +107,7 @@ class ObjectFetcher:
             at = result.next_begin_offset
             more = at < result.max_offset
         return Fetched(
-            [message.queue_offset for message in messages],
+            [offset_in_queue(message, self._topic) for message in messages],
             [message.commitlog_offset for message in messages],
             messages,
             at,
