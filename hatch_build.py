@@ -1,4 +1,4 @@
-"""Compiles the C files of storage and client at installation; without a compiler it stays pure.
+"""Compiles the C files of storage, client and rmqctl at installation; without a compiler it stays pure.
 
 ``python hatch_build.py`` does it in this folder, and says what went wrong if something did.
 ``RMQCTL_PURE=1`` at installation leaves them out: such a wheel is good for every platform. ``CC``
@@ -15,7 +15,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-MODULES = ("storage/native", "client/native")
+MODULES = ("storage/native", "client/native", "rmqctl/native")
 """Folders of one module each. What all share lies in the first: native.h and common/."""
 _NAME = "_compiled.abi3.so"
 _LIMITED_API = "-DPy_LIMITED_API=0x030b0000"

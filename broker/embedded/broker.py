@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from storage.format.message import Message, MessageExt, MessageQueue
     from storage.read.by_time import Boundary
     from storage.read.message_columns import ColumnBatch
+    from storage.read.message_table import Filled, MessageTable
     from storage.store import MessageStore
 
     from .timed_services import TimedService, TimedServiceThread
@@ -233,6 +234,16 @@ class EmbeddedBroker(BrokerParts):
         """See Broker.pull_column."""
         self._topics.for_pulling(topic, queue_id)
         return self.view.read_column(topic, queue_id, offset, count, max_bytes)
+
+    def fill_table(
+        self, table: MessageTable, topic: str, queue_id: int, offset: int, end: int
+    ) -> Filled:
+        """Add the messages [offset, end) of a queue to a table, as far as it has room.
+
+        Never blocks for new ones. Raises what :meth:`pull_column` raises.
+        """
+        self._topics.for_pulling(topic, queue_id)
+        return self.view.fill_table(table, topic, queue_id, offset, end)
 
     def wait_for_messages(
         self, known: int | None, timeout_ms: int, topic: str | None = None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
     from rmqctl.admin.queues.in_order import Part
     from rmqctl.admin.queues.selection import Group, Span
+    from rmqctl.output.encoded_rows import Layout
     from rmqctl.parse.positions import Position
 
     from .listener import Handler
@@ -342,10 +343,15 @@ def _printer(
     says = view.nothing if view.terminal else None
     nothing = None if says is None else lambda: says(view.where is not None)
     if form is not None:
-        from rmqctl.parse.templates import OutputTemplate
+        from rmqctl.parse.templates import OutputTemplate, parse_template
+
+        def layout() -> "Layout | None":
+            from rmqctl.output.encoded_rows import layout_of_template  # lazy: for many messages
+
+            return None if shield else layout_of_template(parse_template(form), cli.zone)
 
         template = cli.parsed("--format", lambda text: OutputTemplate(text, cli.zone, shield), form)
-        return printing.TemplatePrinter(cli.out, template, nothing)
+        return printing.TemplatePrinter(cli.out, template, layout, nothing)
     if with_meta:
         from rmqctl.output.render import RowStream
 
@@ -497,21 +503,26 @@ def _parts(
     by_topic: "Mapping[str, list[Span]]",
     printer: "Printer",
 ) -> "list[Part]":
-    """The topics with their ways to read: columns where only many bodies are needed."""
+    """The topics with their ways to read: many messages by columns where the printer allows."""
     from rmqctl.admin.queues import selection
     from rmqctl.admin.queues.cursor import ColumnFetcher, Fetcher, ObjectFetcher
     from rmqctl.admin.queues.in_order import Part
 
     there = sum(selection.backlog(broker, topic, spans) for topic, spans in by_topic.items())
     few = min(there, there if reading.most is None else reading.most) <= _FEW
-    by_columns = not (few or printer.needs_messages or chosen.predicate is not None)
+    by_columns = not few and chosen.predicate is None
+    layout = printer.layout if by_columns and printer.needs_messages else None
     parts = []
     for topic, spans in by_topic.items():
         fetch: Fetcher
         name = group.name if group else _READER
         fetch = objects = ObjectFetcher(broker, topic, name, chosen.tags)
-        if by_columns:
+        if by_columns and not printer.needs_messages:
             fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
+        elif layout is not None:
+            from .row_fetcher import RowFetcher  # lazy: for many messages only
+
+            fetch = RowFetcher(broker, topic, layout, objects)
         parts.append(Part(topic, spans, fetch))
     return parts
 

@@ -2,13 +2,15 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rmqctl.output.message_rows import json_body, json_message_row, message_row
 from rmqctl.output.stdout import Stdout
 
 if TYPE_CHECKING:
+    from rmqctl.output.encoded_rows import Layout
     from rmqctl.output.render import RowStream
     from rmqctl.parse.templates import OutputTemplate
     from storage.format.message import MessageExt
@@ -17,10 +19,18 @@ BODY_FORMS = ("text", "json", "hex", "base64", "none")
 
 
 class Printer(Protocol):
-    """Prints fetched bodies or messages."""
+    """Prints fetched messages, or what it needs of them."""
 
     needs_messages: bool
     """Whether it needs messages, not only bodies."""
+
+    @property
+    def layout(self) -> "Layout | None":
+        """How rows are made without messages: then it takes these, too, instead of a message.
+
+        None where it cannot be.
+        """
+        ...
 
     @property
     def full(self) -> bool:
@@ -44,6 +54,7 @@ class BodyPrinter:
     """Bodies alone, each followed by the delimiter."""
 
     needs_messages = False
+    layout = None
     full = False
 
     def __init__(
@@ -89,6 +100,12 @@ class BodyPrinter:
 
 
 _BYTES = {bytes}
+
+
+def _is_bytes(item: object) -> bool:
+    return type(item) is bytes
+
+
 _SHAPES: dict[str, Callable[[bytes], bytes] | None] = {
     "text": None,
     "none": None,
@@ -105,18 +122,31 @@ class TemplatePrinter:
     full = False
 
     def __init__(
-        self, out: Stdout, template: "OutputTemplate", nothing: Callable[[], None] | None = None
+        self,
+        out: Stdout,
+        template: "OutputTemplate",
+        layout: "Callable[[], Layout | None]",
+        nothing: Callable[[], None] | None = None,
     ) -> None:
         """Print to ``out``; ``nothing`` is called at the end if there was no message."""
         self._nothing = nothing
         self._out = out
         self._format = template.format
+        self._layout = layout
 
-    def write(self, items: "Sequence[MessageExt]") -> None:
-        """Print messages."""
+    @property
+    def layout(self) -> "Layout | None":
+        """See :class:`Printer`."""
+        return self._layout()
+
+    def write(self, items: "Sequence[bytes | MessageExt]") -> None:
+        """Print messages, or their text."""
         if items:
             self._nothing = None
-        self._out.write_bytes(b"".join([self._format(message) for message in items]))
+        form = self._format
+        self._out.write_bytes(
+            b"".join([item if isinstance(item, bytes) else form(item) for item in items])
+        )
 
     def flush(self) -> None:
         """Flush stdout."""
@@ -140,16 +170,28 @@ class RowPrinter:
         self._values = values
 
     @property
+    def layout(self) -> "Layout | None":
+        """See :class:`Printer`."""
+        return None if self._values or self._form != "text" else self._stream.layout()
+
+    @property
     def full(self) -> bool:
         """Whether ``--limit`` is reached."""
         return self._stream.full
 
-    def write(self, items: "Sequence[MessageExt]") -> None:
-        """Print messages."""
+    def write(self, items: "Sequence[bytes | MessageExt]") -> None:
+        """Print messages, or rows of the layout."""
+        for are_rows, group in groupby(items, key=_is_bytes):
+            if are_rows:
+                self._stream.write_encoded(cast("list[bytes]", list(group)))
+            else:
+                messages = cast("Iterator[MessageExt]", group)
+                self._stream.write(list(map(self._row, messages)))
+
+    def _row(self, message: "MessageExt") -> "Sequence[Any]":
         if self._values:
-            self._stream.write([json_message_row(message) for message in items])
-        else:
-            self._stream.write([message_row(message, self._form) for message in items])
+            return cast("Sequence[Any]", json_message_row(message))
+        return message_row(message, self._form)
 
     def flush(self) -> None:
         """Print the rows of a table so far, and flush stdout."""

@@ -51,8 +51,10 @@ class Encoder(Protocol):
         ...
 
 
-class _Streaming:
+class Streaming:
     """An encoder that encodes each row independently."""
+
+    line_end = b"\n"
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
@@ -60,30 +62,38 @@ class _Streaming:
         self._names = [field.name for field in fields]
 
     def head(self) -> str:
+        """See :class:`Encoder`."""
         return ""
 
     def members(self, row: Row) -> dict[str, Any]:
         """The row as an object; all rows have the same members."""
         return dict(zip(self._names, row, strict=True))
 
+    def encoded(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+        """The text of rows that a layout has made (rmqctl.output.encoded_rows), in parts."""
+        return self.line_end.join(rows), self.line_end
+
     def pause(self) -> str:
+        """See :class:`Encoder`."""
         return ""
 
     def tail(self) -> str:
+        """See :class:`Encoder`."""
         return ""
 
     def remark(self) -> str:
+        """See :class:`Encoder`."""
         return ""
 
 
-class _JsonLines(_Streaming):
+class _JsonLines(Streaming):
     """One compact object per line."""
 
     def rows(self, rows: Sequence[Row]) -> str:
         return "".join([as_json(self.members(row)) + "\n" for row in rows])
 
 
-class _JsonArray(_Streaming):
+class _JsonArray(Streaming):
     """An array with one object per line."""
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
@@ -97,22 +107,34 @@ class _JsonArray(_Streaming):
             self._before = ",\n"
         return text
 
+    def encoded(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+        before, self._before = self._before, ",\n"
+        return before.encode(), b",\n".join(rows)
+
     def tail(self) -> str:
         return "[]\n" if self._before == "[\n" else "\n]\n"
 
 
-class _Yaml(_Streaming):
+class _Yaml(Streaming):
     """A list of mappings."""
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         super().__init__(fields, view)
+        from rmqctl.output.yaml_rows import YamlRows  # lazy: imports YAML
+
+        self._rows = YamlRows(self._names)
         self._empty = True
 
     def rows(self, rows: Sequence[Row]) -> str:
         if not rows:
             return ""
         self._empty = False
-        return as_yaml([plain(self.members(row)) for row in rows])
+        return "".join([self._rows.row(list(map(plain, row))) for row in rows])
+
+    def encoded(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+        """See :class:`Streaming`."""
+        self._empty = False
+        return super().encoded(rows)
 
     def tail(self) -> str:
         return "[]\n" if self._empty else ""
@@ -130,8 +152,10 @@ def as_yaml(value: Any) -> str:
     return text if safe_json(text) == text else dumped(allow_unicode=False)
 
 
-class _Csv(_Streaming):
+class _Csv(Streaming):
     """RFC 4180, including CRLF line ends."""
+
+    line_end = b"\r\n"
 
     def head(self) -> str:
         return self._line([f.name for f in self.fields]) if self.view.headers else ""
@@ -150,7 +174,7 @@ class _Csv(_Streaming):
         return '""\r\n' if quoted == [""] else ",".join(quoted) + "\r\n"
 
 
-class _Lines(_Streaming):
+class _Lines(Streaming):
     """plain and tsv: tab-separated, times in RFC 3339, null is ``-``."""
 
     def head(self) -> str:
@@ -169,7 +193,7 @@ class _Lines(_Streaming):
         return for_terminal(text) if self.view.terminal else text
 
 
-class _Markdown(_Streaming):
+class _Markdown(Streaming):
     """A table for issues and reports."""
 
     def __init__(self, fields: Sequence[Field], view: View) -> None:

@@ -1,13 +1,13 @@
 """The renderer: filters, sorts, limits and prints the rows of a command, in any format."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-from rmqctl.output.encoders import as_yaml, encoder_for
+from rmqctl.output.encoders import Streaming, as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, Rank, fields_of
 from rmqctl.output.headings import Times, headings
 from rmqctl.output.shaping import Row, chosen_fields, predicate_of, sort_keys, sorted_rows
-from rmqctl.output.stdout import Out
+from rmqctl.output.stdout import BytesOut, Out
 from rmqctl.output.values import (
     LONG,
     as_json,
@@ -19,6 +19,9 @@ from rmqctl.output.values import (
     plain,
 )
 from rmqctl.output.view import Format, View
+
+if TYPE_CHECKING:
+    from rmqctl.output.encoded_rows import Layout
 
 _DEEPEST: Final = 3
 """Levels of members that have lines of their own in the table of a single thing."""
@@ -77,6 +80,29 @@ class RowStream:
                     self._print(batch)
                     batch, room = [], _BATCH_BYTES
         self._print(batch)
+
+    def layout(self) -> "Layout | None":
+        """How rows of messages are made for :meth:`write_encoded`; None if they are filtered or
+        sorted, or in a format that needs their values."""
+        if self._keep is not None or self._order or not isinstance(self._out, BytesOut):
+            return None
+        from rmqctl.output.encoded_rows import layout_of  # lazy: for messages only
+
+        return layout_of([self._all[index].name for index in self._indexes], self._view)
+
+    def write_encoded(self, rows: Sequence[bytes]) -> None:
+        """Print rows that :meth:`layout` has made, up to the limit."""
+        shown = rows if self._left is None else rows[: self._left]
+        if not shown:
+            return
+        assert isinstance(self._encoder, Streaming)
+        assert isinstance(self._out, BytesOut)
+        if self._left is not None:
+            self._left -= len(shown)
+        self.count += len(shown)
+        self._begin()
+        for part in self._encoder.encoded(shown):
+            self._out.write_bytes(part)
 
     def _print(self, rows: Sequence[Row]) -> None:
         if not rows:

@@ -3,7 +3,7 @@
 import io
 import os
 import re
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, Protocol, TextIO, runtime_checkable
 
 from rmqctl.errors import CliError
 from rmqctl.output.last_line import LAST_LINE
@@ -23,6 +23,15 @@ class Out(Protocol):
 
     def flush(self) -> Any:
         """Make all output so far visible to the reader."""
+        ...
+
+
+@runtime_checkable
+class BytesOut(Out, Protocol):
+    """A sink that takes bytes, too."""
+
+    def write_bytes(self, data: bytes, /) -> Any:
+        """Add bytes."""
         ...
 
 

@@ -74,6 +74,8 @@ FIELDS: Final = {
     "flag": Kind.INT,
     "sys_flag": Kind.INT,
     "reconsume_times": Kind.INT,
+    "body_crc": Kind.INT,
+    "prepared_transaction_offset": Kind.LONG,
     "store_timestamp": Kind.LONG,
     "born_timestamp": Kind.LONG,
     "record_queue_id": Kind.INT,

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from enum import IntEnum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "storage" / "native"
 sys.path.insert(0, str(ROOT))
 
-from storage.append import fast_append_batch  # noqa: E402 - the clone's own
+from rmqctl.output.encoded_rows import Style, Value  # noqa: E402 - the clone's own
+from storage.append import fast_append_batch  # noqa: E402
 from storage.coordination import shared_state, wakeup, write_lock  # noqa: E402
 from storage.coordination.shared_state import Word  # noqa: E402
 from storage.files.fs import WORD  # noqa: E402
@@ -118,12 +119,22 @@ def of_tables() -> Numbers:
     )
 
 
+def of_rows() -> Numbers:
+    yield "rmqctl/output/encoded_rows.py: how values are written", vars_of(Style)
+    yield "rmqctl/output/encoded_rows.py: kinds of values", {**vars_of(Value), "KINDS": len(Value)}
+
+
+def vars_of(kind: type[IntEnum]) -> Mapping[str, int]:
+    return {member.name: int(member) for member in kind}
+
+
 HEADERS = {
-    "common/numbers.h": of_format,
-    "common/inner_fields.h": of_inner_messages,
-    "common/index_numbers.h": of_index_files,
-    "reading/table_numbers.h": of_tables,
-    "writing/appending_numbers.h": of_appending,
+    "storage/native/common/numbers.h": of_format,
+    "storage/native/common/inner_fields.h": of_inner_messages,
+    "storage/native/common/index_numbers.h": of_index_files,
+    "storage/native/reading/table_numbers.h": of_tables,
+    "storage/native/writing/appending_numbers.h": of_appending,
+    "rmqctl/native/row_numbers.h": of_rows,
 }
 
 
@@ -141,13 +152,13 @@ def main() -> int:
     stale = [
         name
         for name in HEADERS
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != text(name)
+        if not (ROOT / name).exists() or (ROOT / name).read_text("utf-8") != text(name)
     ]
     if "--write" in sys.argv[1:]:
         for name in stale:
-            (FOLDER / name).write_text(text(name), "utf-8")
+            (ROOT / name).write_text(text(name), "utf-8")
     elif stale:
-        print(f"storage/native is stale: {', '.join(stale)}; run `make numbers`", file=sys.stderr)
+        print(f"numbers of C are stale: {', '.join(stale)}; run `make numbers`", file=sys.stderr)
         return 1
     return 0
 

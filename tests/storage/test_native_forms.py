@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import client.native
+import rmqctl.native
 import storage.native
 from tests.support.compiled import compiled, compiled_client, native, needs_compiled
 
@@ -21,7 +22,11 @@ ONLY_COMPILED = {
     "bind_pulled",
 }  # fmt: skip
 """Functions that modules take from the compiled module itself."""
-MODULES = [(storage.native, compiled), (client.native, compiled_client)]
+MODULES = [
+    (storage.native, compiled),
+    (client.native, compiled_client),
+    (rmqctl.native, rmqctl.native.compiled),
+]
 
 
 def functions_of(module: Any) -> set[str]:
@@ -39,7 +44,9 @@ def test_each_is_declared_and_each_declared_one_is_there(package: Any, module: A
 @needs_compiled
 @pytest.mark.parametrize(("package", "module"), MODULES)
 def test_each_has_a_reference_in_one_module(package: Any, module: Any) -> None:
-    for path in [path for name in ("storage", "client") for path in (ROOT / name).rglob("*.py")]:
+    for path in [
+        path for name in ("storage", "client", "rmqctl") for path in (ROOT / name).rglob("*.py")
+    ]:
         if "native.form(" in path.read_text():
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     assert functions_of(module) - ONLY_COMPILED == set(package.references)

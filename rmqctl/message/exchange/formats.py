@@ -8,12 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.saved_file import saved_file
-from rmqctl.output.stdout import Out
+from rmqctl.output.stdout import BytesOut, Out
 from rmqctl.output.view import Format, View
 
 if TYPE_CHECKING:
@@ -34,14 +34,6 @@ class Writer(Protocol):
 
     def finish(self) -> None:
         """Write what is buffered."""
-        ...
-
-
-class BytesOut(Out, Protocol):
-    """A sink for text and bytes."""
-
-    def write_bytes(self, data: bytes) -> Any:
-        """Add bytes."""
         ...
 
 

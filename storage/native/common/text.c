@@ -46,19 +46,6 @@ const char *text_of(PyObject *string, Py_ssize_t *length)
     return found;
 }
 
-int is_ascii(const unsigned char *at, Py_ssize_t length)
-{
-    uint64_t seen = 0, eight;
-    Py_ssize_t i = 0;
-    for (; i + 8 <= length; i += 8) {
-        memcpy(&eight, at + i, 8);
-        seen |= eight;
-    }
-    for (; i < length; i++)
-        seen |= at[i];
-    return !(seen & 0x8080808080808080u);
-}
-
 int32_t hash_id(IdHash *last, uint32_t begun, const char *id, Py_ssize_t size)
 {
     enum { DIFFERENT = 4 };

@@ -2,6 +2,7 @@
 #ifndef RMQCTL_TEXT_H
 #define RMQCTL_TEXT_H
 #include "native.h"
+#include "utf8.h"
 
 /* Copies a text: most are short, and then it is two moves, which may overlap. */
 static inline unsigned char *put_text(unsigned char *to, const char *from, Py_ssize_t size)
@@ -25,7 +26,6 @@ static inline unsigned char *put_text(unsigned char *to, const char *from, Py_ss
 }
 
 const char *text_of(PyObject *string, Py_ssize_t *length);
-int is_ascii(const unsigned char *at, Py_ssize_t length);
 
 uint32_t java_hash_on(uint32_t hash, const char *text, Py_ssize_t length);
 int32_t absolute_hash(uint32_t hash);

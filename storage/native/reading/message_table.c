@@ -154,6 +154,7 @@ static int add_row(Pass *pass, const unsigned char *head, int born, int stored, 
     if (LONG(QUEUE_OFFSET, pass->queue_offset + number) && LONG(COMMITLOG_OFFSET, offset)
         && INT(STORE_SIZE, size) && INT(FLAG, int_at(head + 16))
         && INT(SYS_FLAG, int_at(head + 36)) && INT(RECONSUME_TIMES, int_at(rest))
+        && INT(BODY_CRC, int_at(head + 8)) && LONG(PREPARED_TRANSACTION_OFFSET, long_at(rest + 4))
         && LONG(STORE_TIMESTAMP, long_at(head + 48 + born))
         && LONG(BORN_TIMESTAMP, long_at(head + 40)) && INT(RECORD_QUEUE_ID, int_at(head + 12))
         && LONG(RECORD_QUEUE_OFFSET, long_at(head + 20))

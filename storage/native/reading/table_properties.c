@@ -4,36 +4,7 @@
 #include "tables.h"
 #include "text.h"
 
-/* Whether it is what Python's decoder takes: shortest forms, no surrogates. */
-int is_utf8(Text text)
-{
-    if (is_ascii(text.at, text.length))
-        return 1;
-    const unsigned char *at = text.at, *end = at + text.length;
-    while (at < end) {
-        unsigned first = *at++, least = 0x80, most = 0xBF, more;
-        if (first < 0x80)
-            continue;
-        if (first < 0xC2 || first > 0xF4)
-            return 0;
-        more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-        if (first == 0xE0)
-            least = 0xA0;
-        else if (first == 0xED)
-            most = 0x9F;
-        else if (first == 0xF0)
-            least = 0x90;
-        else if (first == 0xF4)
-            most = 0x8F;
-        if (end - at < (Py_ssize_t)more || at[0] < least || at[0] > most)
-            return 0;
-        for (unsigned i = 1; i < more; i++)
-            if ((at[i] & 0xC0) != 0x80)
-                return 0;
-        at += more;
-    }
-    return 1;
-}
+int is_utf8(Text text) { return are_utf8(text.at, text.length); }
 
 static inline int is_same(Text one, Text other)
 {

@@ -21,6 +21,7 @@ def store(tmp_path):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGALRM, 124), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
+@pytest.mark.slow
 def test_an_array_that_was_begun_has_an_end(store, command, number, code):
     """SIGALRM is how --timeout ends it."""
     with start(*command, "-o", "json", "--timeout", "1h", "-S", store) as process:

@@ -60,6 +60,7 @@ def test_words_of_a_program_that_consumes(with_orders, tmp_path):
     assert rest == [said, BAR]
 
 
+@pytest.mark.slow
 def test_data(with_orders):
     assert sorted(screen_of("consume", "orders", "-e", "--from", "-1d")) == [
         BAR,
@@ -68,6 +69,7 @@ def test_data(with_orders):
     ]
 
 
+@pytest.mark.slow
 def test_data_without_line_ends_are_not_wiped(with_orders):
     (line,) = screen_of("consume", "orders", "-e", "--from", "-1d", "--delimiter", "; ")
     assert sorted(line.removesuffix(";").split("; ")) == ["order 7", "order 8"]

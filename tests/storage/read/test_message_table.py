@@ -126,7 +126,7 @@ def expected(message: MessageExt, offset: int) -> dict[str, Any]:
             name: getattr(message, name)
             for name in (
                 *("commitlog_offset", "store_size", "flag", "sys_flag", "reconsume_times"),
-                *("store_timestamp", "born_timestamp"),
+                *("store_timestamp", "born_timestamp", "body_crc", "prepared_transaction_offset"),
             )
         },
     }

@@ -1,0 +1,12 @@
+"""The functions of the C files in this folder; see rmqctl/native/__init__.py."""
+
+from typing import Any
+
+def encoded_rows(
+    columns: tuple[tuple[bytes, int, int, tuple[Any, ...]], ...],
+    rows: int,
+    style: int,
+    end: bytes,
+    /,
+) -> list[bytes | None]:
+    """See rmqctl.output.encoded_rows."""

@@ -1,0 +1,76 @@
+"""Many messages are printed from columns: the bytes are those of rows of messages."""
+
+import pytest
+
+from rmqctl.consume import command
+from storage.readonly import StoreView
+from tests.support import golden
+from tests.support.cli import run
+from tests.support.rich_store import TOPIC, make_rich_store
+
+FORMS = (
+    ("-o", "jsonl"),
+    ("-o", "json"),
+    ("-o", "csv"),
+    ("-o", "tsv", "--tz", "Europe/Berlin"),
+    ("-o", "jsonl", "--columns", "queue_offset,body"),
+    ("-o", "csv", "--columns", "body"),
+    ("-o", "yaml"),
+    ("-o", "tsv", "--columns", "store_timestamp,keys", "--raw"),
+    ("-o", "jsonl", "--limit", "3"),
+    ("-f", r"%t %q %o %k %g %s %T %d\n"),
+    ("-f", r"%s\n"),
+)
+
+
+def same_by_columns(monkeypatch, root, topic, form):
+    """Print a topic in both ways; gives how many messages came as rows of columns."""
+    from rmqctl.consume import row_fetcher
+
+    fetched: list[bytes] = []
+
+    class Counted(row_fetcher.RowFetcher):
+        def __call__(self, queue_id, offset, count):
+            found = super().__call__(queue_id, offset, count)
+            fetched.extend(item for item in found.items if type(item) is bytes)
+            return found
+
+    words = ("consume", topic, "-e", "-S", root, *form)
+    monkeypatch.setattr(command, "_FEW", 1 << 40)
+    wanted = run(*words)
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "_FEW", -1)
+        patched.setattr(row_fetcher, "RowFetcher", Counted)
+        found = run(*words)
+    assert (found.code, found.err) == (wanted.code, wanted.err)
+    assert found.raw == wanted.raw
+    return len(fetched)
+
+
+def topics_of(root):
+    with StoreView.open(root) as view:
+        return sorted({topic for topic, _ in view.queues()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_a_store_with_odd_messages(monkeypatch, tmp_path, form):
+    made = make_rich_store(tmp_path / "s", 1_770_000_000_000)
+    assert same_by_columns(monkeypatch, made.root, TOPIC, form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", golden.names())
+def test_a_golden_store(monkeypatch, name):
+    root = golden.store(name)
+    for topic in topics_of(root):
+        same_by_columns(monkeypatch, root, topic, FORMS[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMS[1:], ids=" ".join)
+@pytest.mark.parametrize("name", golden.names())
+def test_a_golden_store_in_each_form(monkeypatch, name, form):
+    root = golden.store(name)
+    for topic in topics_of(root):
+        same_by_columns(monkeypatch, root, topic, form)
