@@ -1,4 +1,4 @@
-"""Compiles the C files of storage, client and rmqctl at installation; without a compiler it stays pure.
+"""Compiles the C files at installation; without a compiler rmqctl stays pure.
 
 ``python hatch_build.py`` does it in this folder, and says what went wrong if something did.
 ``RMQCTL_PURE=1`` at installation leaves them out: such a wheel is good for every platform. ``CC``

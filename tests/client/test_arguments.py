@@ -121,6 +121,7 @@ def test_open_takes_the_path_of_a_folder(
 
 
 @pytest.mark.parametrize("make", [Producer, LitePullConsumer, PullConsumer])
+@pytest.mark.slow
 def test_open_makes_the_store_where_that_is_requested(make: Any, tmp_path: Path) -> None:
     with make.open(tmp_path / "new", "g", create=True) as client:
         assert client.state == "RUNNING"

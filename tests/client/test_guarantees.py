@@ -84,6 +84,7 @@ def killed(consumer, broker) -> None:
 
 
 @pytest.mark.conformance("E19")
+@pytest.mark.slow
 def test_an_orderly_listener_that_is_stuck_is_waited_for(broker, make_consumer, scheduler):
     queue_of(broker, 3)
     door = Door(0, answer=ConsumeOrderlyStatus.SUCCESS)
@@ -214,6 +215,7 @@ def test_a_poll_whose_messages_failed_is_not_repeated_unless_one_seeks(broker, m
     assert [m.queue_offset for m in consumer.poll(0)] == [m.queue_offset for m in first]
 
 
+@pytest.mark.slow
 def test_a_poll_that_takes_for_ever_holds_its_progress_and_nothing_else(
     broker, make_lite, scheduler
 ):

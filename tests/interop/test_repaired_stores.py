@@ -106,6 +106,7 @@ def _all_kinds(
     return problems
 
 
+@pytest.mark.slow
 def test_java_serves_a_repaired_store_as_we_do(probe49: StoreProbe, tmp_path: Path) -> None:
     assert _all_kinds("small-files-4.9", SHORT, probe49, tmp_path) == {}
 

@@ -291,6 +291,7 @@ def test_we_go_on_with_a_real_brokers_transactions(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["retry-dlq-4.9", "retry-dlq-5.3"])
+@pytest.mark.slow
 def test_we_go_on_with_a_real_brokers_retries_and_dead_letters(name: str, tmp_path: Path) -> None:
     root = golden.extract(name, tmp_path)
     expected = golden.manifest(name)["facts"]["expectedDead"]

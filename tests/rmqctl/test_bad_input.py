@@ -98,6 +98,7 @@ def strict(made):
 
 
 @pytest.mark.parametrize("name", BAD_MESSAGES)
+@pytest.mark.slow
 def test_a_message_that_can_not_be_sent_is_refused(strict, name):
     args, stdin, code, sentence = BAD_MESSAGES[name]
     with unchanged(strict / "commitlog"), unchanged(strict / "consumequeue"):
@@ -167,6 +168,7 @@ def test_a_wrong_folder_is_not_found_and_nothing_is_made(tmp_path, args):
 
 
 @pytest.mark.parametrize("folder", ["commitlog", "consumequeue", "index", "config"])
+@pytest.mark.slow
 def test_a_file_where_a_folder_should_be_is_named(made, folder):
     shutil.rmtree(made / folder)
     (made / folder).write_text("dear")
@@ -175,6 +177,7 @@ def test_a_file_where_a_folder_should_be_is_named(made, folder):
             check(run(*args, stdin=b"x\n"), 3, f"{folder} is a file, not a folder")
 
 
+@pytest.mark.slow
 def test_a_file_in_place_of_our_own_folder_is_not_written_over(made):
     shutil.rmtree(made / "rmqctl")
     (made / "rmqctl").write_text("dear")
@@ -184,6 +187,7 @@ def test_a_file_in_place_of_our_own_folder_is_not_written_over(made):
         assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
 
 
+@pytest.mark.slow
 def test_a_newer_record_of_sizes_is_not_guessed_at(made):
     (made / "rmqctl/store.json").write_text('{"version": 99}')
     with unchanged(made):
@@ -191,6 +195,7 @@ def test_a_newer_record_of_sizes_is_not_guessed_at(made):
             check(run(*args, stdin=b"x\n"), 1, "has version 99, this rmqctl knows up to version 1")
 
 
+@pytest.mark.slow
 def test_a_newer_shared_page_is_not_written(made):
     page = made / "rmqctl/shared"
     data = bytearray(page.read_bytes())
@@ -203,6 +208,7 @@ def test_a_newer_shared_page_is_not_written(made):
         assert run("consume", "t", "-e").out == "one\ntwo\nthree\n"
 
 
+@pytest.mark.slow
 def test_queues_in_rocksdb_are_named(made):
     (made / "consumequeue/CURRENT").write_text("MANIFEST-000004\n")
     with unchanged(made):
@@ -265,6 +271,7 @@ def test_a_body_that_inflates_beyond_the_limit_is_left_out_and_others_are_read(w
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "jsonl"], ["-f", "%s\n"]], ids=" ".join)
+@pytest.mark.slow
 def test_all_but_a_body_that_can_not_be_inflated_is_read(made, options, monkeypatch):
     """By columns and by messages, in all queues; a group goes on after the bad one, and
     stands at the end of all queues then."""

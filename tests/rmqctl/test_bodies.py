@@ -88,6 +88,7 @@ class TestNotToBeUnpacked:
         result = run("message", "search", "third")
         assert (result.code, "third" in result.out) == (8, True)
 
+    @pytest.mark.slow
     def test_a_filter_that_asks_for_it_leaves_it_out(self, store):
         regex, where = "^(first|third)$", "left out message"
         run("topic", "create", "t", "--queues", 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.cli import run
 
 
@@ -13,6 +15,7 @@ def test_a_key_with_a_blank_is_told_where_it_is_looked_for(store):
         assert "blank" in result.err
 
 
+@pytest.mark.slow
 def test_a_reset_does_not_count_queues_that_no_group_reads(store):
     assert run("topic", "create", "t", "--queues", 4).code == 0
     for queue_id in range(4):

@@ -91,6 +91,7 @@ def test_a_record_in_the_middle_that_is_damaged(store, line):
     assert "warning" in result.err or "could not be" in result.err
 
 
+@pytest.mark.slow
 def test_a_hole_in_a_queue_that_was_closed(store):
     write(store / QUEUE, 40, bytes(20))
     result = run("consume", "t", "-e", "-S", store)

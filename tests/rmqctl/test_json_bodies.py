@@ -140,6 +140,7 @@ def test_around_a_position_bodies_are_values_too(mixed):
     assert (row["body"], "body_encoding" in row) == (BODIES[0].decode(), False)
 
 
+@pytest.mark.slow
 def test_values_come_back_as_bodies_and_the_default_is_exact(mixed, tmp_path):
     values = run("consume", "t", "-e", "--body", "json", "-o", "jsonl", "-S", mixed).raw
     exact = run("consume", "t", "-e", "-o", "jsonl", "-S", mixed).raw

@@ -61,6 +61,7 @@ def test_retries_and_dead_letters_name_the_near_group(billing, command):
     assert "did you mean 'billing'?" in result.err
 
 
+@pytest.mark.slow
 def test_consume_starts_a_new_group_unless_it_seems_to_be_mistyped(billing):
     result = run("consume", "orders", "-g", "biling", "-e")
     assert (result.code, result.raw) == (7, b"")

@@ -42,6 +42,7 @@ def test_every_public_name_is_what_its_type_checkers_see():
         _ = rmqctl.Consumer
 
 
+@pytest.mark.slow
 def test_a_star_brings_every_public_name():
     code = "from rmqctl import *; import rmqctl; print(sorted(rmqctl._WHERE.keys() - {*globals()}))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -249,6 +249,7 @@ def test_n_is_no_number():
     assert "-n is --dry-run, and --limit N" in run("topic", "list", "-n", "5").err
 
 
+@pytest.mark.slow
 def test_a_bare_word_is_the_group_or_the_topic(store):
     run("produce", "orders", "-q", "-k", "a", stdin=b"x\n")
     run("produce", "other", "-q", "-k", "a", stdin=b"y\n")

@@ -78,6 +78,7 @@ def test_queues_without_progress_are_unknown(tmp_path: Path) -> None:
     assert in_order(tabled(read_table("lag", root))) == in_order(reported(root))
 
 
+@pytest.mark.slow
 def test_a_group_or_topic_that_is_named_gives_the_rows_of_the_report() -> None:
     root = golden.store("retry-dlq-5.3")
     groups = {row["group"] for row in read_table("lag", root)}

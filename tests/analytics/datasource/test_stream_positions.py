@@ -216,6 +216,7 @@ def test_a_slave_beside_its_master_adds_nothing_and_takes_over(tmp_path: Path) -
 # -- holes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_batches_skip_files_that_are_gone(tmp_path: Path) -> None:
     made = log_of(300)
     root = written(made, tmp_path / "st")

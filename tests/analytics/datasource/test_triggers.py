@@ -32,6 +32,7 @@ def store(root: Path, count: int, queues: int = 3) -> HandMade:
     return made
 
 
+@pytest.mark.slow
 def test_a_batch_takes_so_many_messages_of_all_stores_together(tmp_path: Path) -> None:
     for name, count in (("a", 90), ("b", 30), ("c", 1)):
         store(tmp_path / name, count)

@@ -163,11 +163,13 @@ def test_the_newest_counts_or_what_was_kept_last_at_a_time(
         gathered(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_folders_of_several_brokers_are_one(refs: list[StoreRef], tmp_path: Path) -> None:
     folders = [kept([ref], tmp_path / ref.broker) for ref in refs[:3]]
     assert text(gathered(*folders)) == text(report(refs[:3]))
 
 
+@pytest.mark.slow
 def test_two_stores_of_one_broker_and_copies(refs: list[StoreRef], tmp_path: Path) -> None:
     same = [refs[0], refs[1]._replace(broker=refs[0].broker)]
     whole = report(same)

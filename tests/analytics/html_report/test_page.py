@@ -149,6 +149,7 @@ def rows(count: int, key: str, step: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_many_minutes_give_way_to_hours_and_the_page_says_so(report: dict[str, Any]) -> None:
     most = {**report, "minutes": rows(ROWS_AT_MOST, "minute_timestamp", 60_000)}
     assert held(page(most))["minutes"] == most["minutes"]

@@ -213,6 +213,7 @@ def test_another_process_is_stopped_with_the_lock_of_the_progress(broker):
         assert store.recovery is None
 
 
+@pytest.mark.slow
 def test_another_process_is_stopped_with_the_gate(broker):
     broker.start_services()
     broker.send(Message("T", b"x"))

@@ -235,6 +235,7 @@ def test_a_client_that_is_no_process_here_is_gone_after_two_silent_minutes(open_
 
 
 @pytest.mark.conformance("B6")
+@pytest.mark.slow
 def test_two_processes_may_not_divide_a_group_under_one_id(broker):
     with broker_puppet(broker.view.root) as other:
         other.call("join", client_id="a", group="g")
@@ -274,6 +275,7 @@ def test_a_reader_can_not_be_a_member(open_broker):
     assert not (reader.view.root / "rmqctl" / "members").exists()
 
 
+@pytest.mark.slow
 def test_a_client_of_another_process_answers_questions(broker):
     broker.send(Message("T", b"again"), 0)
     broker.send(Message("T", b"poison"), 0)
@@ -322,6 +324,7 @@ def test_a_question_to_a_process_that_dies_is_over_at_once(broker):
         assert "has ended" in str(outcome[0])
 
 
+@pytest.mark.slow
 def test_a_producer_of_another_process_is_asked_about_its_half_message(broker):
     broker.send(Message("T", b"half", properties={"own": "1"}))
     message = broker.view.look_message_by_offset(0)

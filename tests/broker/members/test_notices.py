@@ -26,6 +26,7 @@ PROJECT = Path(__file__).parents[3]
 
 
 @pytest.mark.conformance("G12")
+@pytest.mark.slow
 def test_a_running_consumer_is_told_of_a_reset_from_another_process(broker):
     client = RecordingClient()
     broker.update_topic(TopicConfig("T", 2, 2))

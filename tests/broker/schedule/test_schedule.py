@@ -229,6 +229,7 @@ def test_a_queue_that_was_cut_is_found_again_while_running(delaying, clock):
 
 
 @pytest.mark.conformance("H12")
+@pytest.mark.slow
 def test_a_delivery_time_that_lies_too_far_ahead_is_now(tmp_path, clock):
     """A real broker's message of a level of ten years; the level has two hours here."""
     root = golden.extract("retry-dlq-4.9", tmp_path)

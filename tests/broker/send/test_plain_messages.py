@@ -86,6 +86,7 @@ def test_a_plain_batch_goes_the_short_way_and_is_stored_alike(messages: list[Mes
 
 
 @given(st.lists(any_messages(), max_size=3))
+@pytest.mark.slow
 def test_any_batch_that_goes_the_short_way_is_stored_as_in_the_general_one(
     messages: list[Message],
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_batch_that_looks_plain_may_be_sent_and_is_so_large(messages: list[Mes
 
 
 @given(st.lists(plain_messages(), max_size=6))
+@pytest.mark.slow
 def test_who_has_no_id_is_given_the_next_one(messages: list[Message]) -> None:
     had = [message.properties.get("UNIQ_KEY") for message in messages]
     ids = [b"%04X" % number for number in range(had.count(None))]
@@ -182,6 +184,7 @@ def test_a_general_way_that_refuses_is_gone_where_the_short_one_ends() -> None:
 
 
 @given(st.lists(plain_messages(), min_size=1, max_size=3))
+@pytest.mark.slow
 def test_a_batch_that_is_too_large_does_not_go_the_short_way(messages: list[Message]) -> None:
     ids = [f"{number:032X}" for number in range(len(messages))]
     inners, _ = BATCH_BUILDER.build_items(messages, 2, ids, ORIGIN)
@@ -191,6 +194,7 @@ def test_a_batch_that_is_too_large_does_not_go_the_short_way(messages: list[Mess
 
 
 @given(st.lists(plain_messages(), min_size=1, max_size=3), st.sampled_from([0, 4, 8, 12, 0x302]))
+@pytest.mark.slow
 def test_hosts_and_bits_of_a_plain_batch_are_those_of_the_general_way(
     messages: list[Message], sys_flag: int
 ) -> None:

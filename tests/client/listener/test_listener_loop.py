@@ -145,6 +145,7 @@ def requests_of(added: Sequence[bytes], size: int) -> list[tuple[MessageExt, ...
 
 @needs_compiled
 @given(calls=CALLS, added=st.lists(ADDED, max_size=8), size=st.integers(1, 3))
+@pytest.mark.slow
 def test_calls_go_as_in_the_pure_form(calls: list[Call], added: list[bytes], size: int) -> None:
     calls = calls * 8  # enough for all messages
     both = [

@@ -148,6 +148,7 @@ def assert_alike(broker: Any, make_consumer: Callable[..., Any], settings: dict[
 
 
 @pytest.mark.parametrize("size", [1, 5, 8, 32])
+@pytest.mark.slow
 def test_requests_to_the_listener_are_cut_alike(
     broker: Any, make_consumer: Callable[..., Any], size: int
 ) -> None:

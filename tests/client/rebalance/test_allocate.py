@@ -200,6 +200,7 @@ def test_missing_input_is_refused(
     members=st.sets(st.text(min_size=1), min_size=1, max_size=12),
     strategy=st.sampled_from(CHECKED[:3]),
 )
+@pytest.mark.slow
 def test_shares_are_disjoint_and_complete(
     count: int, members: set[str], strategy: AllocateMessageQueueStrategy
 ) -> None:

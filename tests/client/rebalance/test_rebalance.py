@@ -403,6 +403,7 @@ def test_a_lost_lock_is_noticed_with_the_next_refresh(broker, make_consumer, sch
     assert consumer.process_queues[queue].locked
 
 
+@pytest.mark.slow
 def test_one_group_with_64_queues_and_16_members_divides_them_evenly(broker, make_consumer):
     fill(broker, 0, queues=64)
     members = [make_consumer(client_config=named(f"{n:02d}")) for n in range(16)]

@@ -90,6 +90,7 @@ def test_the_members_of_a_count_are_those_that_it_counts(dead, of_g):
     assert not any(map(admin.in_group("reason", "another one"), letters))
 
 
+@pytest.mark.slow
 def test_a_mark_is_a_value_and_is_noted(store, of_g, handled):
     change = of_g(admin.acknowledge, TAG_3)
     assert isinstance(change, Change)

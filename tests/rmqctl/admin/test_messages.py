@@ -297,6 +297,7 @@ def many_parts(monkeypatch):
     monkeypatch.setattr(search_run, "_FORK_FROM_BYTES", 0)
 
 
+@pytest.mark.slow
 def test_a_search_says_part_by_part_how_far_it_is(basic, many_parts):
     seen: list[tuple[int, int]] = []
     query = messages.search_query(basic, "lorem")

@@ -49,6 +49,7 @@ def read_all(cursors, take):
 @given(
     st.lists(st.integers(0, 4), max_size=60), st.integers(1, 7), st.booleans(), st.integers(1, 9)
 )
+@pytest.mark.slow
 def test_every_message_comes_once_and_in_log_order(layout, fetch_size, ends, most):
     queues = Queues(layout, fetch_size)
     cursors = queues.cursors(ends)

@@ -47,6 +47,7 @@ def test_fewer_read_queues_name_what_groups_have_not_read(read_in_part):
     )
 
 
+@pytest.mark.slow
 def test_a_permission_names_what_groups_can_not_read_then(read_in_part):
     note = notes("topic", "alter", "t", "--perm", 2)["perm"]
     assert note == ("consuming will be refused; 8 messages lie there: unread by half (4)")

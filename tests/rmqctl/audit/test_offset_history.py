@@ -49,6 +49,7 @@ def consumed(store):
 
 
 @pytest.mark.feature(79, 149)
+@pytest.mark.slow
 def test_a_move_says_who_when_why_and_from_where_to_where(consumed):
     move(consumed, "g", {("t", 0): 2, ("u", 0): None})
     rows = history()
@@ -63,6 +64,7 @@ def test_a_move_says_who_when_why_and_from_where_to_where(consumed):
     assert rows[0]["change_id"] == rows[1]["change_id"]
 
 
+@pytest.mark.slow
 def test_groups_topics_and_times_can_be_chosen(consumed):
     move(consumed, "g", {("t", 0): 2})
     move(consumed, "h", {("t", 0): 3})
@@ -75,6 +77,7 @@ def test_groups_topics_and_times_can_be_chosen(consumed):
     assert history("--since", "2099-01-01") == []
 
 
+@pytest.mark.slow
 def test_an_undo_is_named_by_the_change_that_it_took_back(consumed):
     move(consumed, "g", {("t", 0): 2})
     (first,) = history("g")
@@ -84,6 +87,7 @@ def test_an_undo_is_named_by_the_change_that_it_took_back(consumed):
     assert second["undone_by"] is None
 
 
+@pytest.mark.slow
 def test_a_move_whose_writer_died_before_it_was_done_says_so(consumed):
     move(consumed, "g", {("t", 0): 2})
     lost = {"group": "g", "topic": "t", "queue_id": 0, "old": 2, "new": 0}
@@ -94,6 +98,7 @@ def test_a_move_whose_writer_died_before_it_was_done_says_so(consumed):
     assert history("--where", "applied = false", "--columns", "new_offset") == [{"new_offset": 0}]
 
 
+@pytest.mark.slow
 def test_without_a_readable_offsets_file_it_is_unknown_whether_the_last_move_was_done(
     consumed, tmp_path
 ):
@@ -126,6 +131,7 @@ def test_a_group_that_was_never_moved_has_an_empty_history(consumed):
         (["audit", "show", "x"], 2, "'x' is not a valid"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_not_there_is_one_sentence(consumed, args, code, sentence):
     result = run(*args)
     assert (result.code, result.err.count("\n")) == (code, 1)
@@ -139,6 +145,7 @@ def change_behind_our_back(store, group, topic, offset):
 
 
 @pytest.mark.feature(79)
+@pytest.mark.slow
 def test_a_move_between_two_changes_that_nobody_noted_is_found(consumed):
     move(consumed, "g", {("t", 0): 4})
     change_behind_our_back(consumed, "g", "t", 1)
@@ -155,6 +162,7 @@ def test_a_move_between_two_changes_that_nobody_noted_is_found(consumed):
     assert rows[1]["at_timestamp"] == rows[2]["at_timestamp"]  # when it was first seen
 
 
+@pytest.mark.slow
 def test_a_change_that_goes_back_further_does_not_hide_what_it_met(consumed):
     move(consumed, "g", {("t", 0): 4})
     change_behind_our_back(consumed, "g", "t", 2)
@@ -183,6 +191,7 @@ def test_a_move_between_two_samples_that_nobody_noted_is_found(consumed):
     assert history("g", "--since", "-10m") == []
 
 
+@pytest.mark.slow
 def test_a_sample_that_was_noted_behind_the_change_it_did_not_see_yet_accuses_nobody(consumed):
     move(consumed, "g", {("t", 0): 2})
     (noted,) = history("g")
@@ -202,6 +211,7 @@ def test_consuming_on_after_a_move_is_no_move(consumed):
 
 
 @pytest.mark.parametrize("offset", [1, None])
+@pytest.mark.slow
 def test_a_move_since_the_last_change_that_nobody_noted_is_found(consumed, offset):
     move(consumed, "g", {("t", 0): 4})
     change_behind_our_back(consumed, "g", "t", offset)
@@ -226,6 +236,7 @@ def test_javas_older_file_betrays_a_reset_of_mqadmins(tmp_path):
 
 
 @pytest.mark.feature(149)
+@pytest.mark.slow
 def test_the_audit_lists_changes_of_settings_and_of_progress(consumed):
     run("topic", "create", "fresh", "--queues", 3, "--reason", "new shop")
     move(consumed, "g", {("t", 0): 2, ("u", 0): 1})
@@ -238,6 +249,7 @@ def test_the_audit_lists_changes_of_settings_and_of_progress(consumed):
     assert listed("audit", "list", "--since", "2099-01-01") == []
 
 
+@pytest.mark.slow
 def test_one_change_is_shown_with_everything_that_was_noted(consumed):
     move(consumed, "g", {("t", 0): 2, ("u", 0): 1}, ticket=4711)
     (row, _) = history("g")

@@ -61,12 +61,14 @@ def test_what_is_sent_without_an_output_is_stored(folder):
     assert sorted(read.stdout.split()) == ["hello", "line"]
 
 
+@pytest.mark.slow
 def test_nobody_to_ask_is_a_refusal(folder):
     result = shell("rmqctl topic delete orders --execute <&-", folder)
     assert result.returncode == 7
     assert "add --confirm orders" in result.stderr
 
 
+@pytest.mark.slow
 def test_an_error_that_nobody_reads_keeps_its_exit_code(folder):
     reader, writer = os.pipe()
     os.close(reader)

@@ -27,6 +27,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", list(READERS))
+@pytest.mark.slow
 def test_a_file_of_a_terabyte_is_refused(tmp_path: Path, name: str) -> None:
     store = tmp_path / "s"
     assert run("store", "init", store).code == 0

@@ -38,6 +38,7 @@ def modules_of(*args, env=None):
 
 @pytest.mark.feature(148)
 @pytest.mark.parametrize("args", LOOKS, ids=" ".join)
+@pytest.mark.slow
 def test_nothing_heavy_is_imported(store, args):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     modules = modules_of(*args)
@@ -53,6 +54,7 @@ def test_changing_settings_imports_nothing_heavy(store, args):
     assert len(modules) <= 340
 
 
+@pytest.mark.slow
 def test_changing_topics_imports_no_writer(store):
     assert not modules_of("topic", "create", "u") & {
         "storage.append.append",
@@ -92,6 +94,7 @@ def test_moving_progress_imports_no_recovery_no_services_and_no_client(store):
     [["produce", "t"], ["consume", "t", "-e"], ["consume", "t", "-e", "-g", "g", "--no-commit"]],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_who_joins_no_group_imports_no_client(store, args):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     modules = modules_of(*args)

@@ -97,6 +97,7 @@ def test_a_full_disk_under_stdout_is_one_sentence(unbuffered):
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8", "de_DE.ISO-8859-1"])
+@pytest.mark.slow
 def test_text_is_utf_8_whatever_the_locale(locale):
     env = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     result = call("\u00fcber", env=env)
@@ -104,6 +105,7 @@ def test_text_is_utf_8_whatever_the_locale(locale):
     assert "'\u00fcber'" in result.err
 
 
+@pytest.mark.slow
 def test_the_console_script_leaves_with_the_code_of_the_call():
     with start("nope") as process:
         process.communicate()

@@ -61,6 +61,7 @@ def test_a_command_imports_its_own_module_only():
     assert commands_in(modules_of("version")) == {"rmqctl.help.version_command"}
 
 
+@pytest.mark.slow
 def test_the_number_of_modules_does_not_creep_up():
     # A bare interpreter has about 30 and Typer brings 110.
     assert len(modules_of("--help")) <= 230
@@ -71,6 +72,7 @@ def test_rich_is_imported_for_a_table_on_a_terminal_only():
     assert "rich" not in modules_of("version", "-o", "table")
 
 
+@pytest.mark.slow
 def test_sending_a_message_loads_nothing_that_reads_or_parses(store, tmp_path):
     (tmp_path / "line").write_text("one\n")
     loaded = modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"))

@@ -50,6 +50,7 @@ def test_characters_that_terminals_join_are_escaped():
 
 
 @given(st.text() | hostile_text(), st.text() | hostile_text())
+@pytest.mark.slow
 def test_cells_of_two_texts_add_up(one, two):
     one, two = safe(one), safe(two)
     assert safe(one) == one
@@ -60,6 +61,7 @@ def test_cells_of_two_texts_add_up(one, two):
 @example("\u4e00" * 30, 5, Fit.MIDDLE, False)
 @example("x" * 65536, 7, Fit.WHOLE, True)
 @example("\x1b" * 65536, 7, Fit.END, False)
+@pytest.mark.slow
 def test_a_cell_has_exactly_its_width(text, width, fit, right):
     cell = fitted(text, width, fit, right=right)
     assert cells_of(cell) == width

@@ -181,6 +181,7 @@ def test_a_plan_that_a_second_process_made_stale_is_made_anew(stocked):
     assert {row["change_id"] for row in journal(stocked)} == {1}
 
 
+@pytest.mark.slow
 def test_beside_a_java_broker_the_refusal_stands_in_the_plan(stocked):
     before = committed(stocked)
 
@@ -236,6 +237,7 @@ def test_a_setting_forbids_changes(stocked, own_home):
     assert "--write: changes are off: console_write is never (context prod in " in refused.err
 
 
+@pytest.mark.slow
 def test_pasted_text_must_be_exactly_the_name(stocked):
     before = committed(stocked)
 
@@ -289,6 +291,7 @@ def test_a_reset_to_a_time_shows_when_the_messages_were_stored(tmp_path):
     drive(store, steps, "groups", size=(80, 24))
 
 
+@pytest.mark.slow
 def test_the_fields_of_a_plan_are_seen_on_the_smallest_screen(stocked):
     async def steps(console):
         await turn_on(console)

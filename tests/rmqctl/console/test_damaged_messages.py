@@ -68,6 +68,7 @@ def sound(console):
     return text
 
 
+@pytest.mark.slow
 def test_a_list_has_what_can_be_read_and_says_what_is_left_out(odd):
     async def steps(console):
         await complete(console)

@@ -42,6 +42,7 @@ def test_without_a_state_the_column_is_explained_that_the_rows_are_sorted_by(sto
     drive(stocked, steps, "messages", "orders")
 
 
+@pytest.mark.slow
 def test_a_long_text_is_scrolled_and_other_keys_close_it(stocked):
     async def steps(console):
         await complete(console)

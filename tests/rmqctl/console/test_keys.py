@@ -39,6 +39,7 @@ def palette_of(console):
     return {(entry.label, entry.text): entry for entry in console.app.overlay._all}
 
 
+@pytest.mark.slow
 def test_the_palette_has_every_action_with_its_key_and_why_it_is_off(stocked):
     async def steps(console):
         await console.read()
@@ -100,6 +101,7 @@ def test_the_palette_does_what_is_chosen(stocked):
     drive(stocked, steps, "groups")
 
 
+@pytest.mark.slow
 def test_with_changes_on_the_palette_opens_a_plan(stocked):
     async def steps(console):
         await console.read()
@@ -140,6 +142,7 @@ def test_columns_are_those_of_the_command(stocked):
     drive(stocked, steps, "groups")
 
 
+@pytest.mark.slow
 def test_columns_are_chosen_and_ordered_by_key(stocked):
     async def steps(console):
         await console.read()

@@ -60,6 +60,7 @@ def test_every_example_of_its_help_shows_a_screen(stocked):
 
 
 @pytest.mark.parametrize("dumb", [True, False], ids=["dumb", "piped"])
+@pytest.mark.slow
 def test_without_a_full_terminal_it_names_what_works(stocked, dumb):
     if dumb:
         with terminal(stocked, env={"TERM": "dumb"}) as console:

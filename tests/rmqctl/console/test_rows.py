@@ -140,11 +140,13 @@ def compare(store, place):
 
 @pytest.mark.feature(162)
 @pytest.mark.parametrize("place", places(NAMES), ids=place_name)
+@pytest.mark.slow
 def test_a_pane_has_the_rows_of_its_command(stocked, place):
     compare(stocked, place)
 
 
 @pytest.mark.parametrize("place", places(RICH_NAMES), ids=place_name)
+@pytest.mark.slow
 def test_it_has_them_with_retries_dead_letters_delays_samples_and_a_journal(rich, place):
     compare(rich, place)
 

@@ -20,6 +20,7 @@ def stocked(store):
 
 
 @pytest.mark.parametrize("words", [("overview",), ("group", "billing"), ("health",)])
+@pytest.mark.slow
 def test_the_newest_change_comes_first(stocked, words):
     async def steps(console):
         await console.read()

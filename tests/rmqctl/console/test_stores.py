@@ -87,6 +87,7 @@ def look_at_all(store, places, check=check_said):
 
 
 @pytest.mark.parametrize("kind", ["nothing", "file", "empty", "unreadable"])
+@pytest.mark.slow
 def test_what_is_no_store_is_named_on_every_screen(rich, tmp_path, kind):
     path = tmp_path / "nowhere"
     if kind == "file":

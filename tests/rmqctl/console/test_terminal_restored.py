@@ -432,6 +432,7 @@ NO_TERMINAL = {
 
 
 @pytest.mark.parametrize("line", NO_TERMINAL.values(), ids=NO_TERMINAL)
+@pytest.mark.slow
 def test_without_a_terminal_it_says_what_to_use(stocked, tmp_path, line):
     program = Path(sys.executable).with_name("rmqctl")
     line = f"cd {tmp_path} && {line.replace('rmqctl', f'{program} -S {stocked}')}"

@@ -71,6 +71,7 @@ def test_with_a_filter_every_message_is_looked_at(stocked):
 
 
 @pytest.mark.parametrize("words", ["ann orders", "-t orders -Q 1 --json-path 'n > 40'", "1f8b"])
+@pytest.mark.slow
 def test_a_search_has_the_rows_of_its_command(stocked, words):
     async def steps(console):
         await console.type(f":search {words}")

@@ -210,6 +210,7 @@ def test_rows_have_the_fields_of_the_contract(store):
 
 
 @pytest.mark.feature(19)
+@pytest.mark.slow
 def test_following_prints_what_comes_and_ends_cleanly(ten):
     with start("consume", "t", "--offset", "end") as process:
         got = ""
@@ -231,6 +232,7 @@ def read_line(process, timeout=30):
 
 
 @pytest.mark.feature(19)
+@pytest.mark.slow
 def test_following_after_the_last(ten):
     with start("consume", "t", "--last", 1, "-F") as process:
         assert read_line(process) == "m9\n"
@@ -241,6 +243,7 @@ def test_following_after_the_last(ten):
     assert process.returncode == 143
 
 
+@pytest.mark.slow
 def test_a_new_queue_is_noticed_while_following(ten):
     with start("consume", "t", "-F", "-c", 11) as process:
         got = read_line(process)
@@ -254,6 +257,7 @@ def test_a_new_queue_is_noticed_while_following(ten):
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_ends_it_in_silence(store):
     send(*[f"line {i}" * 20 for i in range(3000)])
     with start("consume", "t", "-e") as process:

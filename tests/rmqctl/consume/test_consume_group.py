@@ -103,6 +103,7 @@ def ten(store):
 
 class TestProgress:
     @pytest.mark.feature(13)
+    @pytest.mark.slow
     def test_a_group_goes_on_where_it_stopped(self, one_queue):
         assert consume("-c", 4) == bodies(0, 4)
         assert consume("-e") == bodies(4, 10)
@@ -398,6 +399,7 @@ class TestEnding:
         assert process.returncode == 130
         assert committed(one_queue) == {0: 1}
 
+    @pytest.mark.slow
     def test_a_second_ctrl_c_does_not_wait_for_it(self, one_queue, tmp_path):
         write_lock = tmp_path / "gate"
         os.mkfifo(write_lock)

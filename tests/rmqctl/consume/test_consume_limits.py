@@ -148,6 +148,7 @@ class TestCountOfAGroup:
         ],
     )
     @pytest.mark.parametrize(("count", "offset"), [(1, 2), (2, 4), (3, 7)])
+    @pytest.mark.slow
     def test_what_a_tag_leaves_out_behind_the_last_one_is_not_passed(
         self, seven_tagged, options, count, offset
     ):

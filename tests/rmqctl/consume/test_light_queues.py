@@ -9,7 +9,7 @@ from tests.support.cli import run
 ROOT = golden.store("lmq-4.9")
 
 
-def light_queues():
+def queues_of_light_topics():
     with StoreView.open(ROOT) as view:
         return [
             (topic, *view.queue_bounds(topic, 0)) for topic, _ in view.queues() if "%LMQ%" in topic
@@ -17,12 +17,12 @@ def light_queues():
 
 
 @pytest.mark.parametrize("more", [(), ("-o", "jsonl"), ("-f", "%M\\n")], ids=" ".join)
-@pytest.mark.parametrize(("topic", "low", "high"), light_queues())
+@pytest.mark.parametrize(("topic", "low", "high"), queues_of_light_topics())
 def test_each_message_up_to_the_end_is_read(topic, low, high, more):
     assert len(run("consume", topic, "-e", "-S", ROOT, *more).lines) == high - low
 
 
-@pytest.mark.parametrize(("topic", "low", "high"), light_queues())
+@pytest.mark.parametrize(("topic", "low", "high"), queues_of_light_topics())
 def test_a_range_is_one_of_the_queue_that_is_read(topic, low, high):
     every = run("consume", topic, "-e", "-S", ROOT, "-f", "%M\\n").lines
     found = run(

@@ -55,6 +55,7 @@ def test_rows_and_templates_say_the_topic(two):
     assert run("consume", "a", "b", "--last", 2, "-f", r"%t %s\n").lines == ["a m4", "b m5"]
 
 
+@pytest.mark.slow
 def test_new_messages_of_both_topics_and_of_new_queues_are_followed(two):
     reader = start("consume", "a", "b", "--last", 1, "-F")
     assert reader.stdout is not None

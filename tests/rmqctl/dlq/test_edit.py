@@ -201,6 +201,7 @@ def test_a_body_is_set_from_a_file(dead, tmp_path):
 
 
 @pytest.mark.feature(91)
+@pytest.mark.slow
 def test_a_body_that_is_too_large_is_not_sent_however_well_it_is_packed(dead, tmp_path):
     body = tmp_path / "body"
     body.write_bytes(bytes((4 << 20) + 1))

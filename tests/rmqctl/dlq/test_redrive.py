@@ -137,6 +137,7 @@ def test_what_was_handled_is_sent_again_only_if_it_is_named(dead):
 
 
 @pytest.mark.feature(98)
+@pytest.mark.slow
 def test_a_message_that_dies_again_and_again_is_left_alone(dead, store):
     from broker.embedded.broker import EmbeddedBroker
     from tests.support.dead_letters import give_back

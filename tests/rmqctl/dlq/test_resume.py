@@ -91,6 +91,7 @@ def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_pa
 
 
 @pytest.mark.feature(94)
+@pytest.mark.slow
 def test_what_was_stored_and_has_no_receipt_is_found_in_the_log(dead):
     run("dlq", "redrive", "g", "--all", *DO)
     (path,) = RedriveRuns(dead).path.glob("*.jsonl")
@@ -124,6 +125,7 @@ def test_a_receipt_whose_message_is_not_in_the_log_does_not_count(dead):
     assert unhandled() == COUNT - 3
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_its_marks_gets_them(dead):
     run("dlq", "redrive", "g", "--all", *DO)
     (path,) = RedriveRuns(dead).path.glob("*.jsonl")
@@ -200,6 +202,7 @@ def words_of(root):
         page.close()
 
 
+@pytest.mark.slow
 def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
     run("dlq", "redrive", "g", "0", "1", *DO)
     (path,) = RedriveRuns(dead).path.glob("*.jsonl")

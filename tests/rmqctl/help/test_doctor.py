@@ -69,6 +69,7 @@ def test_a_java_broker_and_an_unclean_end_are_told(store):
     (store / "abort").unlink()
 
 
+@pytest.mark.slow
 def test_a_store_that_may_only_be_read_is_noted(store):
     mode = store.stat().st_mode
     store.chmod(stat.S_IRUSR | stat.S_IXUSR)
@@ -213,6 +214,7 @@ OSC = ", copies by OSC 52"
         ((80, 24), {"TERM": "dumb"}, NOTE, "not on this terminal"),
     ],
 )
+@pytest.mark.slow
 def test_what_a_terminal_can_show_of_the_console(store, size, env, status, found):
     quiet = dict.fromkeys(("LC_ALL", "LC_CTYPE", "COLORTERM", "COLORFGBG"), "")
     quiet["TERM"] = "xterm-256color"

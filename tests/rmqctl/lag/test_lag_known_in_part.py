@@ -56,6 +56,7 @@ def test_progress_beyond_the_end_is_unknown_to_every_limit(ahead, limits):
     assert "progress beyond the end in queue 0" in result.lines[0]
 
 
+@pytest.mark.slow
 def test_what_is_known_may_be_critical_already(ahead):
     run("produce", "GoldenEight", "-Q", 1, "-q", stdin=b"m\n" * 50)
     result = run("lag", "check", "g", "--warn-lag", 1, "--crit-lag", 10)
@@ -188,6 +189,7 @@ def test_a_check_of_an_empty_file_of_offsets_says_so(ahead):
     assert "is empty and has no .bak" in result.lines[0]
 
 
+@pytest.mark.slow
 def test_no_group_begins_anew_unasked_where_progress_is_lost(ahead):
     file = emptied(ahead)
     refused = run("consume", "GoldenEight", "-g", "g", "-e")

@@ -171,6 +171,7 @@ def test_retries_and_dead_letters_stand_beside_the_lag():
 
 
 @pytest.mark.feature(53)
+@pytest.mark.slow
 def test_members_make_a_group_though_it_has_no_progress_yet(store):
     run("produce", "t", stdin=b"hello\n")
     with start("consume", "t", "-g", "new") as member:
@@ -197,6 +198,7 @@ def test_looking_changes_nothing(tmp_path, name, command):
     }
 
 
+@pytest.mark.slow
 def test_a_look_at_a_small_store_loads_nothing_heavy(store):
     run("produce", "t", stdin=b"a\n")
     run("consume", "t", "-g", "g", "-e")

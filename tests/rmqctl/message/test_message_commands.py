@@ -50,6 +50,7 @@ def test_a_message_is_found_by_each_of_its_ids_and_by_its_place(sent):
 
 @pytest.mark.feature(27, 28, 110)
 @pytest.mark.parametrize("name", ["basic-4.9", "basic-5.3", "ipv6-4.9", "small-files-4.9"])
+@pytest.mark.slow
 def test_golden_messages_are_found_by_both_ids(name):
     rows = [row for row in golden.manifest(name)["messages"] if row.get("offsetMsgId")]
     for row in rows[:: max(1, len(rows) // 7)]:

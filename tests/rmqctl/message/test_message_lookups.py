@@ -199,6 +199,7 @@ def test_life_by_key_and_by_place_of_a_delayed_message(store):
 
 
 @pytest.mark.feature(38)
+@pytest.mark.slow
 def test_the_life_of_a_message_goes_on_after_a_redrive_under_its_new_id(store):
     """Given back once, dead, sent again, dead again: one line, by any of its names."""
     run("produce", "t", "-k", "k1", "-Q", 0, stdin=b"x\n")

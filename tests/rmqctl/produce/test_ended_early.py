@@ -55,6 +55,7 @@ def test_lines_of_a_pipe(store, number, code):
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.slow
 def test_lines_of_a_file(store, tmp_path, number, code):
     (tmp_path / "lines").write_bytes(b"".join(b"line %d\n" % n for n in range(10_000)))
     with start("produce", "t", tmp_path / "lines", "--rate", "50/s", "-o", "jsonl") as process:

@@ -313,6 +313,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(store, args, code, reason
         assert after == before
 
 
+@pytest.mark.slow
 def test_the_default_store_is_made_on_first_use_on_a_terminal(own_home):
     terminal, inside = pty.openpty()
     with start("produce", "t", stderr=inside) as process:
@@ -395,6 +396,7 @@ def test_a_line_in_a_pipe_is_stored_though_the_pipe_stays_open(store):
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_terminating_a_producer_closes_the_store(store):
     with start("produce", "t", "-o", "jsonl") as process:
         process.stdin.write(b"one\n")
@@ -419,6 +421,7 @@ def test_many_lines_come_back_as_they_went(store, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["produce t", "consume t -c 1", "topic queues", "offset list"])
+@pytest.mark.slow
 def test_small_work_imports_no_numpy(store, command):
     """It would cost as much as everything else together."""
     run("produce", "t", stdin=b"x\n")

@@ -245,6 +245,7 @@ def test_fast_looks_at_files_ends_and_samples(small_logs):
     assert "LOG_FILE_MISSING" in codes
 
 
+@pytest.mark.slow
 def test_several_jobs_find_the_same(small_logs):
     for number in (0, 2, 3):
         damage(small_logs, number, 100)

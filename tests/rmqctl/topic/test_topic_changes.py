@@ -253,6 +253,7 @@ def test_a_topic_goes_as_with_rocketmq_and_offsets_stay(orders):
     assert run("message", "get", msg_id, "-o", "json").json()["topic"] == "orders"
 
 
+@pytest.mark.slow
 def test_the_progress_of_groups_goes_too_if_that_is_wanted(orders):
     result = run("topic", "delete", "orders", "--confirm", "orders", "-y", "--remove-offsets")
     assert result.code == 0, result.err
@@ -262,6 +263,7 @@ def test_the_progress_of_groups_goes_too_if_that_is_wanted(orders):
     assert {(move["group"], move["new"]) for move in moves} == {("one", None), ("two", None)}
 
 
+@pytest.mark.slow
 def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(orders):
     (orders / "rmqctl/members").mkdir(exist_ok=True)
     notes = PendingCommits(orders / "rmqctl/members/dead.notes")
@@ -368,6 +370,7 @@ def test_new_dead_letters_are_not_taken_for_handled_ones(store):
 
 
 @pytest.mark.feature(103, 117)
+@pytest.mark.slow
 def test_bytes_of_topics_add_up_to_the_log(orders):
     run("produce", "large", "-q", stdin=b"x" * 5000 + b"\n")
     run("topic", "delete", "orders", "--confirm", "orders", "-y")

@@ -78,6 +78,7 @@ def store_with(
 
 
 @pytest.mark.conformance("A10")
+@pytest.mark.slow
 def test_one_by_one_and_together_leave_the_same_bytes(tmp_path: Path) -> None:
     one_by_one = store_with(tmp_path / "a", together=1, exclusive=False)
     assert len([name for name in one_by_one if name.startswith("commitlog")]) > 2

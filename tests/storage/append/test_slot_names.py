@@ -30,6 +30,7 @@ def test_lines_are_read_as_they_were_written() -> None:
 @given(
     st.text(st.characters(codec="utf-8"), min_size=1), st.integers(0, 2**31 - 1), st.integers(0, 9)
 )
+@pytest.mark.slow
 def test_any_name_is_read_as_it_was_written(topic: str, queue_id: int, slot: int) -> None:
     assert read_name_lines(name_line(slot, topic, queue_id), slot) == [(topic, queue_id)]
 

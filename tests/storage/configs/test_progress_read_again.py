@@ -27,6 +27,7 @@ def change(rng: random.Random, file: ProgressFile) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_what_is_read_again_equals_a_first_reading(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     (tmp_path / "config").mkdir()

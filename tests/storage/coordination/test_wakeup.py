@@ -72,6 +72,7 @@ def waiter(root: Path, pure: str = "") -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.usefixtures("either_form")
 @pytest.mark.parametrize("pure", ["", "1"], ids=["compiled waits", "pure waits"])
+@pytest.mark.slow
 def test_a_sleeping_process_is_woken_by_a_put_in_another(tmp_path: Path, pure: str) -> None:
     root = new_store(tmp_path / "s", TINY)
     started = time.monotonic()
@@ -209,6 +210,7 @@ def test_what_rang_before_a_sleep_does_not_end_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("either_form")
+@pytest.mark.slow
 def test_no_bell_is_lost_between_looking_and_sleeping(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)
     with open_store(root) as writer, open_store(root) as reader:

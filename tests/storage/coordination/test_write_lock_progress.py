@@ -63,6 +63,7 @@ def test_many_processes_that_open_at_once_wait_their_turn(root: Path) -> None:
     assert inspect(root, TINY).problems == []
 
 
+@pytest.mark.slow
 def test_another_holder_is_progress(root: Path) -> None:
     with Puppet() as first, Puppet() as second:
         first.call("open", root=str(root))

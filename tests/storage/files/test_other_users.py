@@ -256,6 +256,7 @@ def test_fsck_and_doctor_name_what_the_owner_can_not_write(folder: Path) -> None
     assert "FILE_NOT_WRITABLE" not in plan.out, "it is nothing that repair mends"
 
 
+@pytest.mark.slow
 def test_a_restored_store_stays_its_owners(folder: Path) -> None:
     root = new(folder, 0o750)
     assert as_user(OWNER, put, root, "T") == "PUT_OK"

@@ -174,6 +174,7 @@ def test_a_file_system_that_is_mounted_read_only_is_told_as_one(root, monkeypatc
 
 
 @needs_root
+@pytest.mark.slow
 def test_a_folder_that_can_not_be_made_is_asked_for_by_the_one_above(root):
     as_user(OWNER, refuse_unwritable_folders, root / "consumequeue" / "New" / "0", root / "none")
     os.chown(root / "consumequeue", 0, 0)
@@ -353,6 +354,7 @@ def test_a_replaced_file_keeps_owner_group_and_mode_if_the_owner_can_write_it(ro
 
 @needs_root
 @pytest.mark.parametrize("folder_mode", [0o755, 0o2775])
+@pytest.mark.slow
 def test_who_may_not_give_files_away_leaves_nothing_that_shuts_the_owner_out(root, folder_mode):
     root.chmod(folder_mode)
     path = root / "config" / "x.json"

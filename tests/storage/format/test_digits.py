@@ -36,6 +36,7 @@ def test_a_number_is_some_ascii_digits(text, number):
 
 
 @pytest.mark.parametrize("what", PROPERTIES)
+@pytest.mark.slow
 def test_a_property_of_thousands_of_digits_ends_no_command(tmp_path, what):
     root, now = tmp_path / "s", time.time_ns() // 1_000_000
     MessageStore.create(root, SMALL_STORE)

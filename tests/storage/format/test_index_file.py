@@ -88,6 +88,7 @@ def columns(given: list[tuple[int, int, int]]) -> tuple[list[int], list[int], li
 
 
 @given(headers, slot_tables, keys)
+@pytest.mark.slow
 def test_both_ways_give_what_java_gives(
     header: IndexHeader, slots: list[int], given: list[tuple[int, int, int]]
 ) -> None:
@@ -107,6 +108,7 @@ def test_both_ways_give_what_java_gives(
 
 @needs_compiled
 @given(headers, slot_tables, keys, st.booleans())
+@pytest.mark.slow
 def test_the_compiled_form_writes_what_java_writes(
     header: IndexHeader, slots: list[int], given: list[tuple[int, int, int]], at_once: bool
 ) -> None:

@@ -30,6 +30,7 @@ def parse_as_java_does(data: bytes) -> dict[str, str]:
 
 
 @given(st.dictionaries(plain, values))
+@pytest.mark.slow
 def test_what_is_encoded_is_parsed_again(properties: dict[str, str]) -> None:
     data = encode_properties(properties)
     assert parse_properties(data) == properties

@@ -114,6 +114,7 @@ def test_what_is_encoded_is_decoded_again(given: dict[str, Any]) -> None:
 
 
 @given(records)
+@pytest.mark.slow
 def test_the_fixed_fields_are_read_alike_by_both_readers(buffer: bytes) -> None:
     head = read_head(buffer)
     message = decode_record(buffer)
@@ -253,6 +254,7 @@ def test_scanning_many_gives_what_scanning_gives(runs: list[tuple[bytes, int]], 
 
 
 @given(st.integers(0, 599), st.integers(0, 124), st.integers(1, 255))
+@pytest.mark.slow
 def test_scanning_many_stops_at_the_same_damage(number: int, place: int, change: int) -> None:
     plain = encode_record(**PLAIN)
     buffer = bytearray(plain * 600)

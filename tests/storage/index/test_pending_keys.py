@@ -126,6 +126,7 @@ def test_recovery_puts_them_when_the_page_is_lost(tmp_path: Path) -> None:
         check_all_are_found(view, 31)
 
 
+@pytest.mark.slow
 def test_no_more_than_some_of_them_are_pending(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     with open_store(root, ROOMY) as one, open_store(root, ROOMY) as two:
@@ -224,6 +225,7 @@ def test_answers_do_not_change_when_they_are_put(tmp_path: Path) -> None:
             assert one[2:] == other[2:]
 
 
+@pytest.mark.slow
 def test_a_reader_misses_nothing_while_they_are_put(tmp_path: Path) -> None:
     config = ROOMY.with_(mapped_file_size_commit_log=4 << 20, max_hash_slot_num=7)
     root = new_store(tmp_path / "store", config)
@@ -298,6 +300,7 @@ def test_a_store_without_an_index_has_none_pending(tmp_path: Path) -> None:
         assert keys_from == view.log_max_offset()
 
 
+@pytest.mark.slow
 def test_many_keys_at_once_are_not_stored_through_the_map(tmp_path: Path) -> None:
     """Blocks are reserved for 64 KiB before a window's end, and a hole there would be SIGBUS
     on a full disk."""

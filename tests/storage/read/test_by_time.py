@@ -69,6 +69,7 @@ def test_lower_and_upper_are_the_first_and_last_by_comparison(
     steps=st.lists(st.integers(1, 5), min_size=1, max_size=20),
     asked=st.lists(st.integers(-2, 80), min_size=1, max_size=12),
 )
+@pytest.mark.slow
 def test_nearest_is_the_nearest_in_time_and_the_earlier_of_two(
     steps: list[int], asked: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

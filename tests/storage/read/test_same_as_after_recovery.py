@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support import golden, golden_samples
@@ -27,6 +29,7 @@ def everything(view: StoreView) -> dict[tuple[str, int], Any]:
 
 
 @golden_samples.SOME
+@pytest.mark.slow
 def test_reading_before_and_after_recovery_gives_the_same(name: str, tmp_path: Path) -> None:
     root = golden.extract(name, tmp_path)
     with StoreView.open(root) as view:

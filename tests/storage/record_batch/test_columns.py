@@ -145,6 +145,7 @@ def columns_by(form: Any, log: bytes, sizes: list[int]) -> list[object]:
     st.lists(records, min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(0, 1 << 12), st.integers(0, 255)), max_size=6),
 )
+@pytest.mark.slow
 def test_bytes_that_change_while_they_are_read_do_no_harm(
     made: list[dict[str, object]], changes: list[tuple[int, int]]
 ) -> None:

@@ -56,6 +56,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.slow
 def test_recovery_keeps_every_message_that_rocketmq_keeps(name: str, tmp_path: Path) -> None:
     manifest = golden.manifest(name)
     root = golden.extract(name, tmp_path)
@@ -100,6 +101,7 @@ def test_recovery_keeps_every_message_that_rocketmq_keeps(name: str, tmp_path: P
         if golden.manifest(name)["cleanShutdown"] and not name.startswith("torn")
     ],
 )
+@pytest.mark.slow
 def test_opening_and_closing_a_clean_store_changes_nothing_of_javas(
     name: str, tmp_path: Path
 ) -> None:

@@ -159,6 +159,7 @@ def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> 
     assert any("have no unit in their queue" in warning for warning in found["warnings"])
 
 
+@pytest.mark.slow
 def test_a_queue_of_anything_is_not_taken_for_a_short_one(store: Path, tmp_path: Path) -> None:
     # Records after the newest unit would be read from the log.
     assert run("-S", store, "produce", "orders", "--queue", "2", stdin=b"newest\n").code == 0

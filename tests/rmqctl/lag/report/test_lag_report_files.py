@@ -56,6 +56,7 @@ def comparable(found: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in found)
 
 
+@pytest.mark.slow
 def test_the_page_holds_what_json_prints(stores: Path, tmp_path: Path) -> None:
     whole = run(*LOCAL, *where(stores), *AS_OF, "-o", "json").json()
     file = tmp_path / "lag.html"
@@ -87,6 +88,7 @@ def test_the_page_says_what_was_left_out(stores: Path) -> None:
     assert (found["minutes"], found["hours"]) == ([], [])
 
 
+@pytest.mark.slow
 def test_parquet_is_the_report_of_each_broker(stores: Path, tmp_path: Path) -> None:
     odd = hostile_store(tmp_path / "odd" / "store")
     words = (*LOCAL, *where(stores), "-S", odd, *AS_OF)
@@ -125,6 +127,7 @@ def test_brokers_add_up_to_the_whole(stores: Path, tmp_path: Path) -> None:
     assert sum(row["lag"] for row in groups if row["group"] == "shop") == 52
 
 
+@pytest.mark.slow
 def test_runs_gather_and_one_of_the_same_moment_takes_its_place(
     stores: Path, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_un
     assert len(found) == 20
 
 
+@pytest.mark.slow
 def test_it_ends_when_the_group_is_through(end):
     with start("lag", "watch", "--until-drained", "-i", "100ms", "-o", "jsonl") as watching:
         assert b'"lag":2' in watching.stdout.readline()
@@ -113,6 +114,7 @@ def test_it_ends_when_the_group_is_through(end):
 
 
 @pytest.mark.feature(60)
+@pytest.mark.slow
 def test_on_a_terminal_each_look_takes_the_place_of_the_one_before(end):
     main, terminal = pty.openpty()
     env = {"TERM": "xterm", "COLUMNS": "120", "LINES": "20"}
@@ -184,6 +186,7 @@ def test_a_small_terminal_is_not_left_upwards(columns, groups, monkeypatch):
 
 
 @pytest.mark.feature(60)
+@pytest.mark.slow
 def test_elsewhere_each_look_is_printed_below_the_one_before(end):
     with start("lag", "watch", "-i", "100ms") as watching:
         lines = [watching.stdout.readline().decode().split("\t") for _ in range(4)]
@@ -194,6 +197,7 @@ def test_elsewhere_each_look_is_printed_below_the_one_before(end):
     assert [line[1:4] for line in lines[1:]] == [["g", "t", "2"]] * 3
 
 
+@pytest.mark.slow
 def test_sorted_looks_are_sorted_one_by_one(end):
     run("consume", "t", "-g", "h", "-e", "-c", 2, "-Q", 0)
     with start("lag", "watch", "-i", "100ms", "--sort", "-lag", "-o", "csv") as watching:

@@ -41,6 +41,7 @@ def two_groups(store):
 
 
 @pytest.mark.feature(80)
+@pytest.mark.slow
 def test_two_groups_are_compared_topic_by_topic(two_groups):
     rows = diff("g", "h")
     assert short(rows) == [("t", 0, 5, 3), ("u", 0, 5, None)]
@@ -73,6 +74,7 @@ def test_a_group_is_compared_with_a_file_of_any_kind(two_groups, tmp_path):
 
 
 @pytest.mark.feature(80, 120)
+@pytest.mark.slow
 def test_two_stores_are_compared_group_by_group(two_groups, tmp_path):
     copy = tmp_path / "copy"
     copy_store(two_groups, copy, ignore=shutil.ignore_patterns("bells", "members"))
@@ -106,6 +108,7 @@ def test_two_times_are_compared_as_far_as_the_journal_knows(two_groups):
     assert [row["offset_b"] for row in diff(f"@{between}", "now", "-g", "g", "-t", "u")] == [3]
 
 
+@pytest.mark.slow
 def test_samples_narrow_down_where_a_group_was(two_groups):
     now = int(time.time() * 1000)
     for at, offset in ((now - 900_000, 2), (now - 800_000, 4), (now - 700_000, 5)):
@@ -133,6 +136,7 @@ def wait_until_after(timestamp):
         (["--", "-g", "g"], 3, "'-g' is no group with progress in"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_not_there_is_one_sentence(two_groups, args, code, sentence):
     result = run("offset", "diff", *args)
     assert (result.code, result.err.count("\n")) == (code, 1)
@@ -148,6 +152,7 @@ def test_a_file_without_groups_needs_one_beside_several(two_groups, tmp_path):
     assert short(diff(path, "now", "-g", "h", "-t", "t")) == [("t", 0, 5, 3)]
 
 
+@pytest.mark.slow
 def test_an_export_is_kafkas_layout(two_groups):
     assert run("offset", "export", "g").lines == ["%RETRY%g,0,0", "t,0,5", "u,0,5"]
     assert run("offset", "export", "-t", "t").lines == ["g,t,0,5", "h,t,0,3"]
@@ -160,6 +165,7 @@ def test_an_export_is_kafkas_layout(two_groups):
     ]
 
 
+@pytest.mark.slow
 def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
     table, text = tmp_path / "a.json", tmp_path / "a.csv"
     result = run("offset", "export", "h", "-t", "t", "--save", table)
@@ -176,6 +182,7 @@ def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
     assert run("offset", "export", "nope").code == 3
 
 
+@pytest.mark.slow
 def test_a_dry_run_saves_no_export(two_groups, tmp_path):
     table = tmp_path / "a.csv"
     result = run("offset", "export", "h", "-t", "t", "--save", table, "-n")

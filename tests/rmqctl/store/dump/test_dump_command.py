@@ -242,6 +242,7 @@ def test_what_is_no_file_of_a_store_is_one_sentence(store, name, code, sentence)
 
 
 @pytest.mark.parametrize("name", ["torn-half-record-5.3", "cqext-4.9", "torn-cq-past-end-4.9"])
+@pytest.mark.slow
 def test_every_file_of_a_golden_store_is_decoded_or_named(name):
     root = golden.store(name)
     for path in root.rglob("*"):

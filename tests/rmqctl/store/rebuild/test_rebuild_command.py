@@ -41,6 +41,7 @@ def test_a_dry_run_shows_what_is_wrong_and_changes_nothing(root: Path) -> None:
 
 
 @pytest.mark.feature(113)
+@pytest.mark.slow
 def test_executing_makes_it_what_the_broker_wrote_and_says_so_in_the_journal(root: Path) -> None:
     result = rebuild(root, "queue", "--execute", "--yes", "-o", "json")
     assert (result.code, result.json()[0]["applied"]) == (0, True)

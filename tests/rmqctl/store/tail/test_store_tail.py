@@ -62,6 +62,7 @@ def test_it_begins_where_it_is_told(tmp_path: Path) -> None:
     assert [row["keys"] for row in wanted] == [[], []]
 
 
+@pytest.mark.slow
 def test_what_comes_is_shown_over_rolls_until_ctrl_c(tmp_path: Path) -> None:
     root = new_store(tmp_path / "s", TINY)  # log files of 4 KiB
     process = start("-S", root, "store", "tail", "--from", "start", "-o", "jsonl")

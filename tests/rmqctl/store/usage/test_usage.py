@@ -69,6 +69,7 @@ def test_bytes_of_all_topics_and_the_rest_are_the_log(aged):
 
 
 @pytest.mark.feature(117, 118, 125)
+@pytest.mark.slow
 def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
     root, logs = aged
     before = {row["topic"]: row for row in rows_of(root, "du")}
@@ -176,6 +177,7 @@ def test_nothing_to_clean_names_what_decides(aged):
     assert [row["file"] for row in plan] == [f"commitlog/{name}" for name in logs[:2]]
 
 
+@pytest.mark.slow
 def test_a_shorter_age_needs_the_name_of_the_folder(aged):
     root, logs = aged
     words = ("store", "clean", "-S", root, "--older-than", "1s", "--yes")

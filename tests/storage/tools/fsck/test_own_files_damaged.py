@@ -155,6 +155,7 @@ def test_readers_go_on_the_check_names_it_and_repair_makes_it_again(root, name, 
 
 
 @pytest.mark.parametrize("name", ["store.json", "settings.json", "deleted.json"])
+@pytest.mark.slow
 def test_a_writer_refuses_what_it_would_have_to_guess(root, name):
     flipped(root / "rmqctl" / name)
     before = (root / "commitlog").stat().st_mtime_ns

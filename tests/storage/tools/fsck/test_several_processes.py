@@ -192,6 +192,7 @@ def test_a_part_with_many_findings_is_walked_by_the_one_who_tells(
     assert check(root, 2) == check(root, 1)
 
 
+@pytest.mark.slow
 def test_what_is_told_at_once_and_progress_come_in_the_order_of_the_log(tmp_path: Path) -> None:
     root = golden.extract(NAME, tmp_path)
     for border in borders(root, 2)[::5]:

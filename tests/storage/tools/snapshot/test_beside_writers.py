@@ -98,6 +98,7 @@ def _behind(snapshot, cut):
     return found
 
 
+@pytest.mark.slow
 def test_a_group_goes_on_in_a_restored_store_where_it_was(tmp_path):
     root, target = tmp_path / "store", tmp_path / "again"
     MessageStore.create(root, SIZES)

@@ -52,6 +52,7 @@ class DeletingFileSystem(FileSystem):
         super().link(source, name)
 
 
+@pytest.mark.slow
 def test_files_that_retention_deletes_meanwhile_take_older_ones_along(root, tmp_path):
     with open_store(root, clock=Ticking()) as store:
         fill(store, "m", 160)

@@ -118,6 +118,7 @@ def test_a_long_word_across_two_buffers(tmp_path: Any, length: int, before: int)
     st.integers(0, 10),
     st.integers(0, 10),
 )
+@pytest.mark.slow
 def test_each_way_to_look_for_a_word_finds_its_first_place(
     word: bytes, rest: bytes, start: int, less: int
 ) -> None:
