@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _FIRST_LOOKS: Final = (1, 3)
 """The first look, and the second one that read a change: what they made stays for the most part."""
-_SPARE_EVERY: Final = 10
 _SEARCH_EVERY: Final = 1_000
 _MORE: Final = 1.5
 _SHARED_MS: Final = 500
@@ -83,23 +82,25 @@ class _Watched:
         seen = self.seen
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             with no_search_for_cycles():
+                if self._looks:
+                    gc.collect()  # of what came since the look before, which is little
                 seen = self.seen = self.watcher.look(source.now_ms)
                 self._keep(source, seen)
-            self._looks += 1
-            self._spare_what_stays()
+                self._looks += 1
+                self._spare_what_stays()
         return seen
 
     def _spare_what_stays(self) -> None:
-        """Search what is kept for cycles only where there is much more of it than before: most of
-        it stays, and a search takes as long as a look, in which no key is answered."""
+        """Search nothing for cycles that is there now: most of it stays, a look makes none, and a
+        search takes as long as a look, in which no key is answered. All is searched where there is
+        much more of it than before."""
+        gc.freeze()
         is_first = self._looks in _FIRST_LOOKS
-        if not is_first and self._looks % _SPARE_EVERY:
-            return
         if not self._looks % _SEARCH_EVERY and gc.get_freeze_count() > _MORE * self._spared:
             gc.unfreeze()
             gc.collect()
+            gc.freeze()
             is_first = True
-        gc.freeze()
         if is_first:
             self._spared = gc.get_freeze_count()
 
