@@ -25,7 +25,7 @@ def bare_python(folder: Path) -> Path:
             if path.exists():
                 (site / path.name).symlink_to(path)
     python = folder / "bin" / "python"
-    words = [python, "-P", "-c", "import storage"]
+    words = [str(python), "-P", "-c", "import storage"]
     missing = subprocess.run(words, check=False, capture_output=True, cwd=folder)
     assert missing.returncode != 0
     return python

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from analytics.history.daily import days_of
+from analytics.lag.selection import Choice
 from tests.support.cli import run
 from tests.support.kept_reports import DAY_MS, OLD, run as keep
 from tests.support.page import held
@@ -19,6 +21,7 @@ WORDS = ("-o", "csv", "--columns", "group,lag,lag_before,lag_change")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four days of two stores; on the third one nothing is known of a store."""
     folder = tmp_path_factory.mktemp("kept") / "history"
+    keep(folder, OLD - 3_600_000, {"a": 900, "b": 900})  # not the last one of its day
     for day, lag in enumerate((5, 7, None, 11)):
         keep(folder, OLD + day * DAY_MS, {"a": lag, "b": 20})
     return folder
@@ -86,6 +89,15 @@ def test_the_page_has_the_days(history: Path) -> None:
     assert [row["lag"] for row in days["days"]] == [25, 27]
     compared = run(*LOCAL, "--from-partials", history, "-q", "-o", "html", "--compare", history)
     assert len(held(compared.out)["page"]["days"]["days"]) == 4
+
+
+def test_a_day_of_which_nothing_is_known_is_unknown_and_not_0(tmp_path: Path) -> None:
+    keep(tmp_path, OLD, {"a": None, "b": 0})
+    (day,) = days_of([str(tmp_path)], Choice(), OLD).days
+    assert (day["lag"], day["oldest_unread_age_ms"], day["unknown_queues"]) == (None, None, 2)
+    keep(tmp_path, OLD + DAY_MS, {"a": 0, "b": 0})
+    last = days_of([str(tmp_path)], Choice(), OLD + DAY_MS).days[-1]
+    assert (last["lag"], last["unknown_queues"]) == (0, 0)
 
 
 def test_a_page_without_a_folder_has_no_days(tmp_path: Path) -> None:
