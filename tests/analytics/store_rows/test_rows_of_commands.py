@@ -184,6 +184,7 @@ def test_live_members_are_counted(busy: Path) -> None:
 EXTRA = ("group", "queue_id", "origin_queue_id", "origin_offset", "body")
 
 
+@pytest.mark.slow
 def test_names_choose_rows(busy: Path) -> None:
     run("-S", busy, "produce", "u", stdin=b"x\n")
     for table in ("retries", "deadletters", "groups"):
