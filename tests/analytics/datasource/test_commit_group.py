@@ -57,9 +57,11 @@ def unread(root: Path, group: str = "spark") -> int:
 
 
 def lagged(root: Path, group: str = "spark") -> int:
-@pytest.mark.slow
     rows = run("-S", root, "lag", "show", group, "-o", "json").json()
     return int(sum(row["lag"] for row in rows))
+
+
+@pytest.mark.slow
 def test_progress_is_what_batches_have_given_and_lag_sees_it(root: Path) -> None:
     stream = Stream(root, commitGroup="spark", topics="t", maxOffsetsPerTrigger="3")
     given = 0
@@ -115,7 +117,6 @@ def test_a_stream_that_is_killed_in_its_first_batch_begins_again(root: Path) -> 
 
 
 def test_progress_never_goes_back_by_itself(root: Path) -> None:
-@pytest.mark.slow
     stream = Stream(root, commitGroup="spark", topics="t", maxOffsetsPerTrigger="3")
     stream.trigger()
     early = stream.at
@@ -124,8 +125,10 @@ def test_progress_never_goes_back_by_itself(root: Path) -> None:
     restored = Stream(root, commitGroup="spark", topics="t", at=early)
     assert len(restored.trigger()) == 5
     assert unread(root) == 0
-def test_a_move_of_the_group_holds_until_the_stream_is_started_again(
+
+
 @pytest.mark.slow
+def test_a_move_of_the_group_holds_until_the_stream_is_started_again(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = Stream(root, commitGroup="spark", topics="t")
@@ -139,6 +142,9 @@ def test_a_move_of_the_group_holds_until_the_stream_is_started_again(
     put(root, 3)
     Stream(root, commitGroup="spark", topics="t", at=stream.at).drain()
     assert unread(root) == 0
+
+
+@pytest.mark.slow
 def test_a_new_stream_takes_no_group_that_has_progress_unless_it_goes_on_there(
     root: Path,
 ) -> None:
@@ -204,8 +210,8 @@ def test_a_snapshot_is_refused(root: Path, tmp_path: Path) -> None:
     assert Stream(tmp_path / "copy", topics="t").trigger()
 
 
-@pytest.mark.slow
 @needs_root
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_refused_and_read_without_the_option() -> None:
     def refusal(root: Path) -> str:
         assert len(Stream(root, topics="t").trigger()) == 8

@@ -170,8 +170,8 @@ def torn(tmp_path: Path) -> Path:
 BAD = (0, 11, 12, 15, 25)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("form")
+@pytest.mark.slow
 def test_a_query_fails_skips_or_shows_the_place(
     torn: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -294,9 +294,11 @@ def test_a_stream_reads_around_damage(torn: Path) -> None:
     ],
 )
 def test_what_has_no_effect_is_refused(torn: Path, table: str, value: str, said: str) -> None:
-@pytest.mark.slow
     with pytest.raises(OptionError, match=said):
         source(torn, table=table, onDamage=value).reader(columns_of(table))
+
+
+@pytest.mark.slow
 def test_dead_letters_that_cannot_be_read_fail_or_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
