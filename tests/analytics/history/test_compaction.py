@@ -232,21 +232,23 @@ def needs_exchange(folder: Path) -> None:
 
 @pytest.mark.crash
 @pytest.mark.parametrize(
-    ("step", "exchanges"),
+    ("first", "step", "exchanges"),
     [
-        (19, True),
-        (31, False),
-        pytest.param(1, True, marks=pytest.mark.long),
-        pytest.param(1, False, marks=pytest.mark.long),
+        (5, 18, True),
+        (1, 31, False),
+        pytest.param(1, 1, True, marks=pytest.mark.long),
+        pytest.param(1, 1, False, marks=pytest.mark.long),
     ],
 )
 def test_a_kill_at_any_instant_leaves_each_row_once(
-    tmp_path: Path, step: int, exchanges: bool
+    tmp_path: Path, first: int, step: int, exchanges: bool
 ) -> None:
     if exchanges:
         needs_exchange(tmp_path)
     function = "tests.support.killed_compaction:killed_at_every_instant"
-    seen = Slim(function, folder=str(tmp_path), first=1, step=step, exchanges=exchanges).result()
+    seen = Slim(
+        function, folder=str(tmp_path), first=first, step=step, exchanges=exchanges
+    ).result()
     assert seen["failures"] == []
     assert seen["instants"] > 40
 
