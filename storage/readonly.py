@@ -20,9 +20,8 @@ from storage.coordination.shared_state import SharedStateBounds, Word
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey, RecordReader
 from storage.queue.reader import QueueBounds, QueueReader
-from storage.read.by_time import Boundary as Boundary, TimeSearch
+from storage.read.by_time import Boundary as Boundary, TimeSearch, places_in
 from storage.read.get_message import MessageReader, no_such_queue
-from storage.read.message_places import places_in
 
 from .detect import detect_config, not_covered, version_hint
 from .errors import IncompleteStoreWarning, StoreContradictionError

@@ -1,17 +1,18 @@
-"""From a time to a queue offset: RocketMQ 4.9's rule, and the two bounds of 5.x.
+"""From a time to a queue offset: RocketMQ 4.9's rule, and the two bounds of 5.x. And back.
 
 The store time of a message is read from its record in the log; a queue keeps none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from storage import native
-from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.files.read_files import FEW_BYTES
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 if TYPE_CHECKING:
     from storage.files.read_files import ReadOnlyFiles
@@ -24,6 +25,8 @@ _FOREVER: Final = 1 << 62
 _NOT_SEARCHED: Final = -2
 _LOOK_ASIDE: Final = 1000
 """Neighbours that are tried when a message's time cannot be read."""
+_NEAR_UNITS: Final = FEW_BYTES // CQ_STORE_UNIT_SIZE
+"""Units of which those between some that are wanted are read, too."""
 
 
 class Boundary(StrEnum):
@@ -177,3 +180,31 @@ def halve(
     if right_time == -1:
         return left
     return right if timestamp - left_time > right_time - timestamp else left
+
+
+def places_in(
+    queue: QueueReader,
+    records: RecordReader,
+    offsets: Collection[int],
+    bounds: tuple[int, int],
+) -> dict[int, tuple[int, int | None]]:
+    """Log offset and store time (ms) of some messages; see StoreView.places."""
+    low, high = bounds
+    offsets = [offset for offset in offsets if low <= offset < high]
+    found: dict[int, tuple[int, int | None]] = {}
+    if not offsets:
+        return found
+    first, end = min(offsets), max(offsets) + 1
+    near = len(offsets) > 1 and end - first <= _NEAR_UNITS
+    units = queue.unit_view(first, end - first) if near else None
+    if units is not None and len(units) < (end - first) * CQ_STORE_UNIT_SIZE:
+        units = None
+    for offset in offsets:
+        unit: tuple[int, int, int] | None
+        if units is None:
+            unit = queue.unit(offset)
+        else:
+            unit = CQ_STORE_UNIT.unpack_from(units, (offset - first) * CQ_STORE_UNIT_SIZE)
+        if unit is not None:
+            found[offset] = unit[0], records.store_timestamp(unit[0], unit[1])
+    return found
