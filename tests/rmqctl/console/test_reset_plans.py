@@ -8,6 +8,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.offsets.rows import PlannedMove
 from rmqctl.console.plans.sheet import Stage
+from rmqctl.parse.durations import parse_duration
 from storage.clock import now_ms
 from storage.configs.offset_samples import OffsetSamples
 from storage.format.message import Message
@@ -152,7 +153,11 @@ def test_the_plan_says_rates_and_unknown_ones_are_question_marks(stored, tmp_pat
         row = run("lag", "show", "billing", "-o", "json", "-S", store).json()[0]
         if known:
             assert row["rate_out"] is not None
-            assert f"out {row['rate_out']:,.1f}/s; the new lag of 20 is read in" in console.words()
+            said = f"out {row['rate_out']:,.1f}/s; the new lag of 20 is read in "
+            assert said in console.words()
+            needed = parse_duration(console.words().partition(said)[2].split()[0])
+            expected = 20_000 / (row["rate_out"] - row["rate_in"])
+            assert needed == pytest.approx(expected, rel=0.1)  # a moment later
         else:
             assert row["rate_out"] is None
             assert "out ?; the new lag is read in ?" in console.words()

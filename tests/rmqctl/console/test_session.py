@@ -4,7 +4,10 @@ import shutil
 
 import pytest
 
-from rmqctl.console.screens.health import SCREENS
+from rmqctl.console.looks.look import Place
+from rmqctl.console.reading import Asked, Batch
+from rmqctl.console.screens.health import SCREENS, CheckPane
+from rmqctl.output.view import Format, View
 from tests.support.cli import run
 from tests.support.console import drive
 
@@ -76,6 +79,18 @@ def test_what_a_check_found_is_counted(stocked, tmp_path):
         assert f"ago: {errors} error" in console.text()
 
     drive(store, steps, "health", size=(140, 40))
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_what_is_kept_of_a_check_says_whether_it_was_stopped(stopped):
+    from rmqctl.console.health import KEPT
+
+    spec = SCREENS["check"].panes[0]
+    pane = CheckPane(spec, Place("check"), View(Format.TABLE))
+    asked = Asked(spec.look, Place("check"), everything=False, number=1)
+    pane.number = 1
+    pane.take(Batch(asked, [], first=True, complete=True, as_of=5, took_ms=1, stopped=stopped))
+    assert pane.session[KEPT].whole is not stopped
 
 
 def test_a_check_that_was_stopped_is_not_taken_for_a_whole_one():
