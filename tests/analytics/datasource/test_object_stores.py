@@ -204,6 +204,41 @@ def test_files_that_change_after_planning_fail_the_query_or_are_left_out(
     assert "/tmp" not in caplog.text
 
 
+def test_a_deleted_file_of_the_log_is_a_loss_where_only_units_are_read(
+    tmp_path: Path, server: S3Server
+) -> None:
+    root, _ = small_store(tmp_path / "st")
+    names = ("topic", "queue_offset")
+    where = address(server, root)
+    reader = source(where, table="consumequeue").reader(columns_of("consumequeue", *names))
+    parts = reader.partitions()
+    (root / "commitlog" / f"{0:020}").unlink()
+    with pytest.raises(DataLossError, match="deleted after this query was planned"):
+        list(reader.read(parts[0]))
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_file_that_changes_while_it_is_read_is_not_read(
+    tmp_path: Path, server: S3Server, lenient: bool
+) -> None:
+    root, made = small_store(tmp_path / "st")
+    reader = planned(address(server, root), "messages", failOnDataLoss=str(not lenient))
+    first = f"commitlog/{0:020}"
+
+    def replaces(handler: Any) -> bool:
+        if handler.command == "GET":
+            os.utime(root / first, (1, 1))
+        return False
+
+    server.answers[first] = replaces
+    if lenient:
+        left = [m.commitlog_offset for m in made.messages if m.commitlog_offset >= 4096]
+        assert sorted(row["commitlog_offset"] for row in rows_of(reader)) == left
+    else:
+        with pytest.raises(DataLossError, match="deleted after this query was planned"):
+            rows_of(reader)
+
+
 def test_a_replaced_file_fails_the_lag(tmp_path: Path, server: S3Server) -> None:
     root = copy_store(golden.store("basic-4.9"), tmp_path / "st")
     where = address(server, root)

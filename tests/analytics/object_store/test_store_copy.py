@@ -92,6 +92,19 @@ def test_what_it_says_on_the_way_counts_once(
     assert [record.getMessage() for record in caplog.records] == ["s3://bucket/st: 31 hops"]
 
 
+def test_what_is_said_of_each_item_counts_once(
+    copy: StoreCopy, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read() -> Iterator[int]:
+        for number, at in enumerate(hops(copy.root)):
+            logging.getLogger("rmqctl.datasource").warning("hop %d", number)
+            yield at
+
+    assert len(list(steadily([copy], read))) == 31
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [f"hop {number}" for number in range(31)]
+
+
 def test_an_error_counts_when_all_was_there(server: S3Server, copy: StoreCopy) -> None:
     def read() -> None:
         for at in hops(copy.root):
