@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,9 @@ class Follower:
         return [one for one in self.progress() if one["numInputRows"]]
 
     def kill(self) -> None:
-        """Kill it and all that it has started."""
-        os.killpg(self._process.pid, 9)
+        """Kill it and all that it has started, if it has not ended."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, 9)
         self._process.communicate()
 
     def end(self) -> tuple[int, str]:
