@@ -12,9 +12,9 @@ def test_the_headers_are_what_python_says():
 
 def test_a_number_that_changes_is_found(tmp_path, monkeypatch, capsys):
     for name in checks.HEADERS:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(checks.text(name))
-    monkeypatch.setattr(checks, "FOLDER", tmp_path)
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
     assert checks.main() == 0
     monkeypatch.setattr(Word, "LOG_END", 11)
     assert checks.main() == 1

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -181,12 +181,16 @@ class RowPrinter:
 
     def write(self, items: "Sequence[bytes | MessageExt]") -> None:
         """Print messages, or rows of the layout."""
-        for are_rows, group in groupby(items, key=_is_bytes):
+        # All rows are made before the first is printed: a body may be one that cannot be inflated.
+        made = [
+            (are_rows, list(group) if are_rows else list(map(self._row, group)))
+            for are_rows, group in groupby(items, key=_is_bytes)
+        ]
+        for are_rows, rows in made:
             if are_rows:
-                self._stream.write_encoded(cast("list[bytes]", list(group)))
+                self._stream.write_encoded(cast("list[bytes]", rows))
             else:
-                messages = cast("Iterator[MessageExt]", group)
-                self._stream.write(list(map(self._row, messages)))
+                self._stream.write(cast("list[Sequence[Any]]", rows))
 
     def _row(self, message: "MessageExt") -> "Sequence[Any]":
         if self._values:

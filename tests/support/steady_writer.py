@@ -48,6 +48,11 @@ class Writer:
             text=True,
         )
 
+    def kill(self) -> None:
+        """Kill it, if it still runs."""
+        self._process.kill()
+        self._process.communicate()
+
     def stop(self) -> int:
         """End it; gives how many messages it has sent."""
         self._process.terminate()

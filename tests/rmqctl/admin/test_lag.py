@@ -8,6 +8,7 @@ from rmqctl.admin import lag, offsets
 from rmqctl.admin.changes import journal_note
 from rmqctl.errors import CliError, NotFound
 from storage.retention import rules_of
+from tests.support.kept_reports import DAY_MS, OLD, run as keep
 
 START = 1_767_225_600_000
 MINUTE = 60_000
@@ -96,3 +97,14 @@ def test_lag_is_recorded_read_back_and_compared(look, tmp_path):
     assert recorded.as_of == START
     assert recorded.lags["g", "orders"].lag == 5
     assert lag.read_recorded(file, START - 1) is None
+
+
+@pytest.mark.slow
+def test_kept_reports_are_joined_as_a_change(tmp_path):
+    for day in (0, 1):
+        keep(tmp_path / "history", OLD + day * DAY_MS, {"a": 3, "b": 4})
+    change = lag.compact(tmp_path / "history")
+    assert {(row.files, row.joined_files) for row in change.plan} == {(4, 1)}
+    assert change.summary == ("32 files become 8",)
+    assert all(row.applied for row in change.apply({}).rows)
+    assert not lag.compact(tmp_path / "history").plan

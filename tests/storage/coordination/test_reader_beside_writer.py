@@ -264,8 +264,11 @@ def test_a_queue_whose_topic_is_deleted_has_not_lost_its_files(writer: Writer, r
         view.files._queues["T", 0] = row
         queue = view._queue("T", 0)
         assert queue is not None
+        assert view.queue_bounds("T", 0).max_offset > 0
+        queue._first_message = (-1, 0, 0)  # of another generation: its files are listed anew
         row.interrupt = delete
         assert view.queue_bounds("T", 0) == (0, 0)
+        assert not list(folder.iterdir())
 
 
 # -- a shared state that is made anew --------------------------------------------------------------
