@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import golden
 from tests.support.cli import Result, run
-from tests.support.copies import copy_store
+from tests.support.copies import age_files, copy_store
 from tests.support.hostile_values import HostileCall, hostile_calls
 from tests.support.rich_store import TOPIC, Rich, make_rich_store
 
@@ -32,6 +32,7 @@ def rich(tmp_path_factory):
     made.words["snapshot"] = str(snapshot)
     made.words["other"] = str(golden.extract("basic-4.9", place / "now"))
     made.words["new"] = str(place / "now" / "new")
+    age_files(place / "now")
     copy_store(place / "now", place / "kept")
     return made
 

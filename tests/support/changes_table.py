@@ -25,6 +25,7 @@ from rmqctl.cli.marks import Changes
 from rmqctl.cli.tree import TREE, CommandRef
 from tests.support.change_calls import Seen
 from tests.support.cli import run
+from tests.support.copies import age_files
 from tests.support.rich_store import TOPIC, make_rich_store
 from tests.support.rows_table import environment
 
@@ -279,6 +280,7 @@ def _prepared() -> Iterator[tuple[Path, dict[str, str]]]:
         with EmbeddedBroker.open(made.root) as broker:  # a log of several files
             for number in range(24):
                 broker.send(Message("filler", bytes([number]) * (30 << 10)))
+        age_files(place)
         shutil.copytree(place, folder / "kept")
         yield place, {**made.words, "snapshot": str(snapshot), "place": str(place)}
     finally:

@@ -20,7 +20,7 @@ from rmqctl.output.fields import fields_of
 from rmqctl.output.nothing import nothing_sentence
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.copies import copy_store
+from tests.support.copies import age_files, copy_store
 from tests.support.every_command import CALLS, Call
 from tests.support.rich_store import TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -98,6 +98,7 @@ def prepared() -> Iterator[tuple[Path, dict[str, str]]]:
         snapshot = place / "snapshot"
         run("store", "snapshot", "--save", snapshot, "--copy", "-S", made.root, "-q")
         other = golden.extract("basic-4.9", place)
+        age_files(place)
         copy_store(place, place.parent / "kept")
         words = {"new": str(place / "new"), "snapshot": str(snapshot), "other": str(other)}
         yield place, {**made.words, **words}
