@@ -183,7 +183,7 @@ class RowPrinter:
         """Print messages, or rows of the layout."""
         # All rows are made before the first is printed: a body may be one that cannot be inflated.
         made = [
-            (are_rows, list(group) if are_rows else list(map(self._row, group)))
+            (are_rows, list(group if are_rows else map(self._row, cast("Any", group))))
             for are_rows, group in groupby(items, key=_is_bytes)
         ]
         for are_rows, rows in made:

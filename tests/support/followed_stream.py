@@ -65,7 +65,7 @@ class Follower:
             "now": now,
             "options": options,
         }
-        self._process = subprocess.Popen(
+        self._process: Any = subprocess.Popen(
             [sys.executable, "-m", "tests.support.followed_stream", json.dumps(given)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -97,7 +97,8 @@ class Follower:
         """Kill it and all that it has started, if it has not ended."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, 9)
-        self._process.communicate()
+        if not self._process.stderr.closed:
+            self._process.communicate()
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; its exit code and its errors."""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from broker.embedded.broker import EmbeddedBroker
 from tests.support.slim import ROOT
@@ -40,7 +41,7 @@ class Writer:
 
     def __init__(self, store: Path, prefix: str, rate: int) -> None:
         self.prefix = prefix
-        self._process = subprocess.Popen(
+        self._process: Any = subprocess.Popen(
             [sys.executable, "-m", "tests.support.steady_writer", store, prefix, str(rate)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -51,7 +52,8 @@ class Writer:
     def kill(self) -> None:
         """Kill it, if it still runs."""
         self._process.kill()
-        self._process.communicate()
+        if not self._process.stdout.closed:
+            self._process.communicate()
 
     def stop(self) -> int:
         """End it; gives how many messages it has sent."""
