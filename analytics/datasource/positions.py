@@ -3,8 +3,8 @@
 In a checkpoint a position is JSON: for each store an ``offset`` of its log, before which everything
 has been given, and ``marks`` of records before it (``analytics.report.copies``). A store is found
 again by its marks, whatever its folder is called by then. The key of a store in the JSON is only
-the name under which the stream saw it first. Older checkpoints have the offset alone; these stores
-are found by name.
+the name under which the stream saw it first; ``name`` is a later one. Older checkpoints have the
+offset alone; these stores are found by name.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from storage.readonly import StoreView
 from .errors import OptionError
 
 if TYPE_CHECKING:
+    from analytics.report.stores import StoreRef
+
     from .log_now import LogNow, OpenLog
 
 
@@ -38,6 +40,8 @@ class Position(NamedTuple):
     ``offset``."""
     until: int = 0
     """From this offset on ``floors`` have no effect."""
+    name: str | None = None
+    """The broker name under which its store was seen last, if that is not its key."""
 
     @classmethod
     def of(cls, stored: Any) -> Position:
@@ -48,7 +52,7 @@ class Position(NamedTuple):
                 marks = tuple(str(mark) for mark in stored["marks"])
                 since = None if since is None else int(since)
                 more = stored.get("floors", {}), int(stored.get("until", 0))
-                return cls(int(stored["offset"]), marks, since, *more)
+                return cls(int(stored["offset"]), marks, since, *more, stored.get("name"))
             return cls(int(stored))
         raise OptionError(f"the checkpoint holds {stored!r}, which is no position of a store")
 
@@ -56,7 +60,8 @@ class Position(NamedTuple):
         """The form of checkpoints."""
         since = {} if self.since is None else {"since": self.since}
         more = {"floors": self.floors, "until": self.until} if self.floors else {}
-        return {"offset": self.offset, "marks": list(self.marks), **since, **more}
+        name = {} if self.name is None else {"name": self.name}
+        return {"offset": self.offset, "marks": list(self.marks), **since, **more, **name}
 
     def floor(self, topic: str, queue_id: int) -> int:
         """The first message of a queue that is read after this position."""
@@ -64,9 +69,12 @@ class Position(NamedTuple):
 
     def moved(self, offset: int, marks: tuple[str, ...], since: int | None = None) -> Position:
         """The position at a later offset."""
-        if offset < self.until:
-            return Position(offset, marks, since, self.floors, self.until)
-        return Position(offset, marks, since)
+        floors = (self.floors, self.until) if offset < self.until else ({}, 0)
+        return Position(offset, marks, since, *floors, self.name)
+
+    def seen_in(self, ref: StoreRef, key: str) -> Position:
+        """The position, with key ``key``, of a store that has this name now."""
+        return self._replace(name=None if key in ref else ref.broker)
 
 
 class Agreement(NamedTuple):
@@ -119,6 +127,10 @@ def find_positions(stored: Mapping[str, Any], logs: Sequence[LogNow]) -> list[Fo
     how = _Agreements(logs, positions)
     found: dict[int, str] = {}
     left = {key: number for number, key in enumerate(positions)}
+    of_name: dict[str | None, list[str]] = {}
+    for key, position in positions.items():
+        for name in {key, position.name}:
+            of_name.setdefault(name, []).append(key)
 
     def take(number: int, key: str) -> None:
         if number not in found and left.pop(key, None) is not None:
@@ -128,8 +140,8 @@ def find_positions(stored: Mapping[str, Any], logs: Sequence[LogNow]) -> list[Fo
         for number, log in enumerate(logs):
             if number in found:
                 continue
-            keys = set(log.ref) & left.keys() if named else left
-            for key in sorted(keys, key=left.__getitem__):
+            known = {key for name in set(log.ref) for key in of_name.get(name, ())} & left.keys()
+            for key in sorted(known if named else left, key=left.__getitem__):
                 if fits(how.of(number, key)):
                     take(number, key)
                     break

@@ -106,7 +106,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if place.is_new or end != before.offset or first != before.offset:
                 since = None if first == before.offset else first
                 marks = marks_before(place.log, end)
-                result[place.key] = before.moved(end, marks, since).stored()
+                moved = before.moved(end, marks, since)
+                result[place.key] = moved.seen_in(place.log.ref, place.key).stored()
         self._triggered = time.monotonic()
         self._given = result
         return result

@@ -137,6 +137,25 @@ def test_a_store_keeps_its_position_when_its_name_gets_longer(tmp_path: Path, ol
     assert Stream(a, at=both.at).trigger() == []  # and back to the short name
 
 
+def test_a_store_that_was_renamed_and_then_made_anew_is_known_by_its_last_name(
+    tmp_path: Path,
+) -> None:
+    made = log_of(30)
+    root = written(made, tmp_path / "before")
+    stream = Stream(root)
+    stream.drain()
+    after = root.rename(tmp_path / "after")
+    made.put("T", 0, b"after the new name")
+    made.write(after)
+    stream = Stream(after, at=stream.at)
+    assert len(places(stream.drain())) == 1
+    other = written(log_of(60, body=b"another log"), after)
+    with pytest.raises(DataLossError, match="is not the one that this stream has read"):
+        Stream(other, at=stream.at).trigger()
+    lenient = Stream(other, at=stream.at, failOnDataLoss="false")
+    assert len(places(lenient.drain())) == 60
+
+
 def test_a_store_keeps_its_position_when_its_folder_is_renamed(tmp_path: Path) -> None:
     made = log_of(50)
     root = written(made, tmp_path / "before")
