@@ -321,7 +321,8 @@ def test_the_progress_of_what_was_given_back_survives_a_kill(broker, make_consum
 def test_what_took_too_long_and_was_given_back_survives_a_kill(broker, make_consumer, scheduler):
     queue_of(broker, 1)
     door = Door(0)
-    consume(make_consumer, door, resend_after_if_still_un_ack_ms=1_000)
+    _, heard = consume(make_consumer, door, resend_after_if_still_un_ack_ms=1_000)
+    heard.wait_for(1)
     scheduler.advance(1_000)
     eventually(lambda: survives(broker) == 1)
     assert [message.body for message in sent_back(broker)] == [b"0"]
