@@ -33,7 +33,9 @@ for attempt in range(200):
         spark = SparkSession.builder.remote(address).getOrCreate()
         spark.range(1).count()
         break
-    except Exception:
+    except Exception:  # whatever a client says of a server that is starting
+        if attempt == 199:
+            raise
         time.sleep(0.3)
 if shipped:
     spark.addArtifact(shipped, pyfile=True)

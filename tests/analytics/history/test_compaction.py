@@ -277,7 +277,7 @@ def test_readers_beside_it_see_each_row_once(tmp_path: Path) -> None:
 
 def listed_once(folder: Path) -> list[tuple[Any, Any]] | None:
     """What a program sees of the first run that lists a folder, then reads its files; None if a
-    file is gone before it was read, which the program is told."""
+    file is gone before it was read: it gets FileNotFoundError."""
     try:
         found = rows(folder, "groups")
     except FileNotFoundError:
