@@ -70,6 +70,21 @@ class SendResult(NamedTuple):
     store_timestamp: int = 0
 
 
+class RowColumns(NamedTuple):
+    """Messages to store, as columns: item i of each is of message i."""
+
+    topics: str | Sequence[str]
+    bodies: Sequence[bytes]
+    queue_ids: int | Sequence[int] | None
+    """None spreads the messages of one topic over its write queues, message by message."""
+    properties: Sequence[bytes]
+    """Those of users, encoded (storage.format.properties)."""
+    tags: Sequence[str | None]
+    keys: Sequence[str]
+    """Separated by blanks; empty for none."""
+    flags: Sequence[int]
+
+
 class ColumnSendResult(NamedTuple):
     """Where the messages of a column went, item i for body i.
 
@@ -78,7 +93,7 @@ class ColumnSendResult(NamedTuple):
     """
 
     send_status: SendStatus
-    topic: str
+    topic: str | Sequence[str]
     queue_ids: int | Sequence[int]
     queue_offsets: Ints
     unique_ids: Sequence[bytes]
@@ -123,5 +138,12 @@ class SendApi(Protocol):
         """Store many messages that differ in body and keys only, as one ``send`` each would.
 
         ``queue_ids`` None spreads them over the write queues, message by message.
+        """
+        ...
+
+    def send_rows(self, rows: RowColumns, options: SendOptions = DEFAULT_SEND) -> ColumnSendResult:
+        """Store many messages that differ in any field, as one ``send`` each would, all or none.
+
+        Raises MessageIllegalError also for what only ``send`` stores: delayed and half messages.
         """
         ...

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
 from broker.api.pull import MAX_TIMESTAMP, Handoff, PullRequest, PullResult, QueryResult
-from broker.api.send import DEFAULT_SEND, ColumnSendResult, SendOptions, SendResult
+from broker.api.send import DEFAULT_SEND, ColumnSendResult, RowColumns, SendOptions, SendResult
 from broker.config import BrokerConfig
 from broker.errors import NoPermissionError
 from broker.filter.subscription import message_filter
@@ -187,6 +187,10 @@ class EmbeddedBroker(BrokerParts):
         return self._sender.send_column(
             topic, bodies, queue_ids, properties=properties, keys=keys, flag=flag, options=options
         )
+
+    def send_rows(self, rows: RowColumns, options: SendOptions = DEFAULT_SEND) -> ColumnSendResult:
+        """See Broker.send_rows."""
+        return self._sender.send_rows(rows, options)
 
     def flush(self) -> None:
         """Sync everything that was stored so far to the device. Blocks. Raises NoPermissionError

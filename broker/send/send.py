@@ -46,8 +46,10 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .message_builder import MessageBuilder, Origin
+from .rows import check_rows, row_inners
 
 if TYPE_CHECKING:
+    from broker.api.send import RowColumns
     from broker.config import BrokerConfig
     from broker.tables.groups import GroupManager
     from broker.tables.topics import TopicManager
@@ -387,6 +389,41 @@ class Sender:
             targets,
             result.queue_offsets,
             column.unique_ids,
+            result.commitlog_offsets,
+            self._store_host,
+            result.store_timestamp,
+        )
+
+    def send_rows(self, rows: RowColumns, options: SendOptions) -> ColumnSendResult:
+        """Store rows; see Broker.send_rows."""
+        check_rows(rows)
+        _check_keys(rows.keys)
+        check_body_size(max(rows.bodies, key=len), self._max_message_size)
+        topics = rows.topics
+        names = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
+        configs = {name: self._topic(name, options) for name in names}
+        origins = [self._origin(options, config) for config in configs.values()]
+        if len({origin.sys_flag for origin in origins}) > 1:
+            raise MessageIllegalError("the topics of the rows have several kinds of tags")
+        queue_ids = rows.queue_ids
+        if len(names) == 1:
+            queue_ids = self._queues(configs[names[0]], queue_ids, len(rows.bodies))
+        elif queue_ids is None or isinstance(queue_ids, int):
+            raise MessageIllegalError("rows of several topics name a queue each")
+        else:
+            for name, queue_id in dict.fromkeys(zip(topics, queue_ids, strict=True)):
+                self._queue(configs[name], queue_id)
+        if isinstance(queue_ids, int):
+            queue_ids = [queue_ids] * len(rows.bodies)
+        unique_ids = self._unique_ids.take(len(rows.bodies), self._now())
+        inners = row_inners(rows, queue_ids, unique_ids, origins[0], self._builder.added)
+        result = self._store_batch(prepared(inners))
+        return ColumnSendResult(
+            put_outcome(result),
+            topics,
+            queue_ids,
+            result.queue_offsets,
+            unique_ids,
             result.commitlog_offsets,
             self._store_host,
             result.store_timestamp,

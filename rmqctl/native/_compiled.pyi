@@ -10,3 +10,13 @@ def encoded_rows(
     /,
 ) -> list[bytes | None]:
     """See rmqctl.output.encoded_rows."""
+
+def given_rows(
+    records: list[bytes],
+    columns: tuple[tuple[bytes, int], ...],
+    reserved: tuple[bytes, ...],
+    is_csv: bool,
+    has_places: bool,
+    /,
+) -> tuple[list[Any], ...]:
+    """See rmqctl.produce.given_rows."""

@@ -4,7 +4,7 @@
  * The buffers are those of a table that is complete. Their ends are checked, as a wrong one would
  * read another memory.
  */
-#include "native.h"
+#include "input_rows.h"
 #include "row_numbers.h"
 #include "utf8.h"
 
@@ -592,4 +592,10 @@ static struct PyModuleDef definition = {
     NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__compiled(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__compiled(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddFunctions(module, input_row_functions) < 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -432,6 +432,7 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
     from rmqctl.parse.lists import parse_delimiter
 
     from . import parsers
+    from .given_rows import json_reader
 
     if reading.form is not None:
         ends = reading.delimiter
@@ -455,11 +456,14 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
                 key_fields=reading.key_fields,
                 body_field=reading.body_field,
                 key_hint="; --key-field COLUMN makes one the key",
+                by_columns=reading.speed is None,
             )
         case "jsonl":
             ignore = reading.ignore_unknown
             return given.parsed(
-                lambda line: parsers.parse_json(line, ignore_unknown=ignore), strips=True
+                lambda line: parsers.parse_json(line, ignore_unknown=ignore),
+                strips=True,
+                reader=json_reader(has_places=False) if reading.speed is None else None,
             )
         case _:
             return given.parsed(parsers.parse_hex, strips=not reading.allow_empty)

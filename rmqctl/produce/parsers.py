@@ -14,6 +14,8 @@ from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
+    from .given_rows import RowReader
+
 
 class Outgoing(NamedTuple):
     """A message to send, as given by its record; None leaves a field to the options."""
@@ -261,6 +263,26 @@ class CsvParser:
             keyed = key_fields or "keys" in header
             hint = "" if keyed else key_hint
             tell(properties_told(name for name in properties if name) + hint)
+
+    def reader(self, *, has_places: bool) -> "RowReader | None":
+        """Reads usual lines as columns, see RowReader; None where each line is parsed."""
+        from . import given_rows
+
+        several_keys = len(self._key_places) > 1
+        if self._whole_row or several_keys or BODY_ENCODING in self._fields:
+            return None
+        columns = [
+            (
+                name,
+                given_rows.Part.KEYS
+                if at in self._key_places
+                else given_rows.part_of(name)
+                if name in self._fields
+                else given_rows.Part.PROPERTY,
+            )
+            for at, name in enumerate(self._header)
+        ]
+        return given_rows.csv_reader(columns, has_places=has_places)
 
     def parse(self, record: bytes) -> Outgoing:
         """The message of one line."""

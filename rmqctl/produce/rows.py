@@ -28,9 +28,10 @@ def sent_rows(result: "ColumnSendResult") -> Iterator[SentRow]:
     """A row for each message of a column."""
     from storage.format.message_id import offset_msg_id
 
-    queues = result.queue_ids
+    queues, topics = result.queue_ids, result.topic
     count = len(result.unique_ids)
-    for queue_id, queue_offset, unique_id, commitlog_offset in zip(
+    for topic, queue_id, queue_offset, unique_id, commitlog_offset in zip(
+        [topics] * count if isinstance(topics, str) else topics,
         [queues] * count if isinstance(queues, int) else queues,
         result.queue_offsets,
         result.unique_ids,
@@ -39,7 +40,7 @@ def sent_rows(result: "ColumnSendResult") -> Iterator[SentRow]:
     ):
         yield SentRow(
             result.send_status.value,
-            result.topic,
+            topic,
             int(queue_id),
             int(queue_offset),
             unique_id.decode(),

@@ -121,7 +121,7 @@ class ProduceRun:
 
     def _send(self, sender: Sender, portion: Portion) -> None:
         """Send one portion in batches, at the given rate."""
-        bodies = portion.bodies
+        bodies = portion.bodies if portion.rows is None else portion.rows.bodies
         if bodies is None:
             bodies = [message.body for message in portion.messages]
         if len(bodies) >= _MANY and not self._keeps_memory:
@@ -134,10 +134,12 @@ class ProduceRun:
             before = sender.count
             try:
                 with self._timings.one() if self._timings else nullcontext():
+                    lines = portion.lines[at : at + size]
                     if portion.bodies is not None:
                         sender.send_bodies(bodies[at : at + size], portion.lines[at])
+                    elif portion.rows is not None:
+                        sender.send_rows(portion.rows.part(at, at + size), lines)
                     else:
-                        lines = portion.lines[at : at + size]
                         sender.send(portion.messages[at : at + size], lines)
             except (InvalidRecordError, *_BREAKS_OFF) as error:
                 sent = sender.count - before

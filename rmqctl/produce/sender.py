@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, SendStatus
+from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, RowColumns, SendStatus
 from broker.errors import MessageIllegalError
 from broker.validation import BODY_LENGTH_ZERO
 from storage.configs.topics import PERM_WRITE
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker.api.send import ColumnSendResult
     from storage.configs.topics import TopicConfig
 
+    from .given_rows import GivenRows
     from .parsers import Outgoing
 
 
@@ -110,6 +111,48 @@ class Sender:
                 [line for _, line in run],
             )
 
+    def send_rows(self, rows: "GivenRows", lines: Sequence[int]) -> None:
+        """The same for columns. Raises InvalidRecordError."""
+        columns = self._columns_of(rows)
+        if columns is None:
+            self.send(rows.messages(), lines)
+            return
+        count = len(rows.bodies)
+        self.attempted += count
+        try:
+            result = self._broker.send_rows(columns)
+        except MessageIllegalError:  # no message of the columns is stored
+            self.attempted = self.count
+            self.send(rows.messages(), lines)  # up to the refused one
+            return
+        self._note(result, rows.bodies)
+
+    def _columns_of(self, rows: "GivenRows") -> RowColumns | None:
+        """Rows with what the options add; None for those that have to be sent as objects."""
+        defaults = self._defaults
+        if defaults.properties or defaults.delay_time_level or defaults.ordering_key is not None:
+            return None
+        if not self._allow_empty and not all(rows.bodies):
+            return None
+        topics: str | list[str] = defaults.topic
+        if rows.topics:
+            named = [topic or defaults.topic for topic in rows.topics]
+            topics = named if named.count(named[0]) < len(named) else named[0]
+        queue_ids: int | list[int] | None = defaults.queue_id
+        if rows.queue_ids and queue_ids is None:
+            placed = [queue_id for queue_id in rows.queue_ids if queue_id is not None]
+            if placed and len(placed) < len(rows.bodies):
+                return None
+            queue_ids = placed or None
+        if queue_ids is None and not isinstance(topics, str):
+            return None
+        keys, tags = rows.keys, rows.tags
+        if defaults.keys:
+            keys = [own or defaults.keys for own in keys]
+        if defaults.tags:
+            tags = [own or defaults.tags for own in tags]
+        return RowColumns(topics, rows.bodies, queue_ids, rows.properties, tags, keys, rows.flags)
+
     def _alike(
         self, numbered: "tuple[Outgoing, int]"
     ) -> tuple[str, str | None, tuple[tuple[str, str], ...], int, bool]:
@@ -197,6 +240,9 @@ class Sender:
         result = self._broker.send_column(
             topic, bodies, queues, properties=shared, keys=keys, flag=flag
         )
+        self._note(result, bodies)
+
+    def _note(self, result: "ColumnSendResult", bodies: Sequence[bytes]) -> None:
         self.count += len(bodies)
         self.bytes += sum(map(len, bodies))
         if result.send_status is not SendStatus.SEND_OK:

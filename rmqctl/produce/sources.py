@@ -13,19 +13,24 @@ from .records import ByteSource, read_records
 from .sender import InvalidRecordError
 
 if TYPE_CHECKING:
+    from .given_rows import GivenRows, RowReader
     from .parsers import Outgoing, Parser
 
 STDIN: Final = "-"
+_FEW: Final = 16
+"""Fewer records are parsed before the reader of columns is made."""
 
 
 class Portion(NamedTuple):
-    """Records that arrived together: bodies alone, or messages with the fields of their records."""
+    """Records that arrived together: bodies alone, or messages with the fields of their records,
+    as objects or as columns."""
 
     bodies: list[bytes] | None
     messages: "list[Outgoing]"
     lines: Sequence[int]
     invalid: InvalidRecordError | None = None
     """The invalid record after the portion."""
+    rows: "GivenRows | None" = None
 
 
 class Source(NamedTuple):
@@ -86,13 +91,16 @@ class Input:
             begin = at + 1
         self.blank += records.count(b"")
 
-    def parsed(self, parse: "Parser", *, strips: bool = False) -> Iterator[Portion]:
+    def parsed(
+        self, parse: "Parser", *, strips: bool = False, reader: "RowReader | None" = None
+    ) -> Iterator[Portion]:
         """Parse each record; an invalid record ends its portion.
 
-        ``strips``: a record of white space is also blank, and left out.
+        ``strips``: a record of white space is also blank, and left out. ``reader`` takes usual
+        records as columns.
         """
         for records in self._records():
-            yield from self._parse(records, parse, strips=strips)
+            yield from self._read(records, parse, reader, strips=strips)
 
     def csv(
         self,
@@ -103,16 +111,20 @@ class Input:
         key_fields: Sequence[str] = (),
         body_field: str | None = None,
         key_hint: str = "",
+        by_columns: bool = False,
+        has_places: bool = False,
     ) -> Iterator[Portion]:
         """The first line of each file names the columns; ``make`` gets the cells as fields.
 
-        For the options see CsvParser.
+        For the options see CsvParser. ``by_columns``: usual records become columns, for
+        ``has_places`` see RowReader.
         """
         from .parsers import CsvParser, csv_cells, from_fields
 
         for name in self._files:
             with opened(name) as source:
                 parser: CsvParser | None = None
+                reader: RowReader | None = None
                 lines = read_records(source, b"\n", self._longest)
                 for records in _whole_csv_records(lines, self._longest):
                     if parser is None:
@@ -131,7 +143,9 @@ class Input:
                             )
                         except ValueError as error:
                             raise UsageProblem(f"{name}: {error}") from None
-                    yield from self._parse(records, parser.parse, strips=True)
+                        if by_columns:
+                            reader = parser.reader(has_places=has_places)
+                    yield from self._read(records, parser.parse, reader, strips=True)
 
     def _records(self) -> Iterator[list[bytes]]:
         for name in self._files:
@@ -140,6 +154,23 @@ class Input:
                     yield from read_records(source, self._delimiter, self._longest)
                 except ValueError as error:
                     raise InvalidRecordError(self._line, str(error)) from None
+
+    def _read(
+        self, records: list[bytes], parse: "Parser", reader: "RowReader | None", *, strips: bool
+    ) -> Iterator[Portion]:
+        """Records as columns as far as the reader takes them; the others one by one, in order."""
+        if reader is None or len(records) < _FEW:
+            yield from self._parse(records, parse, strips=strips)
+            return
+        from .given_rows import runs_of
+
+        rows = reader.read(records)
+        for begin, end, is_taken in runs_of(rows):
+            if not is_taken:
+                yield from self._parse(records[begin:end], parse, strips=strips)
+                continue
+            first, self._line = self._line, self._line + end - begin
+            yield Portion(None, [], range(first, self._line), rows=rows.part(begin, end))
 
     def _parse(self, records: list[bytes], parse: "Parser", *, strips: bool) -> Iterator[Portion]:
         messages: list[Outgoing] = []

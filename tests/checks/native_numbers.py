@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from rmqctl.output.encoded_rows import Style, Value  # noqa: E402 - the clone's own
+from rmqctl.produce.given_rows import Part  # noqa: E402
 from storage.append import fast_append_batch  # noqa: E402
 from storage.coordination import shared_state, wakeup, write_lock  # noqa: E402
 from storage.coordination.shared_state import Word  # noqa: E402
@@ -124,6 +125,10 @@ def of_rows() -> Numbers:
     yield "rmqctl/output/encoded_rows.py: kinds of values", {**vars_of(Value), "KINDS": len(Value)}
 
 
+def of_given_rows() -> Numbers:
+    yield "rmqctl/produce/given_rows.py: kinds of columns", {**vars_of(Part), "KINDS": len(Part)}
+
+
 def vars_of(kind: type[IntEnum]) -> Mapping[str, int]:
     return {member.name: int(member) for member in kind}
 
@@ -134,6 +139,7 @@ HEADERS = {
     "storage/native/common/index_numbers.h": of_index_files,
     "storage/native/reading/table_numbers.h": of_tables,
     "storage/native/writing/appending_numbers.h": of_appending,
+    "rmqctl/native/input_numbers.h": of_given_rows,
     "rmqctl/native/row_numbers.h": of_rows,
 }
 

@@ -257,7 +257,8 @@ def import_messages(
         from rmqctl.produce.replay import parse_speed, replayed
 
         pace = cli.parsed("--speed", parse_speed, speed) if speed else None
-        total, portions = _portions(cli, file, form, ignore=ignore_unknown)
+        by_columns = pace is None
+        total, portions = _portions(cli, file, form, ignore=ignore_unknown, by_columns=by_columns)
         if pace is not None:
             portions = replayed(portions, pace)
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
@@ -322,13 +323,14 @@ _BATCH = 4096
 
 
 def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterator[Portion]":
-    return (placing.place(portion) for portion in portions)
+    return (placed for portion in portions for placed in placing.place(portion))
 
 
 def _portions(
-    cli: Cli, file: str, form: str, *, ignore: bool
+    cli: Cli, file: str, form: str, *, ignore: bool, by_columns: bool
 ) -> "tuple[int | None, Iterator[Portion]]":
     """The number of bytes to read, None if unknown, and the messages."""
+    from rmqctl.produce.given_rows import json_reader
     from rmqctl.produce.sources import Input
 
     from . import import_reader
@@ -340,10 +342,16 @@ def _portions(
     given = Input([file], b"\n", import_reader.LONGEST_LINE)
     if form == "csv":
         return given.total_bytes, given.csv(
-            import_reader.parse_fields, ignore_unknown=ignore, tell=cli.say
+            import_reader.parse_fields,
+            ignore_unknown=ignore,
+            tell=cli.say,
+            by_columns=by_columns,
+            has_places=True,
         )
     return given.total_bytes, given.parsed(
-        lambda line: import_reader.parse_line(line, ignore_unknown=ignore), strips=True
+        lambda line: import_reader.parse_line(line, ignore_unknown=ignore),
+        strips=True,
+        reader=json_reader(has_places=True) if by_columns else None,
     )
 
 

@@ -20,6 +20,7 @@ from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPER
 from storage.format.record import MIN_RECORD_SIZE, RecordError, decode_record
 
 if TYPE_CHECKING:
+    from rmqctl.produce.given_rows import GivenRows
     from storage.format.message import MessageExt
 
     from .target_queues import TargetQueues
@@ -159,23 +160,52 @@ class ImportPosition:
         self._everything_to = everything_to
         self._queues = queues
 
-    def place(self, portion: Portion) -> Portion:
-        """The portion with topic and queue of each message, up to a message without a topic."""
-        placed: list[Outgoing] = []
-        for message, line in zip(portion.messages, portion.lines, strict=True):
-            topic = self._target(message.topic)
-            if topic is None:
-                invalid = InvalidRecordError(line, "names no topic; --topic sets one")
-                return Portion(None, placed, portion.lines[: len(placed)], invalid)
-            queue_id = message.queue_id
-            if queue_id is not None:
-                try:
-                    queue_id = self._queues.queue(topic, queue_id)
-                except ValueError as error:
-                    invalid = InvalidRecordError(line, str(error))
-                    return Portion(None, placed, portion.lines[: len(placed)], invalid)
-            placed.append(message._replace(topic=topic, queue_id=queue_id))
-        return Portion(None, placed, portion.lines, portion.invalid)
+    def place(self, portion: Portion) -> Iterator[Portion]:
+        """The portion with topic and queue of each message; one that has no place ends a part."""
+        placed: GivenRows | None = None
+        if portion.rows is not None:
+            placed = self._place_rows(portion.rows)
+        if placed is not None:
+            yield portion._replace(rows=placed)
+            return
+        # objects, so that the message is named that has no place
+        messages = portion.messages if portion.rows is None else portion.rows.messages()
+        ready: list[Outgoing] = []
+        begin = 0
+        for at, message in enumerate(messages):
+            try:
+                ready.append(self._place(message))
+            except ValueError as error:
+                invalid = InvalidRecordError(portion.lines[at], str(error))
+                yield Portion(None, ready, portion.lines[begin:at], invalid)
+                ready, begin = [], at + 1
+        yield Portion(None, ready, portion.lines[begin:], portion.invalid)
+
+    def _place(self, message: Outgoing) -> Outgoing:
+        topic, queue_id = self._target(message.topic), message.queue_id
+        if topic is None:
+            raise ValueError("names no topic; --topic sets one")
+        if queue_id is not None:
+            queue_id = self._queues.queue(topic, queue_id)
+        return message._replace(topic=topic, queue_id=queue_id)
+
+    def _place_rows(self, rows: "GivenRows") -> "GivenRows | None":
+        """Rows with the place of each, None if one has none; each place is found once, in the order
+        in which they come."""
+        places: dict[tuple[str | None, int | None], tuple[str, int | None]] = {}
+        for topic, queue_id in dict.fromkeys(zip(rows.topics, rows.queue_ids, strict=True)):
+            target = self._target(topic)
+            if target is None:
+                return None
+            try:
+                own = None if queue_id is None else self._queues.queue(target, queue_id)
+            except ValueError:
+                return None
+            places[topic, queue_id] = target, own
+        placed = [places[place] for place in zip(rows.topics, rows.queue_ids, strict=True)]
+        return rows._replace(
+            topics=[topic for topic, _ in placed], queue_ids=[own for _, own in placed]
+        )
 
     def _target(self, topic: str | None) -> str | None:
         if topic is not None and topic in self._mapped:

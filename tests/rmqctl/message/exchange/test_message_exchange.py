@@ -454,3 +454,15 @@ def test_nothing_that_is_masked_is_left_in_an_export(tmp_path):
             message = view.look_message_by_offset(0)
             assert message is not None
             assert str(message.body_crc).encode() not in data
+
+
+@pytest.mark.parametrize("lines", [3, 40])  # objects, columns
+def test_a_message_without_a_topic_is_left_out_alone(tmp_path, lines):
+    rows = [{"topic": "T", "queue_id": 0, "body": f"{number}"} for number in range(lines)]
+    del rows[1]["topic"]
+    given = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    target = fill(tmp_path / "b", [])
+    result = run("message", "import", "-", "--skip-invalid", "-S", target, stdin=given)
+    assert "left out 1 messages that cannot be sent; the first: line 2: names no" in result.err
+    found = [body for _, _, body, *_ in messages_of(target)]
+    assert found == [b"%d" % number for number in range(lines) if number != 1]
