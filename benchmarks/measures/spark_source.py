@@ -78,8 +78,8 @@ def _batches(root: Path, table: str, columns: Sequence[str] = ()) -> Iterator[An
     """What the tasks of a query read; without ``columns`` all of them."""
     from pyspark.sql import types
 
+    from analytics.datasource.query.tables import TABLES
     from analytics.datasource.source import RocketMQSource
-    from analytics.datasource.tables import TABLES
 
     text = types.StringType()
     kinds: dict[str, types.DataType] = {

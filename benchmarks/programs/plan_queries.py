@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from analytics.datasource.created import columns
+from analytics.datasource.query.tables import TABLES
 from analytics.datasource.source import RocketMQSource
-from analytics.datasource.tables import TABLES
 
 stores, rounds = sys.argv[1], int(sys.argv[2])
 schema = columns(TABLES["messages"])

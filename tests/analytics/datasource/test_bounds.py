@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from analytics.datasource.errors import DataLossError, OptionError
-from analytics.datasource.options import read_options
+from analytics.datasource.query.options import read_options
 from tests.support.hand_made import TINY, HandMade, Stored
 from tests.support.spark_source import Row, Stream, read_table
 

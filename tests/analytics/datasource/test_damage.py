@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analytics.datasource.batches import BatchLimits, message_batches
-from analytics.datasource.damage import NULL, SKIP
 from analytics.datasource.errors import DamagedError, OptionError
-from analytics.datasource.ranges import Range
-from analytics.datasource.source import arrow_schema
+from analytics.datasource.plan.ranges import Range
+from analytics.datasource.query.tables import NULL, SKIP
+from analytics.datasource.readers import arrow_schema
+from analytics.datasource.rows.batches import BatchLimits, message_batches
 from storage.format.message import Message
 from storage.format.sys_flag import REPLACED_FLAG
 from storage.read.replaced import places_without_message

@@ -46,7 +46,7 @@ def test_the_blocks_of_the_guide_run(
 
 
 def test_every_option_is_named_in_the_guide() -> None:
-    from analytics.datasource import options, tables
+    from analytics.datasource.query import options, tables
 
     text = GUIDE.read_text("utf-8")
     for name in (*options.OPTIONS, *tables.TABLES):
@@ -54,7 +54,7 @@ def test_every_option_is_named_in_the_guide() -> None:
 
 
 def test_every_column_of_the_tables_of_stores_is_named_in_the_guide() -> None:
-    from analytics.datasource import tables
+    from analytics.datasource.query import tables
 
     text = GUIDE.read_text("utf-8")
     for name in tables.OF_STORES:

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from analytics.datasource.log_now import LogLooks, LogNow, look_at_log, look_at_queues
+from analytics.datasource.plan.log_now import LogLooks, LogNow, look_at_log, look_at_queues
 from analytics.report.copies import mark_at
 from analytics.report.stores import StoreRef
 from storage.errors import StoreNotFoundError

@@ -10,9 +10,9 @@ import pytest
 
 from analytics.datasource.created import options_in
 from analytics.datasource.errors import OptionError
-from analytics.datasource.options import OPTIONS, of_table, read_options
+from analytics.datasource.query.options import OPTIONS, of_table, read_options
+from analytics.datasource.query.tables import TABLES
 from analytics.datasource.session import WorkerError, check_python
-from analytics.datasource.tables import TABLES
 from analytics.datasource.versions import PySparkVersionError, check_version
 from analytics.errors import NotAFolderError
 from tests.support import golden

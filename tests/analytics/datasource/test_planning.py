@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, LessThanOrEqual
 
-from analytics.datasource import log_part, stretches
 from analytics.datasource.errors import DamagedError, DataLossError
-from analytics.datasource.log_now import look_at_log
-from analytics.datasource.log_part import next_record, read_part
-from analytics.datasource.topics import TopicChoice
+from analytics.datasource.plan import log_part, stretches
+from analytics.datasource.plan.log_now import look_at_log
+from analytics.datasource.plan.log_part import next_record, read_part
+from analytics.datasource.query.topics import TopicChoice
 from analytics.report.stores import StoreRef
 from benchmarks.planned_stores import make_stores
 from storage.format.layout import PHYSICAL_OFFSET_POSITION, SYS_FLAG_POSITION

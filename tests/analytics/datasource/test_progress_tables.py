@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.datasource import store_shares
+from analytics.datasource.plan import store_shares
 from analytics.engines.local import LocalEngine
 from analytics.lag.selection import Choice
 from analytics.report.lag_report import lag_report

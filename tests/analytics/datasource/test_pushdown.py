@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from analytics.datasource.errors import DamagedError
-from analytics.datasource.source import PushdownReader, TableReader
+from analytics.datasource.readers import PushdownReader, TableReader
 from tests.support import golden
 from tests.support.golden_samples import SOME
 from tests.support.hand_made import TINY, HandMade

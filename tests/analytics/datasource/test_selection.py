@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from analytics.datasource.selection import EVERYTHING, Selection, select
+from analytics.datasource.query.selection import EVERYTHING, Selection, select
 
 FAR = Selection().queue_offset[1]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

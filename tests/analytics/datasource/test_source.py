@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
 
-from analytics.datasource.batches import BatchLimits, message_batches
 from analytics.datasource.errors import DamagedError, OptionError
-from analytics.datasource.options import read_options
-from analytics.datasource.ranges import Range
+from analytics.datasource.plan.ranges import Range
+from analytics.datasource.query.options import read_options
+from analytics.datasource.rows.batches import BatchLimits, message_batches
 from analytics.spark.session import SparkSession
 from broker.api.send import SendOptions
 from broker.embedded.broker import EmbeddedBroker

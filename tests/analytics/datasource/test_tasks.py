@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from analytics.datasource.ranges import Range, TaskSize, tasks_of
+from analytics.datasource.plan.ranges import Range, tasks_of
+from analytics.datasource.query.options import TaskSize
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import columns_of, source
 

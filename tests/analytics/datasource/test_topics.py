@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analytics.datasource.errors import OptionError
-from analytics.datasource.options import read_options
+from analytics.datasource.query.options import read_options
 from storage.errors import RocketMQError
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Stream, read_table

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from analytics.datasource import backlog, log_part
-from analytics.datasource.backlog import shares
 from analytics.datasource.errors import OptionError
-from analytics.datasource.options import read_options
+from analytics.datasource.plan import log_part
+from analytics.datasource.query.options import read_options
+from analytics.datasource.stream import backlog
+from analytics.datasource.stream.backlog import shares
 from tests.support import golden
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Stream, read_table

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, IsNotNull
 
-from analytics.datasource.store_tables import _array
+from analytics.datasource.rows.store_tables import _array
 from analytics.store_rows.row_types import ROWS
 from broker.api.members import ConsumerData, ConsumeType, HeartbeatData, MessageModel
 from broker.api.offsets import ConsumeFromWhere

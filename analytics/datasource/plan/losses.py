@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
+from analytics.datasource.errors import DataLossError
 from analytics.lag.log_offsets import first_at
 
-from .errors import DataLossError
 from .named_queues import view_of
 from .planned import planned_view
 

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from analytics.datasource.query.topics import SYSTEM
 from analytics.kernels.units import read_units
 from storage.format.cq_unit import MAX_EXT_ADDR
 from storage.format.java_hash import java_hash
 
-from .topics import SYSTEM
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from analytics.datasource.plan.ranges import Range
     from storage.readonly import StoreView
-
-    from .ranges import Range
 
 _UNITS: Final = 200_000
 """Units that are looked at together."""

@@ -19,10 +19,9 @@ from storage.readonly import StoreView
 from .positions import Position
 
 if TYPE_CHECKING:
+    from analytics.datasource.query.options import Options
     from analytics.report.stores import StoreRef
     from analytics.sink.group_progress import Queue
-
-    from .options import Options
 
 Done: TypeAlias = "tuple[str, StoreRef, Position]"
 """How far a stream has come: the key of a store in the checkpoint, the store, the position."""

@@ -9,29 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from analytics.datasource.errors import OptionError
+from analytics.datasource.plan.kept_logs import kept_logs
+from analytics.datasource.plan.ranges import given_limits, queue_ranges, tasks_of
+from analytics.datasource.plan.store_shares import shares_of
+from analytics.datasource.query.named import check_named
+from analytics.datasource.query.selection import EVERYTHING
+from analytics.datasource.query.tables import COUNTED, STREAMED
+from analytics.datasource.readers import (
+    Part,
+    PushdownReader,
+    TableReader,
+    arrow_schema,
+    range_batches,
+)
+from analytics.datasource.rows.bodies import COLUMNS as OF_BODY
 from analytics.object_store.address import is_address
 from analytics.object_store.steady import steadily
 
-from .bodies import COLUMNS as OF_BODY
-from .errors import OptionError
-from .named import check_named
-from .object_plan import FolderLooks, Folders, ObjectTask, of_addresses, whole_copy
-from .object_windows import Needs, windowed
-from .options import kept_logs
-from .ranges import given_limits, queue_ranges, tasks_of
-from .selection import EVERYTHING
-from .source import Part, PushdownReader, TableReader, arrow_schema, range_batches
-from .store_shares import shares_of
-from .tables import COUNTED, STREAMED
+from .plan import FolderLooks, Folders, ObjectTask, of_addresses, whole_copy
+from .windows import Needs, windowed
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
 
+    from analytics.datasource.plan.store_shares import StoreShare
+    from analytics.datasource.query.options import Options
     from storage.readonly import StoreView
-
-    from .options import Options
-    from .store_shares import StoreShare
 
 READ: Final = (*STREAMED, "offsets", "lag", "lag_partials")
 """The tables that are read from object stores."""

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from analytics.datasource.plan.planned import PLANNED, planned_view
+from analytics.datasource.plan.ranges import tasks_of
+from analytics.datasource.query.options import TaskSize
+from analytics.datasource.rows.tag_runs import runs_of_tags
 from analytics.errors import ObjectStoreError
 from analytics.kernels.units import read_units
 from analytics.object_store.objects import Objects
@@ -22,10 +26,7 @@ from analytics.object_store.store_copy import Asked, StoreCopy
 from storage.format.names import COMMITLOG, file_name
 from storage.format.record import RecordError, read_head
 
-from .object_plan import StoreHead, of_addresses, unit_places
-from .planned import PLANNED, planned_view
-from .ranges import TaskSize, tasks_of
-from .tag_runs import runs_of_tags
+from .plan import StoreHead, of_addresses, unit_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from analytics.datasource.plan.ranges import Range
     from storage.readonly import StoreView
-
-    from .ranges import Range
 
     Read = Callable[[Sequence[Range]], Iterator[pa.RecordBatch]]
 

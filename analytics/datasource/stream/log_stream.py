@@ -21,24 +21,25 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from analytics.datasource.errors import DataLossError, OptionError
+from analytics.datasource.plan.kept_logs import kept_logs
+from analytics.datasource.plan.log_now import LogLooks, LogNow
+from analytics.datasource.query.bounds import EARLIEST, LATEST, QueueBound
+from analytics.datasource.query.named import check_named
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
 
 from .admission import Rest, are_fewer, ends_by_bytes, ends_by_messages, unread
 from .batch_parts import BatchPart, tasks_of_batch
-from .bounds import EARLIEST, LATEST, QueueBound
-from .errors import DataLossError, OptionError
-from .log_now import LogLooks, LogNow
-from .named import check_named
-from .options import kept_logs
 from .positions import Found, Position, find_positions, marks_before
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from analytics.datasource.query.options import Options
+
     from .commits import ProgressWriter
-    from .options import Options
 
 logger = logging.getLogger("rmqctl.datasource")
 
@@ -139,7 +140,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut a batch into tasks. Raises DataLossError; see ``failOnDataLoss``."""
-        from .source import Part
+        from analytics.datasource.readers import Part
 
         options = self._options
         changed = {key: value for key, value in end.items() if value != start.get(key)}
@@ -175,7 +176,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""
-        from .source import arrow_schema, range_batches
+        from analytics.datasource.readers import arrow_schema, range_batches
 
         if partition.value is None:
             return iter(())

@@ -13,18 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analytics.datasource.errors import OptionError
 from analytics.lag.log_offsets import first_at
 from analytics.report.copies import mark_of
 from analytics.report.stores import short_name
 from storage.format.sys_flag import REPLACED_FLAG
 from storage.readonly import StoreView
 
-from .errors import OptionError
-
 if TYPE_CHECKING:
+    from analytics.datasource.plan.log_now import LogNow, OpenLog
     from analytics.report.stores import StoreRef
-
-    from .log_now import LogNow, OpenLog
 
 
 class Position(NamedTuple):

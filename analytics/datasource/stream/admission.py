@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import log_part
+from analytics.datasource.plan import log_part
+from analytics.datasource.plan.log_now import LogNow
+from analytics.datasource.plan.log_part import LogPart, next_record, read_part
+from analytics.datasource.plan.stretches import are_few
+from analytics.datasource.query.selection import EVERYTHING
+from analytics.datasource.query.topics import TopicChoice
+
 from .backlog import backlog_of, shares
-from .log_now import LogNow
-from .log_part import LogPart, next_record, read_part
 from .positions import Position
-from .selection import EVERYTHING
-from .stretches import are_few
-from .topics import TopicChoice
 
 
 class Rest(NamedTuple):

@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from analytics.datasource.query.bounds import BEGIN, END, QueueBound
+from analytics.datasource.query.selection import Selection
+from analytics.datasource.query.topics import TopicChoice
 from analytics.lag.log_offsets import first_at, place_from
 from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.readonly import StoreView
 
-from .bounds import BEGIN, END, QueueBound
-from .selection import Selection
-from .topics import TopicChoice
-
 if TYPE_CHECKING:
+    from analytics.datasource.query.options import Options, TaskSize
     from analytics.report.stores import StoreRef
-
-    from .options import Options
 
 QueueLimits = Callable[[str, int, int, int], tuple[int, int]]
 """From topic, queue id, min and max offset to the first message and the end."""
@@ -35,15 +33,6 @@ _EACH_SAMPLE: Final = 20_000
 _MOST_SAMPLES: Final = 64
 UNIT_BYTES: Final = 20
 """Of a message in its queue."""
-
-
-class TaskSize(NamedTuple):
-    """How much one task reads."""
-
-    most_bytes: int = 128 << 20
-    """Of records, or of units."""
-    least: int | None = None
-    """Tasks, at least, however little there is; None: as many as are worth it."""
 
 
 class Range(NamedTuple):

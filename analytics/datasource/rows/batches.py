@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from analytics.datasource.plan.losses import first_left, next_after_deleted, opened_ranges
+from analytics.datasource.query.tables import DAMAGE, FAIL
 from analytics.kernels.units import read_units
 from storage.read.message_table import FIELDS, MessageTable
 
 from .arrays import field_array, repeated, time_array
 from .bodies import COLUMNS as OF_BODY, FIELDS as FIELDS_OF_BODY, Bodies
-from .damage import COLUMN as DAMAGE, FAIL, Damages, damage_of, sentence_of
-from .losses import first_left, next_after_deleted, opened_ranges
+from .damage import Damages, damage_of, sentence_of
 from .tag_runs import runs_of_tags
 
 if TYPE_CHECKING:
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from analytics.datasource.plan.losses import Planned
+    from analytics.datasource.plan.ranges import Range
     from analytics.kernels.units import Units
     from storage.read.message_table import Filled
     from storage.readonly import StoreView
-
-    from .losses import Planned
-    from .ranges import Range
 
 BATCH_BYTES: Final = 64 << 20
 """Bytes of a batch, unless the option ``batchBytes`` says another number."""

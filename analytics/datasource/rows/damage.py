@@ -11,28 +11,21 @@ A place from which ``store repair`` took the message is none of them: it has no 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from analytics.datasource.errors import DamagedError
+from analytics.datasource.query.tables import FAIL, NULL
 from storage.format.check import CheckKind, check_record
 from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.format.names import file_name
 from storage.format.record import RecordError, decode_record
 from storage.read.replaced import is_tombstone
 
-from .errors import DamagedError
-
 if TYPE_CHECKING:
+    from analytics.datasource.plan.ranges import Range
     from storage.readonly import StoreView
 
-    from .ranges import Range
-
 logger = logging.getLogger("rmqctl.datasource")
-FAIL: Final = "fail"
-SKIP: Final = "skip"
-NULL: Final = "null"
-WAYS: Final = (FAIL, SKIP, NULL)
-COLUMN: Final = "_damage"
-"""The column with place and reason, with ``null``."""
 
 
 class Damages:

@@ -1,4 +1,4 @@
-"""What a stream has not read yet, and how much of it one batch takes."""
+"""The messages of queues between two places of a log: what a stream has not read of a store."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from storage.readonly import StoreView
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .log_now import LogNow
+    from analytics.datasource.plan.log_now import LogNow
+    from analytics.datasource.query.topics import TopicChoice
+
     from .positions import Position
-    from .topics import TopicChoice
 
 
 _AT_ONCE: Final = 1_000_000

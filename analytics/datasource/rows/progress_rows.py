@@ -16,12 +16,11 @@ from analytics.report.scan import known_topics, progress_of
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
+    from analytics.datasource.plan.store_shares import StoreShare
+    from analytics.datasource.query.options import Options
+    from analytics.datasource.query.selection import Selection
     from analytics.lag.totals import QueueLag
     from analytics.report.stores import StoreRef
-
-    from .options import Options
-    from .selection import Selection
-    from .store_shares import StoreShare
 
 Row = dict[str, object]
 _US_PER_MS: Final = 1000

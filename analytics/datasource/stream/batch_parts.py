@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from analytics.datasource.plan import log_part
+from analytics.datasource.plan.log_now import LogNow
+from analytics.datasource.plan.log_part import read_part
+from analytics.datasource.plan.ranges import UNIT_BYTES, Range, store_ranges, tasks_of
+from analytics.datasource.plan.stretches import Stretch, are_few, from_floors, stretch_tasks
+from analytics.datasource.query.selection import EVERYTHING
 from storage.readonly import StoreView
 
-from . import log_part
 from .admission import Rest
-from .log_now import LogNow
-from .log_part import read_part
 from .positions import Position
-from .ranges import UNIT_BYTES, Range, store_ranges, tasks_of
-from .selection import EVERYTHING
-from .stretches import Stretch, are_few, from_floors, stretch_tasks
 
 if TYPE_CHECKING:
-    from .options import Options
+    from analytics.datasource.query.options import Options
 
 
 class BatchPart(NamedTuple):

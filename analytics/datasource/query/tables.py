@@ -7,7 +7,13 @@ from typing import Final
 
 from analytics.store_rows.row_types import ROWS, spark_columns
 
-from .damage import COLUMN as DAMAGE
+FAIL: Final = "fail"
+SKIP: Final = "skip"
+NULL: Final = "null"
+ON_DAMAGE: Final = (FAIL, SKIP, NULL)
+"""What the option of that name makes of messages that cannot be read, see rows.damage."""
+DAMAGE: Final = "_damage"
+"""The column with place and reason, with ``null``."""
 
 _PLACE: Final = {"broker": "string", "topic": "string", "queue_id": "int"}
 _PROGRESS: Final = {

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from analytics.datasource.errors import DamagedError
 from storage.format.compress import MAX_INFLATED_BODY_SIZE, decompress
 from storage.format.errors import BodyError
 from storage.readonly import StoreView
 
 from .arrays import ends_of, text_array
-from .errors import DamagedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from analytics.datasource.plan.ranges import Range
     from storage.read.message_table import MessageTable
-
-    from .ranges import Range
 
     Parts = Sequence[tuple[Range, int]]
     """Ranges, and how many rows of a table are of each."""

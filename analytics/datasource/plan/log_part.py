@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from analytics.datasource.query.topics import TopicChoice
     from storage.log.walk import Segment
     from storage.record_batch.record_batch import RecordBatch
 
     from .log_now import LogNow, OpenLog
-    from .topics import TopicChoice
 
 MOST_BYTES: Final = 64 << 20
 """Of a part that is read record by record: a tenth of a second."""

@@ -16,11 +16,10 @@ from analytics.store_rows.wanted import Wanted
 from .damage import Damages
 
 if TYPE_CHECKING:
+    from analytics.datasource.query.options import Options
+    from analytics.datasource.query.selection import Selection
     from analytics.report.stores import StoreRef
     from analytics.store_rows.row_types import StoreRow
-
-    from .options import Options
-    from .selection import Selection
 
 _US_PER_MS: Final = 1000
 _ROW_BYTES: Final = 256

@@ -7,21 +7,14 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from analytics.report.copies import without_copies
+from analytics.datasource.errors import OptionError
 from analytics.report.stores import StoreRef, find_stores
-from storage.errors import RocketMQError
 
 from .bounds import BEGIN, EARLIEST, END, LATEST, Bound, read_bound
-from .damage import FAIL, NULL, WAYS
-from .errors import OptionError
-from .ranges import TaskSize
-from .tables import OF_STORES, STREAMED, TABLES, columns_of
+from .tables import FAIL, NULL, OF_STORES, ON_DAMAGE, STREAMED, TABLES, columns_of
 from .topics import TopicChoice, read_names, read_topics, split_names
-
-if TYPE_CHECKING:
-    from .log_now import LogLooks, LogNow
 
 logger = logging.getLogger("rmqctl.datasource")
 _MOST_BATCH_BYTES: Final = 1 << 30
@@ -78,6 +71,15 @@ OPTIONS: Final[dict[str, Scope]] = {
     "copies": Scope(),
     "onUnreadableStore": Scope(),
 }
+
+
+class TaskSize(NamedTuple):
+    """How much one task reads."""
+
+    most_bytes: int = 128 << 20
+    """Of records, or of units."""
+    least: int | None = None
+    """Tasks, at least, however little there is; None: as many as are worth it."""
 
 
 class TriggerLimits(NamedTuple):
@@ -165,7 +167,7 @@ def read_options(options: Mapping[str, str]) -> Options:
     table = given.get("table", "messages").lower()
     if table not in TABLES:
         raise OptionError(f"table: {table!r} is none of {', '.join(TABLES)}")
-    on_damage = _one_of("onDamage", given, WAYS)
+    on_damage = _one_of("onDamage", given, ON_DAMAGE)
     whole = columns_of(table, damage=on_damage == NULL and table == "messages")
     named = [*split_names(given.get("path", "")), *_listed(given.get("paths", "[]"))]
     stores = find_stores(named, addresses=True)
@@ -241,35 +243,6 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
             hint = f"did you mean {known[lower[0]]}?" if lower else f"known: {', '.join(OPTIONS)}"
             raise OptionError(f"unknown option {bare!r} ({hint})")
     return given
-
-
-def kept_stores(options: Options) -> Sequence[StoreRef]:
-    """The stores of ``kept_logs``. Where the options leave none out, none is looked at."""
-    if options.skip_unreadable or (options.copies_once and len(options.stores) > 1):
-        from .log_now import LogLooks
-
-        return [log.ref for log in kept_logs(options, LogLooks())]
-    return options.stores
-
-
-def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
-    """The logs to read: without copies of one log, as in a lag report, unless the options say so.
-
-    Logs each store that is left out. Raises the errors of ``StoreView.open``, unless such stores
-    are to be skipped.
-    """
-    logs = []
-    for ref in options.stores:
-        try:
-            logs.append(looks.look(ref))
-        except (RocketMQError, OSError) as error:
-            if not options.skip_unreadable:
-                raise
-            logger.warning("%s: left out, it cannot be read: %s", ref.broker, error)
-    kept, notes = without_copies(logs) if options.copies_once else (logs, [])
-    for note in notes:
-        logger.warning("%s; copies=all reads it, too", note)
-    return kept
 
 
 def _listed(text: str) -> list[str]:

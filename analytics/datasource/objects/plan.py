@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from analytics.datasource.errors import DamagedError, DataLossError, OptionError
+from analytics.datasource.plan.log_now import LogLooks, look_at_queues
+from analytics.datasource.plan.planned import PlannedStore
 from analytics.errors import ObjectStoreError
 from analytics.object_store.address import is_address
 from analytics.object_store.objects import ObjectInfo, Objects
@@ -22,13 +25,9 @@ from storage.format.names import ABORT, COMMITLOG, CONSUMEQUEUE, file_name, pars
 from storage.read.scan_bounds import ScanBounds
 from storage.readonly import StoreView
 
-from .errors import DamagedError, DataLossError, OptionError
-from .log_now import LogLooks, look_at_queues
-from .planned import PlannedStore
-
 if TYPE_CHECKING:
-    from .log_now import LogNow
-    from .ranges import Range
+    from analytics.datasource.plan.log_now import LogNow
+    from analytics.datasource.plan.ranges import Range
 
 T = TypeVar("T")
 logger = logging.getLogger("rmqctl.datasource")

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from analytics.datasource.query.selection import EVERYTHING, Selection
 from analytics.report.stores import StoreRef
 from storage.coordination.shared_state import SharedStateBounds
 from storage.files.read_files import leads_to_folder
@@ -20,15 +21,14 @@ from storage.format.names import CONSUMEQUEUE
 
 from .losses import check_log
 from .ranges import Range, given_limits, store_ranges
-from .selection import EVERYTHING, Selection
 
 if TYPE_CHECKING:
+    from analytics.datasource.query.options import Options
+    from analytics.datasource.query.topics import TopicChoice
     from storage.readonly import StoreView
 
     from .log_now import LogNow
-    from .options import Options
     from .ranges import QueueLimits, TaskSize
-    from .topics import TopicChoice
 
 MOST_LOOKS: Final = 2_000
 """Queues that are looked at while a query is planned: half a second."""

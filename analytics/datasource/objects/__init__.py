@@ -1,0 +1,1 @@
+"""Snapshots in object stores and in HDFS: planned, and read by ranges."""

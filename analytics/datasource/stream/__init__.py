@@ -1,0 +1,1 @@
+"""Following stores: positions, what a batch takes, progress as that of a group."""
