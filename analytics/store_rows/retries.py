@@ -44,7 +44,7 @@ def retry_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[Re
         if group is not None and wanted.takes_group(group):
             begins = committed.get((group, topic), {})
             for message in messages_of(view, topic, wanted, begins):
-                due, failed = message.store_timestamp, _given_back(view, message)
+                due, failed = message.store_timestamp, given_back_timestamp(view, message)
                 yield _row(view, name, group, message, "READY", due, failed)
 
 
@@ -53,7 +53,7 @@ def _group_of(topic: str, *prefixes: str) -> str | None:
     return None if found is None else topic.removeprefix(found)
 
 
-def _given_back(view: StoreView, message: MessageExt) -> int | None:
+def given_back_timestamp(view: StoreView, message: MessageExt) -> int | None:
     """When a delivered message was sent back: by the consumer's clock, else the store time of its
     record in the delay topic."""
     said = failed_timestamp(message)

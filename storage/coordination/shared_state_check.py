@@ -8,12 +8,11 @@ the store is.
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptFileError
-from storage.files.bounded import read_bounded
+from storage.files.bounded import read_at, read_bounded
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.format.names import COMMITLOG, file_name
 from storage.format.record import (
@@ -204,13 +203,9 @@ def _read(root: Path, offset: int, size: int, count: int) -> bytes:
     """Bytes of the log, fewer at a file's end; none where the file is missing."""
     position = offset % size
     try:
-        fd = os.open(_path(root, offset - position), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_at(_path(root, offset - position), position, count)
     except FileNotFoundError:
         return b""
-    try:
-        return os.pread(fd, count, position)
-    finally:
-        os.close(fd)
 
 
 # -- queues --------------------------------------------------------------------------------------

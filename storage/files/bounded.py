@@ -74,6 +74,12 @@ def read_last(path: Path, size: int) -> bytes:
     return _read_part(path, lambda length: max(0, length - size), size)
 
 
+def read_at(path: Path, position: int, size: int) -> bytes:
+    """Read up to ``size`` bytes of a file from ``position``, fewer at its end. Raises as
+    :func:`read_first`."""
+    return _read_part(path, lambda _: position, size)
+
+
 def _read_part(path: Path, start: Callable[[int], int], size: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -32,6 +32,7 @@ from storage.coordination.lock_owners import is_java_running
 from storage.coordination.shared_state import SharedState, Word
 from storage.coordination.shared_state_check import contradiction
 from storage.detect import detect_config
+from storage.files.bounded import read_at, read_first
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
@@ -311,13 +312,9 @@ def _bytes_at(files: ReadOnlyFiles, offset: int, count: int) -> bytes:
     """Bytes of the log, none where the file is missing."""
     position = offset % files.file_size
     try:
-        fd = os.open(files.path(offset - position), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_at(files.path(offset - position), position, count)
     except FileNotFoundError:
         return b""
-    try:
-        return os.pread(fd, count, position)
-    finally:
-        os.close(fd)
 
 
 def _index_end(root: Path) -> int | None:
@@ -329,13 +326,7 @@ def _index_end(root: Path) -> int | None:
             )
         if newest is None:
             return None
-        fd = os.open(root / INDEX / newest, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = read_first(root / INDEX / newest, INDEX_HEADER_SIZE)
     except OSError:
         return None
-    try:
-        data = os.pread(fd, INDEX_HEADER_SIZE, 0)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
     return IndexHeader.unpack_from(data).end_phy_offset if len(data) == INDEX_HEADER_SIZE else None

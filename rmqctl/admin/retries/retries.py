@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from analytics.lag.delayed import DelayedMessages, copies, levels, waiting
+from analytics.lag.delayed import DelayedMessages, levels, waiting
+from analytics.store_rows.retries import given_back_timestamp
 from broker.retry.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import failed_timestamp, origin_of, reason_text
 from rmqctl.admin.changes import Warn, no_warning
@@ -12,7 +13,7 @@ from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.queue_scan import QueueScan
 from storage.clock import now_ms as clock_ms
 from storage.format.errors import BodyError
-from storage.format.message import SCHEDULE_TOPIC, dlq_topic, retry_topic
+from storage.format.message import dlq_topic, retry_topic
 
 from .rows import RetryRow
 
@@ -58,7 +59,8 @@ class Retries:
         for message in scan.messages():
             state = self._state(message)
             if consumed or state == "READY":
-                yield self._row(message, state, message.store_timestamp, self._given_back(message))
+                failed = given_back_timestamp(self.view, message)
+                yield self._row(message, state, message.store_timestamp, failed)
         self.unreadable, self.bodies = scan.unreadable, scan.bodies
 
     def waiting(self) -> Iterator[DelayedMessages]:
@@ -73,20 +75,6 @@ class Retries:
         committed = self._committed.get(message.queue_id)
         read_past = committed is not None and message.queue_offset < committed
         return "CONSUMED" if read_past else "READY"
-
-    def _given_back(self, message: "MessageExt") -> int | None:
-        """When a delivered message was sent back: store time of its record in the delay topic."""
-        said = failed_timestamp(message)
-        if said is not None:
-            return said
-        return next(
-            (
-                copy.store_timestamp
-                for copy in copies(self.view, SCHEDULE_TOPIC, message)
-                if copy.reconsume_times == message.reconsume_times
-            ),
-            None,
-        )
 
     def _waiting_row(self, one: DelayedMessages) -> RetryRow:
         message = one.message

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import CorruptFileError
-from storage.files.bounded import read_bounded, read_first, read_with_status
+from storage.files.bounded import read_at, read_bounded, read_first, read_with_status
 
 MOST = 100
 
@@ -93,3 +93,12 @@ def test_the_first_bytes_of_a_file(tmp_path: Path) -> None:
 def is_not_found(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_first(path, 20)
+
+
+def test_a_part_of_a_file_ends_with_it(tmp_path: Path) -> None:
+    path = file_of(tmp_path, 90)
+    assert read_at(path, 80, 6) == bytes(range(80, 86))
+    assert read_at(path, 80, 60) == bytes(range(80, 90))
+    assert read_at(path, 90, 6) == b""
+    with pytest.raises(FileNotFoundError):
+        read_at(tmp_path, 0, 6)
