@@ -19,6 +19,7 @@ from tests.support.slim import ROOT
 def main(text: str) -> None:
     """Follow the stores; with ``now`` up to their ends of now."""
     given: dict[str, Any] = json.loads(text)
+    from pyspark.errors import StreamingQueryException
     from pyspark.sql import SparkSession as Sql
 
     from analytics.spark.session import SparkSession
@@ -38,16 +39,17 @@ def main(text: str) -> None:
             .trigger(**trigger)
             .start()
         )
-        last = None
-        while query.isActive:
-            query.awaitTermination(1)
-            progress = query.lastProgress
-            if progress is not None and progress.batchId != last:
-                last = progress.batchId
-                with Path(given["progress"]).open("a") as file:
-                    file.write(progress.json.replace("\n", " ") + "\n")
-        if (error := query.exception()) is not None:
-            raise SystemExit(str(error))
+        last, has_ended = None, False
+        try:
+            while not has_ended:
+                has_ended = bool(query.awaitTermination(1))
+                progress = query.lastProgress
+                if progress is not None and progress.batchId != last:
+                    last = progress.batchId
+                    with Path(given["progress"]).open("a") as file:
+                        file.write(progress.json.replace("\n", " ") + "\n")
+        except StreamingQueryException as error:
+            raise SystemExit(str(error)) from None  # Spark has the text, and ends with the session
 
 
 class Follower:
