@@ -1,11 +1,11 @@
 /* Declarations that the files of the compiled module share. Each file is one loop with its helpers,
  * and offers its functions as a table that module.c adds to the module.
  *
- * Only the limited API of Python 3.11: one build serves all later versions.
+ * Only the limited API of Python 3.11: one build serves all later versions. Formats of arguments
+ * have no '#': what is built with the headers of Python 3.13 would fail in 3.11 there.
  */
 #ifndef RMQCTL_NATIVE_H
 #define RMQCTL_NATIVE_H
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -312,7 +312,7 @@ def _bytes_at(files: ReadOnlyFiles, offset: int, count: int) -> bytes:
     """Bytes of the log, none where the file is missing."""
     position = offset % files.file_size
     try:
-        return read_at(files.path(offset - position), position, count)
+        return read_at(Path(files.path(offset - position)), position, count)
     except FileNotFoundError:
         return b""
 

@@ -23,12 +23,12 @@ from .losses import check_log
 from .ranges import Range, given_limits, store_ranges
 
 if TYPE_CHECKING:
-    from analytics.datasource.query.options import Options
+    from analytics.datasource.query.options import Options, TaskSize
     from analytics.datasource.query.topics import TopicChoice
     from storage.readonly import StoreView
 
     from .log_now import LogNow
-    from .ranges import QueueLimits, TaskSize
+    from .ranges import QueueLimits
 
 MOST_LOOKS: Final = 2_000
 """Queues that are looked at while a query is planned: half a second."""

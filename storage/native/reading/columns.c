@@ -43,8 +43,9 @@ static int odd_hash(Reading *reading, Text text, uint32_t *hash, uint32_t *power
 {
     unsigned long of;
     long long units;
-    PyObject *found = PyObject_CallFunction(reading->hash_of, "y#", (const char *)text.at,
-                                            (Py_ssize_t)text.length);
+    PyObject *found = PyObject_CallFunction(
+        reading->hash_of, "N",
+        PyBytes_FromStringAndSize((const char *)text.at, (Py_ssize_t)text.length));
     if (found == NULL)
         return -1;
     int good = PyArg_ParseTuple(found, "kL", &of, &units);
@@ -67,8 +68,9 @@ static int topic_of(Reading *reading, Text name, int64_t *number, uint32_t *hash
         || memcmp(known->name, name.at, (size_t)name.length)) {
         long long its_number;
         unsigned long its_hash;
-        PyObject *found = PyObject_CallFunction(reading->number_of, "y#", (const char *)name.at,
-                                                (Py_ssize_t)name.length);
+        PyObject *found = PyObject_CallFunction(
+            reading->number_of, "N",
+            PyBytes_FromStringAndSize((const char *)name.at, (Py_ssize_t)name.length));
         if (found == NULL)
             return -1;
         int good = PyArg_ParseTuple(found, "Lk", &its_number, &its_hash);
@@ -249,7 +251,8 @@ static PyObject *both(const Keys *keys)
     Py_ssize_t length = keys->count * 8;
     const void *rows = length ? keys->rows : (const void *)"";
     const void *hashes = length ? keys->hashes : (const void *)"";
-    return Py_BuildValue("y#y#", (const char *)rows, length, (const char *)hashes, length);
+    return Py_BuildValue("NN", PyBytes_FromStringAndSize(rows, length),
+                         PyBytes_FromStringAndSize(hashes, length));
 }
 
 PyDoc_STRVAR(columns_doc,

@@ -56,8 +56,8 @@ static Host *host_of(Pass *pass, const unsigned char *at, int length)
         return known;
     PyEval_RestoreThread(pass->table.state);
     Py_ssize_t size = 0;
-    PyObject *text = PyObject_CallFunction(pass->host_text, "y#", (const char *)at,
-                                           (Py_ssize_t)length);
+    PyObject *text = PyObject_CallFunction(
+        pass->host_text, "N", PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)length));
     const char *made = text == NULL ? NULL : PyUnicode_AsUTF8AndSize(text, &size);
     if (made != NULL && size > HOST_TEXT) {
         PyErr_SetString(PyExc_ValueError, "the text of a host is too long");

@@ -57,7 +57,8 @@ static PyObject *scan_plain(PyObject *module, PyObject *args)
     }
     Py_END_ALLOW_THREADS;
     PyBuffer_Release(&buffer);
-    PyObject *found = Py_BuildValue("y#L", (const char *)sizes, (Py_ssize_t)(count * 8), position);
+    PyObject *found = Py_BuildValue(
+        "NL", PyBytes_FromStringAndSize((const char *)sizes, (Py_ssize_t)(count * 8)), position);
     PyMem_Free(sizes);
     return found;
 }

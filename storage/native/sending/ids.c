@@ -48,12 +48,13 @@ PyDoc_STRVAR(ids_doc, "offset_msg_ids(store_host, offsets)\n\n"
 static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
 {
     enum { DIGITS = 16 };
-    const unsigned char *host;
+    char *host;
     Py_ssize_t host_size;
-    PyObject *offsets, *fast = NULL;
+    PyObject *store_host, *offsets, *fast = NULL;
     Py_buffer view;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "y#O", &host, &host_size, &offsets))
+    if (!PyArg_ParseTuple(arguments, "SO", &store_host, &offsets)
+        || PyBytes_AsStringAndSize(store_host, &host, &host_size) < 0)
         return NULL;
     const int is_column = column_of(offsets, &view);
     if (!is_column && (fast = PySequence_Tuple(offsets)) == NULL)
@@ -96,11 +97,13 @@ PyDoc_STRVAR(numbered_doc, "numbered(prefix, first, end)\n\n"
                            "The prefix followed by each counter of [first, end) as four digits.");
 static PyObject *numbered(PyObject *module, PyObject *arguments)
 {
-    const char *prefix;
+    char *prefix;
     Py_ssize_t size;
+    PyObject *bytes;
     unsigned int first, end;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "y#II", &prefix, &size, &first, &end))
+    if (!PyArg_ParseTuple(arguments, "SII", &bytes, &first, &end)
+        || PyBytes_AsStringAndSize(bytes, &prefix, &size) < 0)
         return NULL;
     if (first > end || end > 1 << 16) {
         PyErr_SetString(PyExc_ValueError, "counters have four digits");
@@ -126,10 +129,12 @@ static PyObject *unique_id(PyObject *module, PyObject *arguments)
     enum { LONGEST = 64, TIME = 8, COUNTER = 4 };
     const char *fixed;
     Py_ssize_t size;
+    PyObject *begin;
     unsigned int time, counter;
     char text[LONGEST + TIME + COUNTER];
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "s#II", &fixed, &size, &time, &counter))
+    if (!PyArg_ParseTuple(arguments, "UII", &begin, &time, &counter)
+        || (fixed = PyUnicode_AsUTF8AndSize(begin, &size)) == NULL)
         return NULL;
     if (size > LONGEST) {
         PyErr_SetString(PyExc_ValueError, "this is no id's beginning");

@@ -381,11 +381,12 @@ PyDoc_STRVAR(give_ids_doc,
              "Put the next of the joined ids into each message that has none, as UNIQ_KEY.");
 static PyObject *give_ids(PyObject *module, PyObject *arguments)
 {
-    PyObject *messages;
-    const char *ids;
+    PyObject *messages, *joined;
+    char *ids;
     Py_ssize_t size, width;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "Oy#n", &messages, &ids, &size, &width))
+    if (!PyArg_ParseTuple(arguments, "OSn", &messages, &joined, &width)
+        || PyBytes_AsStringAndSize(joined, &ids, &size) < 0)
         return NULL;
     const char *const end = ids + size;
     const int are_short = width <= LATE_ID && is_ascii((const unsigned char *)ids, size)

@@ -182,8 +182,9 @@ static PyObject *list_of(const Targets *targets)
     PyObject *queues = PyList_New(targets->count);
     for (int number = 0; queues != NULL && number < targets->count; number++) {
         const Target *target = targets->known + number;
-        PyObject *queue = Py_BuildValue("(s#i)", target->topic.at, target->topic.size,
-                                        (int)target->queue_id);
+        PyObject *queue = Py_BuildValue(
+            "(Ni)", PyUnicode_FromStringAndSize(target->topic.at, target->topic.size),
+            (int)target->queue_id);
         if (queue == NULL || PyList_SetItem(queues, number, queue) < 0)
             Py_CLEAR(queues);
     }

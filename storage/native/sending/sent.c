@@ -132,8 +132,8 @@ static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
             *id++ = ',';
         }
         const char *const joined = PyBytes_AsString(ids);
-        found = Py_BuildValue("OO[(OO)]Os#", buffer, table, topic, queue_id, hashes, joined,
-                              (Py_ssize_t)b->ids - 1);
+        found = Py_BuildValue("OO[(OO)]ON", buffer, table, topic, queue_id, hashes,
+                              PyUnicode_FromStringAndSize(joined, (Py_ssize_t)b->ids - 1));
     }
     Py_XDECREF(buffer);
     Py_XDECREF(table);
