@@ -100,13 +100,18 @@ class RecordFinder:
 
     def records(self, start: int, end: int) -> Iterator[FoundRecord]:
         """All records that begin in a part of one log file, in order; damaged ones too."""
+        for stretch in self.stretches(start, end):
+            yield from self.records_of(stretch, end)
+
+    def stretches(self, start: int, end: int) -> Iterator[Segment]:
+        """The same as stretches of the log, the last of which may go on after ``end``."""
         found = self.containing(start)
         if found is None:
             return
         position = start if found.start == start else found.end
         walk = self._walk(position)
         while walk.position < end and (stretch := walk.next()) is not None:
-            yield from self._of_stretch(stretch, end)
+            yield stretch
 
     # -- by magic codes -----------------------------------------------------------------------
 
@@ -217,7 +222,8 @@ class RecordFinder:
             return FoundRecord(start, size, None)
         return self._at(file, first, start - first) or FoundRecord(start, size, None)
 
-    def _of_stretch(self, stretch: Segment, end: int) -> Iterator[FoundRecord]:
+    def records_of(self, stretch: Segment, end: int) -> Iterator[FoundRecord]:
+        """The records of a stretch that begin before ``end``."""
         if stretch.kind is StretchKind.BLANK:
             return
         start = stretch.start

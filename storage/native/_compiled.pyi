@@ -72,6 +72,21 @@ def readdressed(
 ) -> tuple[bytearray, bytes, list[tuple[str, int]], bytes, int] | None:
     """See RecordReader.readdressed."""
 
+def fill_places(
+    places: Any,
+    log: memoryview,
+    first: int,
+    buffers: tuple[bytearray | None, ...],
+    rows: int,
+    most_rows: int,
+    size: int,
+    most_bytes: int,
+    row_bytes: int,
+    host_text: Callable[[bytes], str],
+    /,
+) -> tuple[int, int, int, bool]:
+    """See storage.read.message_table."""
+
 def fill_table(
     units: memoryview,
     log: memoryview,

@@ -5,7 +5,7 @@ without gaps, Parquet is for analytics and has bodies as bytes.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
@@ -17,6 +17,7 @@ from rmqctl.output.stdout import BytesOut, Out
 from rmqctl.output.view import Format, View
 
 if TYPE_CHECKING:
+    from rmqctl.output.encoded_rows import Layout
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -32,9 +33,29 @@ class Writer(Protocol):
         """Add a message. Raises BodyError if its body cannot be inflated."""
         ...
 
+    def layout(self) -> "Layout | None":
+        """How rows are made for :meth:`write_rows`; None where messages are written."""
+        ...
+
+    def write_rows(self, rows: "Sequence[bytes]") -> None:
+        """Add rows that the layout has made."""
+        ...
+
     def finish(self) -> None:
         """Write what is buffered."""
         ...
+
+
+class ByMessages:
+    """A writer without rows."""
+
+    def layout(self) -> None:
+        """See :class:`Writer`."""
+        return
+
+    def write_rows(self, rows: "Sequence[bytes]") -> None:
+        """See :class:`Writer`."""
+        raise NotImplementedError
 
 
 class _File:
@@ -65,12 +86,20 @@ class RowWriter:
         """Add a row."""
         self._stream.write((message_row(message),))
 
+    def layout(self) -> "Layout | None":
+        """See :class:`Writer`."""
+        return self._stream.layout()
+
+    def write_rows(self, rows: "Sequence[bytes]") -> None:
+        """Add rows of the layout."""
+        self._stream.write_encoded(rows)
+
     def finish(self) -> None:
         """The end of the output."""
         self._stream.finish()
 
 
-class RawWriter:
+class RawWriter(ByMessages):
     """Records with the exact bytes of the log."""
 
     def __init__(self, out: BytesOut, view: "StoreView") -> None:

@@ -8,6 +8,8 @@ from rmqctl.errors import CliError
 from rmqctl.output.fields import Kind, fields_of
 from rmqctl.output.message_rows import MessageRow, message_row
 
+from .formats import ByMessages
+
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
@@ -49,7 +51,7 @@ def _schema(arrow: Any) -> Any:
     return arrow.schema(fields)
 
 
-class ParquetMessages:
+class ParquetMessages(ByMessages):
     """Writes messages in batches of some thousands."""
 
     def __init__(self, out: Any) -> None:

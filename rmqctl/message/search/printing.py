@@ -1,5 +1,6 @@
 """Output of a search: each hit, on request with the messages around it."""
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.admin.messages.search.hit_rows import HitRows
@@ -8,8 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqctl.cli.context import Cli
+    from rmqctl.output.encoded_rows import Layout
 
-_TOGETHER: Final = 500
+_TOGETHER: Final = 4096
+
+
+def _is_row(item: object) -> bool:
+    return type(item) is bytes
 
 
 class HitPrinter:
@@ -19,6 +25,7 @@ class HitPrinter:
         self._hit_rows = hit_rows
         self._limited = cli.view.limit is not None
         self._stream = cli.row_stream(hit_rows.row_type)
+        self._layout = None if self._limited or hit_rows.around else self._stream.layout()
         self.done_to = 0
         """Hits below this log offset are printed."""
 
@@ -34,8 +41,21 @@ class HitPrinter:
             if self.full:
                 return
             part = offsets[start : start + step]
+            if self._layout is not None:
+                self._write_rows(part, self._layout)
+                self.done_to = part[-1] + 1
+                continue
             self._stream.write(row for offset in part for row in self._hit_rows.rows(offset))
             self.done_to = part[-1] + 1
+
+    def _write_rows(self, places: "Sequence[int]", layout: "Layout") -> None:
+        """By columns; messages that have no row there as objects, in their place."""
+        for rows in self._hit_rows.by_columns(layout, places):
+            for is_row, group in groupby(rows, key=_is_row):
+                if is_row:
+                    self._stream.write_encoded(list(group))
+                else:
+                    self._stream.write(group)
 
     def flush(self) -> None:
         """Make all output so far visible to the reader."""

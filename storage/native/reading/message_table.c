@@ -8,7 +8,8 @@
 #include "tables.h"
 
 enum { TAKEN, SKIPPED, ODD, BEYOND, FULL, FAILED };
-enum { AHEAD = 2, KNOWN_HOSTS = 16, LONGEST_HOST = 20, FIRST_ROOM = 256, HEAD_LINES = 128, TAIL = 256 };
+enum { AHEAD = 2, KNOWN_HOSTS = 16, LONGEST_HOST = 20, FIRST_ROOM = 256, HEAD_LINES = 128, TAIL = 256,
+       LONGEST_NAME = 255, PLACE = 8 };
 
 typedef struct {
     int32_t length, text_length;
@@ -22,6 +23,9 @@ typedef struct {
     long long rows, most_rows, size, most_bytes, row_bytes;
     PyObject *host_text;
     int checks_body, reads_properties;
+    int is_anywhere; /* the units are places in the log only, of messages of any queue */
+    Py_ssize_t topic_length;
+    unsigned char topic[LONGEST_NAME]; /* of the last message, if they are of any queue */
     Host hosts[KNOWN_HOSTS];
     Properties properties;
     unsigned char text[LONGEST_PROPERTIES];
@@ -151,7 +155,8 @@ static int add_row(Pass *pass, const unsigned char *head, int born, int stored, 
     Table *table = &pass->table;
     const unsigned char *store_host = head + 56 + born, *rest = store_host + stored;
     const int64_t offset = long_at(head + 28);
-    if (LONG(QUEUE_OFFSET, pass->queue_offset + number) && LONG(COMMITLOG_OFFSET, offset)
+    const int64_t queue_offset = pass->is_anywhere ? long_at(head + 20) : pass->queue_offset + number;
+    if (LONG(QUEUE_OFFSET, queue_offset) && LONG(COMMITLOG_OFFSET, offset)
         && INT(STORE_SIZE, size) && INT(FLAG, int_at(head + 16))
         && INT(SYS_FLAG, int_at(head + 36)) && INT(RECONSUME_TIMES, int_at(rest))
         && INT(BODY_CRC, int_at(head + 8)) && LONG(PREPARED_TRANSACTION_OFFSET, long_at(rest + 4))
@@ -182,13 +187,49 @@ static int add_body(Pass *pass, const unsigned char *body, int32_t length, int32
     return add_int(table, STORED_BODY_ENDS, (int32_t)to->used) < 0 ? FAILED : TAKEN;
 }
 
+/* The place of a unit in the log file, and the size of its record: places have none, so it is read
+ * from the record. */
+static int64_t place_of_unit(const Pass *pass, Py_ssize_t number, int64_t *offset, int32_t *size)
+{
+    const unsigned char *units = pass->units.buf;
+    if (pass->is_anywhere)
+        memcpy(offset, units + number * PLACE, sizeof *offset);
+    else
+        *offset = long_at(units + number * UNIT);
+    const int64_t position = (int64_t)((uint64_t)*offset - (uint64_t)pass->first);
+    if (!pass->is_anywhere)
+        *size = int_at(units + number * UNIT + 8);
+    else if (position < 0 || position > pass->log.len - LEAST)
+        *size = 0;
+    else
+        *size = int_at((const unsigned char *)pass->log.buf + position);
+    return position;
+}
+
+static Py_ssize_t units_of(const Pass *pass)
+{
+    return pass->units.len / (pass->is_anywhere ? (Py_ssize_t)PLACE : (Py_ssize_t)UNIT);
+}
+
+/* Takes over the topic of a message of any queue, with its length before it. */
+static int take_topic(Pass *pass, const unsigned char *at, int width, int64_t most)
+{
+    const Py_ssize_t length = (Py_ssize_t)big(at, width);
+    if (length > LONGEST_NAME || length > most)
+        return 0;
+    if (length == pass->topic_length && !memcmp(pass->topic, at + width, (size_t)length))
+        return 1;
+    memcpy(pass->topic, at + width, (size_t)length);
+    pass->topic_length = is_utf8((Text){pass->topic, length}) ? length : -1;
+    return pass->topic_length >= 0;
+}
+
 static int take(Pass *pass, Py_ssize_t number)
 {
     unsigned char head[HEAD + 24];
-    const unsigned char *unit = (const unsigned char *)pass->units.buf + number * UNIT;
-    const int64_t offset = long_at(unit);
-    const int64_t position = (int64_t)((uint64_t)offset - (uint64_t)pass->first);
-    const int32_t size = int_at(unit + 8);
+    int64_t offset;
+    int32_t size;
+    const int64_t position = place_of_unit(pass, number, &offset, &size);
     if (position < 0 || position >= pass->log.len)
         return number ? BEYOND : ODD;
     if (size < LEAST || size > MOST || position > pass->log.len - size)
@@ -206,15 +247,27 @@ static int take(Pass *pass, Py_ssize_t number)
     if (pass->begin <= pass->end && time >= 0 && (time < pass->begin || time >= pass->end))
         return SKIPPED;
     const int32_t body_length = int_at(head + begins - 4);
-    if (sys_flag & REPLACED || int_at(head + 12) != pass->queue_id
-        || long_at(head + 20) != pass->queue_offset + number || long_at(head + 28) != offset
-        || body_length < 0 || begins + (int64_t)body_length + width + pass->name.len + 2 > size)
+    if (sys_flag & REPLACED || long_at(head + 28) != offset || body_length < 0
+        || begins + (int64_t)body_length + width + 2 > size)
         return ODD;
     const unsigned char *topic = record + begins + body_length + width;
-    const unsigned char *properties = topic + pass->name.len + 2;
+    if (pass->is_anywhere) {
+        /* a head without a body may be damaged, as no checksum covers it */
+        const int64_t most = size - begins - (int64_t)body_length - width - 2;
+        if ((!body_length && int_at(head + 8)) || !take_topic(pass, topic - width, width, most))
+            return ODD;
+    } else if (int_at(head + 12) != pass->queue_id
+               || long_at(head + 20) != pass->queue_offset + number)
+        return ODD;
+    const Text name = pass->is_anywhere
+                          ? (Text){pass->topic, pass->topic_length}
+                          : (Text){(const unsigned char *)pass->name.buf, pass->name.len};
+    if (begins + (int64_t)body_length + width + name.length + 2 > size)
+        return ODD;
+    const unsigned char *properties = topic + name.length + 2;
     const int32_t length = (int32_t)(record + size - properties);
-    if (length > LONGEST_PROPERTIES || (Py_ssize_t)big(topic - width, width) != pass->name.len
-        || topic[-width] > 127 || memcmp(topic, pass->name.buf, (size_t)pass->name.len)
+    if (length > LONGEST_PROPERTIES || (Py_ssize_t)big(topic - width, width) != name.length
+        || topic[-width] > 127 || memcmp(topic, name.at, (size_t)name.length)
         || (int32_t)big(properties - 2, 2) != length)
         return ODD;
     const int64_t more = pass->row_bytes + (pass->checks_body ? body_length : 0)
@@ -231,7 +284,7 @@ static int take(Pass *pass, Py_ssize_t number)
         if (found != TAKEN)
             return found;
     }
-    if (add_row(pass, head, born, stored, size, number, (Text){pass->name.buf, pass->name.len}) < 0)
+    if (add_row(pass, head, born, stored, size, number, name) < 0)
         return FAILED;
     pass->rows++;
     pass->size += more;
@@ -241,11 +294,12 @@ static int take(Pass *pass, Py_ssize_t number)
 /* Prefetch what will be read of a record to come. */
 static void fetch_unit(const Pass *pass, Py_ssize_t number)
 {
-    const unsigned char *unit = (const unsigned char *)pass->units.buf + number * UNIT;
-    if ((number + 1) * UNIT > pass->units.len)
+    int64_t offset;
+    int32_t size;
+    /* the size of a record at a place is known when it is fetched */
+    if (number >= units_of(pass) || pass->is_anywhere)
         return;
-    int64_t position = (int64_t)((uint64_t)long_at(unit) - (uint64_t)pass->first);
-    int32_t size = int_at(unit + 8);
+    const int64_t position = place_of_unit(pass, number, &offset, &size);
     if (position < 0 || size < LEAST || size > MOST || position > pass->log.len - size)
         return;
     const unsigned char *record = (const unsigned char *)pass->log.buf + position;
@@ -302,14 +356,14 @@ static int reserve_bodies(Pass *pass, Py_ssize_t count)
 /* The units from the first one on, as far as they are taken; ``*taken`` of them. */
 static int run_pass(Pass *pass, Py_ssize_t *taken)
 {
-    const Py_ssize_t count = pass->units.len / UNIT;
+    const Py_ssize_t count = units_of(pass);
     const int64_t left = pass->most_rows - pass->rows;
     int found = TAKEN;
-    if (wants(&pass->table, RECORD_TOPIC) && !is_utf8((Text){pass->name.buf, pass->name.len}))
+    if (!pass->is_anywhere && wants(&pass->table, RECORD_TOPIC) && !is_utf8((Text){pass->name.buf, pass->name.len}))
         return ODD;
     pass->table.expected = (Py_ssize_t)(left < count ? left < 0 ? 0 : left : count);
     pass->table.state = PyEval_SaveThread();
-    if (pass->checks_body && reserve_bodies(pass, pass->table.expected) < 0)
+    if (pass->checks_body && !pass->is_anywhere && reserve_bodies(pass, pass->table.expected) < 0)
         found = FAILED;
     while (*taken < count && (found == TAKEN || found == SKIPPED)) {
         fetch_unit(pass, *taken + AHEAD);
@@ -367,7 +421,39 @@ static PyObject *fill_table(PyObject *module, PyObject *args)
     return Py_BuildValue("nLLO", taken, pass.rows, pass.size, found == FULL ? Py_True : Py_False);
 }
 
+PyDoc_STRVAR(fill_places_doc,
+             "fill_places(places, log, first, buffers, rows, most_rows, size, most_bytes,\n"
+             "            row_bytes, host_text)\n\n"
+             "The same for records of any queue at places in the log, 8 bytes each.");
+static PyObject *fill_places(PyObject *module, PyObject *args)
+{
+    Pass pass;
+    PyObject *buffers;
+    Py_ssize_t taken = 0;
+    (void)module;
+    memset(&pass, 0, offsetof(Pass, properties));
+    if (!PyArg_ParseTuple(args, "y*y*LOLLLLLO", &pass.units, &pass.log, &pass.first, &buffers,
+                          &pass.rows, &pass.most_rows, &pass.size, &pass.most_bytes,
+                          &pass.row_bytes, &pass.host_text))
+        return NULL;
+    int found = FAILED;
+    pass.end = -1;
+    pass.is_anywhere = 1;
+    pass.topic_length = -1;
+    pass.properties.count = 0;
+    pass.properties.tags = pass.properties.keys = pass.properties.unique = (Text){NULL, 0};
+    if (open_buffers(&pass, buffers) == 0)
+        found = run_pass(&pass, &taken);
+    int failed = close_buffers(&pass, found == FAILED);
+    PyBuffer_Release(&pass.units);
+    PyBuffer_Release(&pass.log);
+    if (failed)
+        return NULL;
+    return Py_BuildValue("nLLO", taken, pass.rows, pass.size, found == FULL ? Py_True : Py_False);
+}
+
 PyMethodDef message_table_functions[] = {
+    {"fill_places", fill_places, METH_VARARGS, fill_places_doc},
     {"fill_table", fill_table, METH_VARARGS, fill_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -8,6 +8,7 @@ import random
 import struct
 import weakref
 import zlib
+from array import array
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -290,6 +291,56 @@ def test_the_pass_takes_what_clients_send(odd: Path, monkeypatch: pytest.MonkeyP
         found = read(view, ("T", 0))
     assert found.rows == 60
     assert column(found, "born_host")[1] == b"[1:203:405:607:809:a0b:c0d:e0f]:9876"
+
+
+def compare_places(view: StoreView, fields: Collection[str] = FIELDS) -> tuple[int, int]:
+    """Hold tables of the places of all units, and of wrong ones, against the messages there; gives
+    how many were taken, and how many messages there are."""
+    own = {
+        unit[0]
+        for queue in view.queues()
+        for unit in view.units(*queue, view.queue_bounds(*queue)[0], 1 << 30)
+    }
+    places = array("q", sorted(own | {place + 3 for place in own}))
+    at = taken = 0
+    while at < len(places):
+        table = MessageTable(fields, 7, 1 << 20)
+        count = view.fill_places(table, memoryview(places)[at:])
+        buffers = {
+            name: bytes(buffer)
+            for name, buffer in zip(BUFFERS, table.buffers, strict=True)
+            if buffer is not None
+        }
+        rows = []
+        for place in places[at : at + count]:
+            message = view.look_message_by_offset(place)
+            assert message is not None
+            rows.append(expected(message, message.queue_offset))
+        for name in fields:
+            found = Read(buffers, [], table.rows, table.size)
+            assert column(found, name) == [row[name] for row in rows], name
+        assert table.rows == count
+        taken += count
+        at += count + (0 if table.is_full else 1)
+    return taken, sum(view.look_message_by_offset(place) is not None for place in places)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("name", golden.names())
+def test_places_of_golden_stores_are_those_of_the_messages(name: str) -> None:
+    with StoreView.open(golden.store(name)) as view:
+        taken, messages = compare_places(view)
+        assert compare_places(view, ["store_timestamp", "record_topic"])[0] >= taken
+    assert taken == (messages if native.compiled else 0)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("seed", range(3))
+def test_places_of_odd_records_are_those_of_the_messages(tmp_path: Path, seed: int) -> None:
+    with StoreView.open(odd_store(seed).write(tmp_path), CONFIG) as view:
+        taken, messages = compare_places(view)
+    assert taken < messages
+    assert taken > 15 * bool(native.compiled) - 1
 
 
 EACH = [*([name] for name in FIELDS), [], ["msg_id", "store_size"], ["tags", "stored_body"]]

@@ -1,15 +1,17 @@
 """The rows of hits, on request with the messages around them."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.output.message_rows import MessageRow, message_row
 from storage.format.errors import BodyError
 
+from .hit_tables import rows_at
 from .rows import NearRow
 
 if TYPE_CHECKING:
     from rmqctl.admin.message_filter import Predicate
+    from rmqctl.output.encoded_rows import Layout
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -27,7 +29,7 @@ class HitRows:
         """``around`` messages before and after each hit; ``matches`` is that of its query."""
         self._view = view
         self._matches = matches
-        self._around = around
+        self.around: Final = around
         self._shown: dict[tuple[str, int], int] = {}
         self.row_type: type = NearRow if around else MessageRow
         self.unreadable: set[int] = set()
@@ -37,7 +39,7 @@ class HitRows:
         message = self._view.look_message_by_offset(offset)
         if message is None:
             self.unreadable.add(offset)
-        elif self._around:
+        elif self.around:
             yield from self._near(message)
         else:
             try:
@@ -45,12 +47,28 @@ class HitRows:
             except BodyError:
                 self.unreadable.add(offset)
 
+    def by_columns(self, layout: "Layout", offsets: Sequence[int]) -> Iterator[list[Any]]:
+        """The rows of many hits, some at a time; those that the layout cannot make as objects."""
+        for rows in rows_at(self._view, layout, offsets):
+            made: list[Any] = []
+            for item in rows:
+                if type(item) is bytes:
+                    made.append(item)
+                elif isinstance(item, int):
+                    self.unreadable.add(item)
+                else:
+                    try:
+                        made.append(message_row(item))
+                    except BodyError:
+                        self.unreadable.add(item.commitlog_offset)
+            yield made
+
     def _near(self, hit: "MessageExt") -> Iterator[Any]:
         """The hit with its neighbours in its queue."""
         queue = (hit.topic, hit.queue_id)
         low, high = self._view.queue_bounds(*queue)
-        first = max(low, hit.queue_offset - self._around, self._shown.get(queue, 0))
-        last = min(high - 1, hit.queue_offset + self._around)
+        first = max(low, hit.queue_offset - self.around, self._shown.get(queue, 0))
+        last = min(high - 1, hit.queue_offset + self.around)
         for queue_offset in range(first, last + 1):
             if queue_offset == hit.queue_offset:
                 try:

@@ -1,6 +1,6 @@
 """The query of a search: bytes that lead to records, and a test for each record."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 _HOUR_MS: Final = 3_600_000
 
 
+class Plain(NamedTuple):
+    """Where and when messages lie."""
+
+    topics: frozenset[str] | None
+    """None: all but ``others``."""
+    others: frozenset[str]
+    queues: "Container[int] | None"
+    from_timestamp: int | None
+    to_timestamp: int | None
+
+
 class Query(NamedTuple):
     """One search. ``needle`` None: every record has to be tested."""
 
@@ -24,6 +35,8 @@ class Query(NamedTuple):
     matches: Predicate
     from_timestamp: int | None
     to_timestamp: int | None
+    plain: "Plain | None" = None
+    """Says the same as ``matches`` if that tests no more than where and when a message lies."""
 
     def may_be_in_file(self, first_timestamp: int, next_timestamp: int | None) -> bool:
         """Whether a log file between two store times can contain a hit.
@@ -93,7 +106,13 @@ def search_query(
         texts = texts_in(fields)
         tests.append(lambda message: any(text in stored for stored in texts(message)))
     needle = _needle(view, pattern, topics, fields, wanted.tags, contains)
-    return Query(needle, _all_of(tests), start, end)
+    plain = None
+    if wanted.predicate is None and pattern is None:
+        others = frozenset() if inner_topics else INNER_TOPICS
+        plain = Plain(
+            None if topics is None else frozenset(topics), others, wanted.queues, start, end
+        )
+    return Query(needle, _all_of(tests), start, end, plain)
 
 
 def _all_of(tests: list[Predicate]) -> Predicate:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
 from rmqctl.admin.scan_progress import OnProgress, no_progress
+from storage import native
 from storage.format.record import CheckKind, check_record, read_head
 from storage.log.record_finder import RecordFinder
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from storage.files.read_files import ReadOnlyFiles
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
+
+    from .plain_search import PlainSearch
 
 _PIECE_BYTES: Final = 16 << 20
 _FORK_FROM_BYTES: Final = 64 << 20
@@ -190,6 +193,16 @@ class Search:
                 lost.append(start)
         return lost
 
+    def _plain_search(self) -> "PlainSearch | None":
+        """The search without objects; None where messages themselves are tested."""
+        plain = self._query.plain
+        if plain is None or self._query.needle is not None or native.compiled is None:
+            return None
+        from .plain_search import PlainSearch
+
+        finder = record_finder(self._view, self._log, self.end)
+        return PlainSearch(self._view, finder, self._query, plain)
+
     def _piece_search(self) -> PieceSearch:
         finder = record_finder(self._view, self._log, self.end)
         by_units = self.total_bytes >= _FORK_FROM_BYTES
@@ -197,7 +210,7 @@ class Search:
         return PieceSearch(self._log, finder, self._query, packed)
 
     def _work(self) -> "Callable[[Piece], bytes]":
-        search = self._piece_search()
+        search = self._plain_search() or self._piece_search()
 
         def work(piece: Piece) -> bytes:
             found = search.search(piece)
