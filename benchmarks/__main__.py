@@ -45,6 +45,7 @@ _NAMES = (
     "start",
     "commands",
     "shell",
+    "exchange",
     "memory",
     "desk",
     "console",

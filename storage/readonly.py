@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from storage.coordination.shared_state import SharedStateBounds, Word
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
@@ -324,12 +324,6 @@ class StoreView:
             return Filled(offset, is_unreadable=offset < end)
         reader = TableReader(self._records)
         return reader.fill(table, queue, offset, min(end, bounds.max_offset), times)
-
-    def fill_places(self, table: MessageTable, places: Any) -> int:
-        """Add the messages at commit log offsets; see TableReader.fill_places."""
-        from storage.read.message_table import TableReader
-
-        return TableReader(self._records).fill_places(table, places, self.log_max_offset())
 
     def look_message_by_offset(self, commitlog_offset: int) -> MessageExt | None:
         """Read the whole record that begins at a commit log offset, None if none does."""

@@ -6,7 +6,7 @@ They are stored as one ``send`` each would store them, without a Message and its
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import MessageIllegalError
 from broker.validation import check_properties
@@ -22,10 +22,12 @@ from storage.format.message import (
     PROPERTY_WAIT_STORE_MSG_OK,
     split_keys,
 )
+from storage.format.prepared_table import table_of_rows
 
 if TYPE_CHECKING:
     from broker.api.send import RowColumns
     from storage.format.message_id import IdColumn
+    from storage.format.prepared_table import PreparedTable
 
     from .message_builder import Origin
 
@@ -77,6 +79,29 @@ def _check_encoded(properties: Collection[bytes]) -> None:
         joined.decode()
     except UnicodeDecodeError:
         raise MessageIllegalError("a property holds bytes that are no UTF-8") from None
+
+
+def table_of(
+    rows: RowColumns, queue_ids: Sequence[int], unique_ids: IdColumn, origin: Origin, added: bytes
+) -> PreparedTable | None:
+    """The records of the rows; None where ``row_inners`` has to make them."""
+    if origin.reconsume_times:
+        return None
+    topics = rows.topics
+    return table_of_rows(
+        (
+            topics if isinstance(topics, str) else _list(topics),
+            _list(queue_ids),
+            *map(_list, (rows.bodies, rows.properties, rows.tags, rows.keys, rows.flags)),
+            unique_ids.joined,
+            added,
+            *origin[:4],
+        )
+    )
+
+
+def _list(column: Sequence[Any]) -> list[Any]:
+    return column if type(column) is list else list(column)
 
 
 def row_inners(

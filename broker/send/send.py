@@ -46,7 +46,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .message_builder import MessageBuilder, Origin
-from .rows import check_rows, row_inners
+from .rows import check_rows, row_inners, table_of
 
 if TYPE_CHECKING:
     from broker.api.send import RowColumns
@@ -416,8 +416,8 @@ class Sender:
         if isinstance(queue_ids, int):
             queue_ids = [queue_ids] * len(rows.bodies)
         unique_ids = self._unique_ids.take(len(rows.bodies), self._now())
-        inners = row_inners(rows, queue_ids, unique_ids, origins[0], self._builder.added)
-        result = self._store_batch(prepared(inners))
+        given = rows, queue_ids, unique_ids, origins[0], self._builder.added
+        result = self._store_batch(table_of(*given) or prepared(row_inners(*given)))
         return ColumnSendResult(
             put_outcome(result),
             topics,

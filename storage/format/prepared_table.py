@@ -119,6 +119,15 @@ def table_of_column(column: ColumnParts) -> PreparedTable | None:
     return None if made is None else PreparedTable(*made)
 
 
+def table_of_rows(columns: tuple[Any, ...]) -> PreparedTable | None:
+    """Encode rows; None if nothing is compiled, or if one of them is unusual. ``columns`` are the
+    arguments of ``encode_rows`` (storage/native)."""
+    if native.compiled is None:
+        return None
+    made = native.compiled.encode_rows(*columns)
+    return None if made is None else PreparedTable(*made)
+
+
 def column_pays(count: int) -> bool:
     """Whether ``prepare_column`` is faster than ``prepare`` for ``count`` messages."""
     return native.compiled is not None or count >= _NUMPY_FROM

@@ -85,7 +85,7 @@ def fill_places(
     host_text: Callable[[bytes], str],
     /,
 ) -> tuple[int, int, int, bool]:
-    """See storage.read.message_table."""
+    """See storage.read.place_table."""
 
 def fill_table(
     units: memoryview,
@@ -205,6 +205,24 @@ def encode_column(
     /,
 ) -> Encoded | None:
     """See storage.format.encode_column.prepare_column; ``unique_ids`` are joined."""
+
+def encode_rows(
+    topics: str | list[str],
+    queue_ids: list[int],
+    bodies: list[bytes],
+    properties: list[bytes],
+    tags: list[str | None],
+    keys: list[str],
+    flags: list[int],
+    unique_ids: bytes,
+    added: bytes,
+    born_timestamp: int,
+    born_host: bytes,
+    store_host: bytes,
+    sys_flag: int,
+    /,
+) -> Encoded | None:
+    """See broker.send.rows; ``unique_ids`` are joined."""
 
 def place(
     buffer: bytearray, table: bytes, offset: int, queue_offsets: list[int], store_timestamp: int, /

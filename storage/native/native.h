@@ -67,6 +67,7 @@ extern PyMethodDef file_change_functions[];
 
 /* writing/ */
 extern PyMethodDef encode_functions[];
+extern PyMethodDef encode_row_functions[];
 extern PyMethodDef table_functions[];
 extern PyMethodDef key_functions[];
 extern PyMethodDef appending_functions[];

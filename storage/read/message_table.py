@@ -270,31 +270,6 @@ class TableReader:
                 return Filled(offset, True)
         return Filled(offset, False)
 
-    def fill_places(self, table: MessageTable, places: Any, log_end: int) -> int:
-        """Add the messages at places in the log, native longs that ascend; gives how many.
-
-        Ends where the table is full, at the end of a log file, and before a message that is read
-        singly (``look``).
-        """
-        table.is_full = False
-        first = places[0] - places[0] % self._file_size if len(places) else 0
-        file = self._records.log.at(first)
-        if file is None or not len(places):
-            return 0
-        taken, table.rows, table.size, table.is_full = fill_places(
-            places,
-            file.view[: max(0, min(file.length, log_end - first))],
-            first,
-            table.buffers,
-            table.rows,
-            table.most_rows,
-            table.size,
-            table.most_bytes,
-            table.row_bytes,
-            unpack_host,
-        )
-        return int(taken)
-
     def _fill(
         self,
         table: MessageTable,
@@ -382,10 +357,4 @@ def _fill_table(*given: Any) -> tuple[int, int, int, bool]:
     return 0, given[9], given[11], False
 
 
-def _fill_places(*given: Any) -> tuple[int, int, int, bool]:
-    """The same for places."""
-    return 0, given[4], given[6], False
-
-
 fill_table: Final = native.form("fill_table", _fill_table)
-fill_places: Final = native.form("fill_places", _fill_places)

@@ -17,7 +17,7 @@ from tests.support.compiled import compiled, compiled_client, native, needs_comp
 ROOT = Path(__file__).parents[2]
 ONLY_COMPILED = {
     "bind_message", "make_late",  # the class of messages, see storage.format.message
-    "encode_run", "encode_column", "place", "units", "key_places",  # PreparedTable
+    "encode_run", "encode_column", "encode_rows", "place", "units", "key_places",  # PreparedTable
     "crc32_ways", "die_after",  # of tests
     "bind_pulled",
 }  # fmt: skip

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
     from rmqctl.output.encoded_rows import Layout
 
-_TOGETHER: Final = 4096
+_TOGETHER: Final = 500
 
 
 def _is_row(item: object) -> bool:

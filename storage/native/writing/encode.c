@@ -5,17 +5,9 @@
  * Unusual values (a host of another length, a number that does not fit, a string without UTF-8)
  * give None, and the reference reports them.
  */
-#include "record.h"
+#include "made.h"
 
-/* Memory of one call, and its result. */
-typedef struct {
-    PyObject *table, *buffer, *hashes, *queues;
-    Row *rows;
-    int64_t *hash; /* the next one is stored here */
-    unsigned char *to;
-} Made;
-
-static int begin(Made *made, Py_ssize_t count)
+int begin(Made *made, Py_ssize_t count)
 {
     memset(made, 0, sizeof *made);
     made->table = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(Row));
@@ -25,7 +17,7 @@ static int begin(Made *made, Py_ssize_t count)
     made->rows = (Row *)PyBytes_AsString(made->table);
     return 0;
 }
-static int make_room(Made *made, int64_t bytes, int64_t keys)
+int make_room(Made *made, int64_t bytes, int64_t keys)
 {
     made->buffer = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)bytes);
     made->hashes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)keys * 8);
@@ -36,7 +28,7 @@ static int make_room(Made *made, int64_t bytes, int64_t keys)
     return 0;
 }
 /* The result, or None, or NULL with an error set. */
-static PyObject *finish(Made *made, int done)
+PyObject *finish(Made *made, int done)
 {
     PyObject *found = NULL;
     if (done && !PyErr_Occurred())
@@ -56,16 +48,7 @@ static PyObject *finish(Made *made, int done)
 
 /* Numbers of (topic, queue id) in order of appearance, as indexes of ``queues``. A few are found by
  * the identity of the topic; all by its value, in a dict. */
-enum { QUICK = 64 };
-typedef struct {
-    PyObject *numbers, *queues;
-    struct {
-        PyObject *topic; /* borrowed from the messages */
-        int64_t queue_id, number;
-    } quick[QUICK];
-} Queues;
-
-static int64_t queue_number(Queues *q, PyObject *topic, int64_t value)
+int64_t queue_number(Queues *q, PyObject *topic, int64_t value)
 {
     size_t place = ((size_t)topic >> 4 ^ (size_t)value) % QUICK;
     if (q->quick[place].topic == topic && q->quick[place].queue_id == value)
@@ -95,7 +78,7 @@ static int64_t queue_number(Queues *q, PyObject *topic, int64_t value)
 
 /* -- any messages ---------------------------------------------------------------------------- */
 
-static int tag_code(PyObject *tags, PyObject **last, int64_t *code)
+int tag_code(PyObject *tags, PyObject **last, int64_t *code)
 {
     if (tags == *last)
         return 0;
@@ -216,9 +199,6 @@ static PyObject *encode_run(PyObject *module, PyObject *messages)
 }
 
 /* -- messages that differ in body, queue and keys only --------------------------------------- */
-
-static const char KEYS_NAME[] = "KEYS\1";
-enum { KEYS_NAME_SIZE = sizeof KEYS_NAME - 1 };
 
 typedef struct {
     Fields fields;

@@ -22,6 +22,7 @@ from storage.format.record import encode_record
 from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
 from storage.read import message_table
 from storage.read.message_table import BUFFERS, FIELDS, Kind, MessageTable
+from storage.read.place_table import fill_from_places
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.compiled import compiled, native, needs_compiled
@@ -305,7 +306,9 @@ def compare_places(view: StoreView, fields: Collection[str] = FIELDS) -> tuple[i
     at = taken = 0
     while at < len(places):
         table = MessageTable(fields, 7, 1 << 20)
-        count = view.fill_places(table, memoryview(places)[at:])
+        count = fill_from_places(
+            table, view.files.log, memoryview(places)[at:], view.log_max_offset()
+        )
         buffers = {
             name: bytes(buffer)
             for name, buffer in zip(BUFFERS, table.buffers, strict=True)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.output.message_rows import MessageRow, message_row
 from storage.format.errors import BodyError
 
-from .hit_tables import rows_at
+from .hit_tables import RowMaker, rows_at
 from .rows import NearRow
 
 if TYPE_CHECKING:
     from rmqctl.admin.message_filter import Predicate
-    from rmqctl.output.encoded_rows import Layout
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -47,7 +46,7 @@ class HitRows:
             except BodyError:
                 self.unreadable.add(offset)
 
-    def by_columns(self, layout: "Layout", offsets: Sequence[int]) -> Iterator[list[Any]]:
+    def by_columns(self, layout: RowMaker, offsets: Sequence[int]) -> Iterator[list[Any]]:
         """The rows of many hits, some at a time; those that the layout cannot make as objects."""
         for rows in rows_at(self._view, layout, offsets):
             made: list[Any] = []

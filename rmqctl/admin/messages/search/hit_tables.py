@@ -2,13 +2,13 @@
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rmqctl.output.values import LONG
 from storage.read.message_table import MessageTable
+from storage.read.place_table import fill_from_places
 
 if TYPE_CHECKING:
-    from rmqctl.output.encoded_rows import Layout
     from storage.readonly import StoreView
 
 _TOGETHER: Final = 4096
@@ -17,21 +17,40 @@ _BYTES: Final = LONG
 _MOST_SINGLY: Final = 128
 
 
-def rows_at(view: "StoreView", layout: "Layout", places: Sequence[int]) -> "Iterator[list[Any]]":
+class RowMaker(Protocol):
+    """How rows are made of a table."""
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that a table needs."""
+        ...
+
+    @property
+    def has_bodies(self) -> bool:
+        """Whether it needs the bodies of messages."""
+        ...
+
+    def rows(self, table: MessageTable) -> list[bytes]:
+        """The text of each row."""
+        ...
+
+
+def rows_at(view: "StoreView", layout: RowMaker, places: Sequence[int]) -> "Iterator[list[Any]]":
     """The rows of messages at commit log offsets, which ascend, some at a time.
 
     In the place of a row that the layout cannot make is the message, or its offset where none can
     be read: unusual records, compressed and large bodies.
     """
     column = memoryview(array("q", places))
+    log, end = view.files.log, view.log_max_offset()
     at, singly = 0, 1
     while at < len(column):
         table = MessageTable(layout.fields, _TOGETHER, _BYTES)
-        taken = view.fill_places(table, column[at : at + _TOGETHER])
+        taken = fill_from_places(table, log, column[at : at + _TOGETHER], end)
         if table.size > _BYTES:
             taken = 0
         elif taken:
-            rows: list[Any] = layout.rows(table)
+            rows: list[Any] = [*layout.rows(table)]
             packed = table.buffer("stored_body_packed") if layout.has_bodies else b""
             for row in memoryview(packed).cast("i"):
                 rows[row] = _message(view, column[at + row])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.log.walk import Segment, StretchKind
 from storage.read.message_table import MessageTable
+from storage.read.place_table import fill_from_places
 
 from .pieces import Piece, PieceResult
 
@@ -33,7 +34,8 @@ class PlainSearch:
     def __init__(
         self, view: "StoreView", finder: "RecordFinder", query: "Query", plain: "Plain"
     ) -> None:
-        self._view = view
+        self._log = view.files.apart().log
+        self._end = view.log_max_offset()
         self._finder = finder
         self._matches = query.matches
         self._plain = plain
@@ -58,7 +60,7 @@ class PlainSearch:
         at, singly = 0, 1
         while at < count:
             table = MessageTable(_FIELDS, count, _MOST_BYTES)
-            taken = self._view.fill_places(table, view[at:])
+            taken = fill_from_places(table, self._log, view[at:], self._end)
             hits += self._chosen(table)
             at += taken
             singly = 1 if taken > singly else min(2 * singly, _MOST_SINGLY)

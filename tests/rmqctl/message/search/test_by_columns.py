@@ -44,7 +44,7 @@ def same_by_columns(monkeypatch, root):
             patched.setattr(Search, "_plain_search", lambda _: None)
             patched.setattr(RowStream, "layout", lambda _: None)
             wanted = run(*words)
-        written = []
+        written: list[bytes] = []
         write = RowStream.write_encoded
         with monkeypatch.context() as patched:
             patched.setattr(
