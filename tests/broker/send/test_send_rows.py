@@ -49,7 +49,7 @@ def test_the_records_are_those_of_messages(made, one_topic, added, hosts, sys_fl
     ids = IdColumn(b"".join(b"%032X" % number for number in range(len(made))), 32)
     queue_ids = columns.queue_ids
     assert isinstance(queue_ids, list)
-    given = columns, queue_ids, ids, Origin(1 << 40, *hosts, sys_flag), added
+    given = columns, queue_ids, ids, Origin(1 << 40, hosts[0], hosts[1], sys_flag), added
     found = table_of(*given)
     wanted = prepare(row_inners(*given))
     assert isinstance(found, PreparedTable)
