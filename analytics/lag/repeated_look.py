@@ -315,8 +315,8 @@ class _Pair:
     """A group in a topic: what was found, and what of it still holds."""
 
     __slots__ = (
-        *("_counts", "_fresh", "_read", "_rows", "_untils", "config", "group", "has_members"),
-        *("ids", "offsets", "place", "queues", "topic", "until"),
+        *("_counts", "_fresh", "_read", "_reads", "_rows", "_states", "_untils", "config", "group"),
+        *("has_members", "ids", "offsets", "place", "queues", "topic", "until"),
     )
 
     def __init__(self, topic: str, group: str, queues: dict[int, KeptQueue]) -> None:
@@ -336,6 +336,10 @@ class _Pair:
         """Queues whose progress was not observed before this look."""
         self._untils: dict[int, int] = {}
         self._counts: GroupCounts | None = None
+        """The last result."""
+        self._states: Sequence[QueueLag] | None = None
+        self._reads: Sequence[Read] | None = None
+        """Both in the order of queues, as the last result has them; None if one has changed."""
 
     def stale(
         self,
@@ -352,23 +356,21 @@ class _Pair:
             if ids != self.ids:
                 for queue_id in set(self.ids).difference(ids):  # it changes unseen from now on
                     del untils[queue_id], self._rows[queue_id], self._read[queue_id]
-                self._counts = None
+                self._states = self._reads = None
                 self.ids = ids
-        all_anew = has_members is not self.has_members
+        all_anew = has_members is not self.has_members or not untils
         self.offsets, self.config, self.has_members = offsets, config, has_members
         if all_anew:
             return self.ids
-        if self.until > as_of and not changed and offsets is before and self._counts is not None:
-            return ()
-        if not untils:
-            return self.ids
-        return [
-            queue_id
-            for queue_id in self.ids
-            if untils.get(queue_id, AT_ONCE) <= as_of
-            or queue_id in changed
-            or offsets.get(queue_id) != before.get(queue_id)
-        ]
+        ids = self.ids
+        found: list[int] = []
+        if offsets is not before:
+            found += [q for q in ids if offsets.get(q) != before.get(q)]
+        if changed:
+            found += [q for q in ids if q in changed]
+        if self.until <= as_of or len(untils) < len(ids):
+            found += [q for q in ids if untils.get(q, AT_ONCE) <= as_of]
+        return found if len(found) < 2 else sorted({*found})
 
     def take(self, queue_id: int, row: QueueLag, *, fresh: bool) -> None:
         """Note the state in a queue; ``fresh``: its progress was not observed before."""
@@ -376,7 +378,7 @@ class _Pair:
             self._fresh.add(queue_id)
         if row != self._rows.get(queue_id):
             self._rows[queue_id] = row
-            self._counts = None
+            self._states = None
 
     def keep_until(
         self, which: Iterable[int], validity: Validity, trend: Trend, history: SampleHistory
@@ -401,7 +403,7 @@ class _Pair:
                     until = min(until, validity.of_status(row, changes, ends[queue_id]))
             if read != self._read.get(queue_id):
                 self._read[queue_id] = read
-                self._counts = None
+                self._reads = None
             untils[queue_id] = until
         fresh.clear()
         self.until = min(map(untils.__getitem__, self.ids), default=AT_ONCE)
@@ -429,14 +431,17 @@ class _Pair:
 
     def counts(self, depth: tuple[int | None, int, int]) -> GroupCounts:
         """The result, with retries, dead letters and members of the group; the same object as
-        before if it is equal."""
-        known = self._counts
-        if known is None:
-            rows = [self._rows[queue_id] for queue_id in self.ids]
-            read = [self._read[queue_id] for queue_id in self.ids]
-            known = GroupCounts(self.group, self.topic, self.ids, rows, read, *depth)
-        elif known[-3:] != depth:
-            known = known._replace(retry=depth[0], dlq=depth[1], members=depth[2])
+        before if it is equal. Its queues are the same object if these are equal."""
+        known, states, reads = self._counts, self._states, self._reads
+        if known is not None and states is not None and reads is not None:
+            if known[-3:] != depth:
+                known = known._replace(retry=depth[0], dlq=depth[1], members=depth[2])
+        else:
+            if states is None:
+                states = self._states = [*map(self._rows.__getitem__, self.ids)]
+            if reads is None:
+                reads = self._reads = [*map(self._read.__getitem__, self.ids)]
+            known = GroupCounts(self.group, self.topic, self.ids, states, reads, *depth)
         self._counts = known
         return known
 

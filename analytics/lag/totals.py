@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import fsum
+from operator import sub
 from typing import NamedTuple
 
 from .health import Health, worst
@@ -57,6 +59,15 @@ def is_unknown(unread: QueuePosition) -> bool:
     )
 
 
+def all_known(queues: Iterable[QueueLag]) -> bool:
+    """Whether the lag of each queue is known."""
+    for queue in queues:
+        _, committed, high = queue[1]
+        if committed is None or committed > high:
+            return False
+    return True
+
+
 def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
     """Estimate how long it takes, at these rates, until nothing is unread: 0 if nothing is.
 
@@ -88,48 +99,82 @@ def sum_of_all(values: Iterable[int | None]) -> int | None:
 
 def add_up(queues: Sequence[QueueLag]) -> Totals:
     """Sum up the queues of one group in one topic."""
+    if not queues:
+        return _add_up_each(queues)
+    ids, what, sizes, stored, rates_in, rates_out, statuses, risks = zip(*queues, strict=True)
+    lows, committed, highs = zip(*what, strict=True)
+    if None in committed:
+        return _add_up_each(queues)
+    lags = [*map(sub, highs, committed)]
+    if min(lags) < 0:
+        return _add_up_each(queues)
+    # All are known, as mostly: columns are added up without a step of Python for each queue.
+    total, most = sum(lags), max(lags)
+    unread = [*map(sub, committed, lows)]
+    unknown = sizes.count(None)
+    if unknown == len(sizes):
+        total_bytes = None
+    else:
+        total_bytes = sum(size for size in sizes if size is not None) if unknown else sum(sizes)
+    rate_in, rate_out = total_rate(rates_in), total_rate(rates_out)
+    return Totals(
+        len(queues),
+        total,
+        total_bytes,
+        _least(stored),
+        rate_in,
+        rate_out,
+        drain_ms(total, rate_in, rate_out),
+        worst(set(statuses)),
+        ids[lags.index(most)] if most else None,
+        round(most * len(lags) / total, 2) if total else None,
+        -sum(part for part in unread if part < 0) if min(unread) < 0 else 0,
+        _least(risks),
+        unknown,
+    )
+
+
+def _add_up_each(queues: Sequence[QueueLag]) -> Totals:
+    """The same where something is unknown."""
     lags: dict[int, int] = {}
     statuses: set[Health] = set()
     total_bytes = lost = unknown = 0
     none_unknown = True
     bytes_known = False
-    rate_in: float | None = 0.0
-    rate_out: float | None = 0.0
-    stored: list[int] = []
-    risks: list[int] = []
+    rates_in: list[float | None] = []
+    rates_out: list[float | None] = []
+    stored: list[int | None] = []
+    risks: list[int | None] = []
     for queue_id, what, lag_bytes, oldest, queue_in, queue_out, status, risk in queues:
-        rate_in = None if rate_in is None or queue_in is None else rate_in + queue_in
+        rates_in.append(queue_in)
         statuses.add(status)
         low, committed, high = what
         if committed is None or committed > high:
             unknown += 1
             none_unknown = none_unknown and not is_unknown(what)
             continue
-        lag = high - committed
-        lags[queue_id] = lag
+        lags[queue_id] = high - committed
         if low > committed:
             lost += low - committed
-        rate_out = None if rate_out is None or queue_out is None else rate_out + queue_out
+        rates_out.append(queue_out)
         if lag_bytes is None:
             unknown += 1
         else:
             total_bytes += lag_bytes
             bytes_known = True
-        if oldest is not None:
-            stored.append(oldest)
-        if risk is not None:
-            risks.append(risk)
+        stored.append(oldest)
+        risks.append(risk)
     all_lag = sum(lags.values()) if lags else None
     if not all_lag and not none_unknown:
         all_lag = None  # the known queues have no lag, the others are unknown: not 0
         bytes_known = bytes_known and total_bytes > 0
-    rate_in = None if rate_in is None else round(rate_in, 3)
-    rate_out = None if rate_out is None or not lags else round(rate_out, 3)
+    rate_in = total_rate(rates_in)
+    rate_out = total_rate(rates_out) if lags else None
     return Totals(
         len(queues),
         all_lag,
         total_bytes if bytes_known else None,
-        min(stored, default=None),
+        _least(stored),
         rate_in,
         rate_out,
         drain_ms(all_lag, rate_in, rate_out),
@@ -137,9 +182,14 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
         _worst_queue(lags),
         skew(lags.values()),
         lost if lags else None,
-        min(risks, default=None),
+        _least(risks),
         unknown,
     )
+
+
+def total_rate(rates: Collection[float | None]) -> float | None:
+    """The sum of rates; None if one of them is not known. The order makes no difference."""
+    return None if None in rates else round(fsum(rates), 3)  # type: ignore[arg-type]
 
 
 def over_groups(groups: Collection[Sequence[QueueLag]]) -> Totals:
@@ -199,4 +249,4 @@ def _sum_of_all(values: Iterable[float | None]) -> float | None:
 
 
 def _least(values: Iterable[int | None]) -> int | None:
-    return min((value for value in values if value is not None), default=None)
+    return min([value for value in values if value is not None], default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .totals import QueueLag, is_unknown
+from .totals import QueueLag, all_known, is_unknown
 
 _NAMED = 3
 """Queues that a reason names."""
@@ -12,6 +12,8 @@ _NAMED = 3
 
 def unknown_parts(queues: Sequence[QueueLag]) -> list[str]:
     """Name the queues whose lag is unknown, and why; empty if all are known."""
+    if all_known(queues):  # mostly
+        return []
     return [*_no_progress(queues), *_ahead(queues)]
 
 

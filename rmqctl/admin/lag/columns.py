@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from analytics.lag.counts import CountedLags, GroupCounts, Rates
+from analytics.lag.counts import CountedLags, GroupCounts, Rates, Read
 from analytics.lag.kept import changed
-from analytics.lag.totals import add_up, drain_ms
+from analytics.lag.totals import add_up, total_rate
 
 from .rows import LagRow
 
 _row: Final = partial(tuple.__new__, LagRow)
 _FIELDS: Final = LagRow._fields
 _UNKNOWN: Final = 1 << 62
+_HALF: Final = 0.0005
+"""Of the last digit of a rate."""
+_CLOSE: Final = 1e-9
 
 
 class LagColumns:
@@ -26,8 +29,10 @@ class LagColumns:
     def __init__(self) -> None:
         self._counts: Sequence[GroupCounts] = ()
         self._columns: dict[str, list[Any]] = {}
-        self._read: list[tuple[int, ...] | None] = []
+        self._read: list[Sequence[int] | None] = []
         """What was read in queues, but 0; None if that is unknown in some of them."""
+        self._sums: list[int | None] = []
+        """The sum of that."""
         self._since: list[int] = []
         """Since when no queue has been read; _UNKNOWN if one was, or if that is unknown."""
         self._places: dict[tuple[str, tuple[int, ...]], int] = {}
@@ -44,7 +49,13 @@ class LagColumns:
         columns["rate_in"] = self._rates_in(lags.rates)
         columns["rate_out"] = self._rates_out(lags.rates)
         columns["drain_ms"] = [
-            lag if not lag else drain_ms(lag, rate_in, rate_out) if rate_out else None
+            (
+                lag
+                if not lag
+                else None
+                if not rate_out or rate_in is None or rate_out <= rate_in
+                else round(lag / (rate_out - rate_in) * 1000)  # as drain_ms, without a call
+            )
             for lag, rate_in, rate_out in zip(
                 columns["lag"], columns["rate_in"], columns["rate_out"], strict=True
             )
@@ -59,15 +70,21 @@ class LagColumns:
         if len(counts) != len(self._counts) or not self._columns:
             size = len(counts)
             self._columns = {name: [None] * size for name in _FIELDS}
-            self._read, self._since, self._place = [None] * size, [0] * size, [0] * size
+            self._read, self._sums = [None] * size, [None] * size
+            self._since, self._place = [0] * size, [0] * size
             self._counts = ()
         if counts is not self._counts:
-            for number in changed(self._counts, counts):
-                self._put(number, counts[number])
+            before = self._counts
+            for number in changed(before, counts):
+                one = counts[number]
+                if not before or one.queues is not before[number].queues:
+                    self._put_sums(number, one)
+                self._put(number, one)
             self._counts = counts
         return self._columns
 
-    def _put(self, number: int, one: GroupCounts) -> None:
+    def _put_sums(self, number: int, one: GroupCounts) -> None:
+        """Note what only the queues decide."""
         total = add_up(one.queues)
         columns = self._columns
         columns["group"][number] = one.group
@@ -77,8 +94,6 @@ class LagColumns:
         columns["lag_bytes"][number] = total.lag_bytes
         columns["oldest_unread_timestamp"][number] = total.oldest_unread_timestamp
         columns["status"][number] = total.status
-        columns["retry"][number] = one.retry
-        columns["dlq"][number] = one.dlq
         columns["worst_queue_id"][number] = total.worst_queue_id
         columns["skew"][number] = total.skew
         columns["lost"][number] = total.lost
@@ -86,50 +101,62 @@ class LagColumns:
         columns["unknown_queues"][number] = total.unknown_queues
         place = one.topic, one.queue_ids
         self._place[number] = self._places.setdefault(place, len(self._places))
-        self._put_read(number, one)
 
-    def _put_read(self, number: int, one: GroupCounts) -> None:
-        """Note what was read in the queues whose lag is known, as only these are added up."""
-        known = [
-            read
-            for queue, read in zip(one.queues, one.read, strict=True)
-            if queue.unread.lag is not None
-        ]
-        counts = [count for count, _ in known if count is not None]
-        unknown = not known or len(counts) < len(known)
-        self._read[number] = None if unknown else tuple(count for count in counts if count)
-        stands = not unknown and not any(counts)
-        self._since[number] = max(since for _, since in known) if stands else _UNKNOWN
+    def _put(self, number: int, one: GroupCounts) -> None:
+        """Note the rest."""
+        columns = self._columns
+        columns["retry"][number] = one.retry
+        columns["dlq"][number] = one.dlq
+        known = one.read
+        if columns["lag"][number] is None or columns["unknown_queues"][number]:
+            known = [
+                read
+                for queue, read in zip(one.queues, one.read, strict=True)
+                if queue.unread.lag is not None
+            ]
+        self._put_read(number, known)
+
+    def _put_read(self, number: int, known: Sequence[Read]) -> None:
+        """Note what was read in the queues whose lag is known."""
+        counts, sinces = zip(*known, strict=True) if known else ((None,), ())
+        unknown = None in counts
+        self._read[number] = read = None if unknown else [*filter(None, counts)]
+        self._sums[number] = None if read is None else sum(read)
+        self._since[number] = _UNKNOWN if read or unknown else max(sinces)
 
     def _rates_in(self, rates: Rates) -> list[float | None]:
         of_place: list[float | None] = []
         for topic, queue_ids in self._places:
             known = rates.rate_in.get(topic, {})
-            total: float | None = 0.0
-            for queue_id in queue_ids:
-                rate = known.get(queue_id)
-                total = None if total is None or rate is None else total + rate
-            of_place.append(None if total is None else round(total, 3))
+            of_place.append(total_rate([known.get(queue_id) for queue_id in queue_ids]))
         return [of_place[number] for number in self._place]
 
     def _rates_out(self, rates: Rates) -> list[float | None]:
         if rates.span_s is None:
             start = rates.start
             return [0.0 if since <= start else None for since in self._since]
-        sums = _Sums(rates.span_s)
-        return [None if read is None else sums[read] for read in self._read]
+        rate_of = _RateOf(rates.span_s)
+        found = [None if total is None else rate_of[total] for total in self._sums]
+        if rate_of.doubtful:
+            for number, total in enumerate(self._sums):
+                if total in rate_of.doubtful:
+                    read = self._read[number] or ()
+                    found[number] = total_rate([count / rates.span_s for count in read])
+        return found
 
 
-class _Sums(dict[tuple[int, ...], float]):
-    """Rates of counts, added up: many groups have the same counts."""
+class _RateOf(dict[int, float]):
+    """Rates of what was read in all queues: many groups have the same sum."""
 
     def __init__(self, span_s: float) -> None:
         super().__init__()
         self._span_s = span_s
+        self.doubtful: set[int] = set()
+        """Sums whose rate may be rounded in another way than the sum of the queues' rates."""
 
-    def __missing__(self, counts: tuple[int, ...]) -> float:
-        total = 0.0
-        for count in counts:
-            total += count / self._span_s
-        found = self[counts] = round(total, 3)
+    def __missing__(self, total: int) -> float:
+        exact = total / self._span_s
+        found = self[total] = round(exact, 3)
+        if abs(abs(exact - found) - _HALF) < _CLOSE:
+            self.doubtful.add(total)
         return found

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FIRST_LOOKS: Final = (1, 3)
 """The first look, and the second one that read a change: what they made stays for the most part."""
+_MANY_NEW: Final = 20_000
+"""Objects that are searched for cycles in a few milliseconds."""
 _SEARCH_EVERY: Final = 1_000
 _MORE: Final = 1.5
 _SHARED_MS: Final = 500
@@ -82,8 +84,8 @@ class _Watched:
         seen = self.seen
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             with no_search_for_cycles():
-                if self._looks:
-                    gc.collect()  # of what came since the look before, which is little
+                if self._looks and gc.get_count()[0] > _MANY_NEW:
+                    gc.collect()
                 seen = self.seen = self.watcher.look(source.now_ms)
                 self._keep(source, seen)
                 self._looks += 1
@@ -91,11 +93,12 @@ class _Watched:
         return seen
 
     def _spare_what_stays(self) -> None:
-        """Search nothing for cycles that is there now: most of it stays, a look makes none, and a
-        search takes as long as a look, in which no key is answered. All is searched where there is
-        much more of it than before."""
-        gc.freeze()
+        """Search nothing for cycles that is there now, if it is much: most of it stays, a look
+        makes none, and a search takes as long as a look, in which no key is answered. All is
+        searched where there is much more of it than before."""
         is_first = self._looks in _FIRST_LOOKS
+        if is_first or gc.get_count()[0] > _MANY_NEW:
+            gc.freeze()
         if not self._looks % _SEARCH_EVERY and gc.get_freeze_count() > _MORE * self._spared:
             gc.unfreeze()
             gc.collect()
