@@ -28,10 +28,12 @@ def main() -> None:
         )
         raise SystemExit(78)
     from rmqctl.cli.closed_streams import open_closed_streams
-
-    from .app import run
+    from rmqctl.first_answers import answer_at_once
 
     open_closed_streams()
+    answer_at_once(sys.argv[1:])
+    from .app import run
+
     run()
 
 

@@ -16,6 +16,7 @@ import typer
 
 from rmqctl.cli.context import Cli
 from rmqctl.cli.logs import show_warnings
+from rmqctl.first_answers import complete, is_completed, use_utf8
 from rmqctl.output.last_line import LAST_LINE
 
 from . import exit_codes
@@ -27,15 +28,9 @@ from .errors import CliError
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
-COMPLETE: Final = "_RMQCTL_COMPLETE"
-"""Set by the completion scripts: the arguments are the words of an unfinished command line."""
-
-
 def run() -> NoReturn:
     """Run the command line of this process; always raises SystemExit."""
     code = main(sys.argv[1:])
-    if COMPLETE in os.environ:  # a shell waits for completions
-        os._exit(code)
     # Everything is closed and flushed. Python would search all objects for cycles once more,
     # which takes a sixth of the time of a short command.
     gc.freeze()
@@ -44,12 +39,10 @@ def run() -> NoReturn:
 
 def main(args: Sequence[str]) -> int:
     """Run one command line and return its exit code; stdout is flushed when this returns."""
-    _use_utf8()
+    use_utf8()
     signals.install()
-    if COMPLETE in os.environ:
-        from rmqctl.completion.completion import answer
-
-        return answer(list(args), sys.stdout)
+    if is_completed():
+        return complete(args)
     if not _clock_is_plausible():
         _tell(
             "rmqctl: the clock of this machine shows a time before 1970 or after 2262, "
@@ -276,18 +269,6 @@ def _flushed(cli: Cli, code: int) -> int:
             _tell(f"rmqctl: {error}")
             return exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
     return code
-
-
-def _use_utf8() -> None:
-    """Text is UTF-8 in every locale; other bytes pass through unchanged."""
-    for stream, errors in (
-        (sys.stdin, "surrogateescape"),
-        (sys.stdout, "surrogateescape"),
-        (sys.stderr, "backslashreplace"),
-    ):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8", errors=errors, newline="\n")
 
 
 def _as_utf8(argument: str) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import Any, Final, NamedTuple
 
 from typer.core import TyperOption
@@ -10,11 +9,10 @@ from typer.core import TyperOption
 from .global_options import SPECS, Scope, is_everywhere
 from .marks import Changes
 from .names_both_ways import NameOption
+from .root_help import definitions, filled, wrapped
 
 _INDENT: Final = "  "
 _EXAMPLES: Final = 3
-_WIDEST_NAME: Final = 26
-"""Columns of an option's names; the help of longer ones begins on the next line."""
 _LABEL: Final = re.compile(r"(\S.*?:)(?:\s{2,}(\S.*)| *)")
 _WORD: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+|\S+""")
 
@@ -55,25 +53,6 @@ def _examples(lines: Iterable[str]) -> Iterator[Example]:
     yield Example(label, tuple(command))
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """A paragraph in lines of a width: as written if they fit, else filled again."""
-    lines = text.splitlines()
-    if all(len(line) + len(_INDENT) <= width for line in lines):
-        return [_INDENT + line for line in lines]
-    return _filled(" ".join(text.split()), width, _INDENT)
-
-
-def _filled(text: str, width: int, first: str, rest: str = _INDENT) -> list[str]:
-    return wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def examples(block: Sequence[Example], width: int) -> list[str]:
     """Examples with their commands in a column; below the label where they are too long."""
     column = max(len(example.label) for example in block)
@@ -102,20 +81,6 @@ def _command_lines(command: str, width: int, indent: str) -> list[str]:
     return [*lines, line]
 
 
-def definitions(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Names with their help in a second column."""
-    column = max((len(name) for name, _ in rows if len(name) <= _WIDEST_NAME), default=8) + 4
-    lines = []
-    for name, text in rows:
-        head = _INDENT + name
-        if len(head) + 2 > column:
-            lines.append(head)
-            head = ""
-        filled = _filled(text, width, f"{head:{column}}", " " * column) if text else [head]
-        lines += filled
-    return lines
-
-
 # -- a command ----------------------------------------------------------------------------------
 
 
@@ -123,7 +88,7 @@ def screen(ctx: Any, command: Any, width: int) -> list[str]:
     """The help of a command on a screen, without its usage."""
     parts = parts_of(command.help or "")
     texts = [part for part in parts if isinstance(part, str)]
-    lines = ["", *_filled(" ".join(texts[0].split()), width, _INDENT)] if texts else []
+    lines = ["", *filled(" ".join(texts[0].split()), width, _INDENT)] if texts else []
     chosen = _chosen([part for part in parts if not isinstance(part, str)])
     if chosen:
         lines += ["", "Examples:", *examples(chosen, width)]
@@ -145,7 +110,7 @@ def whole(ctx: Any, command: Any, width: int) -> list[str]:
             lines += ["", f"{title}:", *definitions(records, width)]
     names = " ".join("/".join(spec.names) for spec in SPECS if _matters(command, spec.scope))
     lines += ["", "Global options (see rmqctl --help --all):"]
-    return [*lines, *_filled(f"{names} -h/--help", width, _INDENT)]
+    return [*lines, *filled(f"{names} -h/--help", width, _INDENT)]
 
 
 def _chosen(blocks: Sequence[Sequence[Example]]) -> list[Example]:

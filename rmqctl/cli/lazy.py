@@ -17,21 +17,16 @@ from .exclusions import check_exclusions
 from .global_options import global_options, is_everywhere, options_of
 from .marks import Changes
 from .names_both_ways import accept_both, name_options
-from .tree import SECTIONS, TREE, CommandGroup, CommandRef
+from .root_help import ABOUT, MOST_COLUMNS, definitions, first_lines, more_line
+from .tree import TREE, CommandGroup, CommandRef
 
-_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_CONTEXT: dict[str, Any] = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": MOST_COLUMNS,
+}
 # Typer may carry its own copy of click or use the installed one.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-ABOUT = """\
-rmqctl works on folders of Apache RocketMQ 4.9, without a broker process.
-Not affiliated with the Apache Software Foundation."""
-EXAMPLES = """\
-  Send a message:                  echo hello | rmqctl produce greetings
-  Read all messages, then stop:    rmqctl consume greetings -e
-  Consume as a member of a group:  rmqctl consume greetings -g readers -e"""
-
-_MORE = "More: rmqctl COMMAND --help; --help --all; rmqctl cheat; rmqctl explain TERM"
 
 
 class Command(TyperCommand):
@@ -209,37 +204,16 @@ class LazyGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The commands of the table; on the root also examples, and with ``--all`` the options."""
-        from .help_text import definitions, wrapped
-
         self.format_usage(ctx, formatter)
-        width, is_root = formatter.width, self.table is TREE
-        about = self.help or ""
-        if is_root and not ctx.meta.get(_WHOLE):
-            about = about.partition("\n")[0]
-        lines = ["", *wrapped(about, width)]
-        if is_root:
-            lines += ["", "Examples:", *EXAMPLES.splitlines()]
-        for title, names in self._sections():
-            rows = [(name, self.table[name].help) for name in names]
-            lines += ["", f"{title}:", *definitions(rows, width)]
-        if is_root and ctx.meta.get(_WHOLE):
+        width, is_root, whole = formatter.width, self.table is TREE, bool(ctx.meta.get(_WHOLE))
+        lines = first_lines(self.help or "", self.table, width, whole=whole)
+        if is_root and whole:
             records = [option.get_help_record(ctx) for option in self.params]
             lines += ["", "Global options, before or after the command's name:"]
             lines += definitions([record for record in records if record], width)
-        elif is_root:
-            lines += ["", _MORE]
         else:
-            lines += ["", f"More: {ctx.command_path} COMMAND --help"]
+            lines += ["", more_line(ctx.command_path, is_root=is_root)]
         formatter.write("".join(f"{line}\n" for line in lines))
-
-    def _sections(self) -> Sequence[tuple[str, Sequence[str]]]:
-        if self.table is not TREE:
-            return [("Commands", list(self.table))]
-        return [
-            (title, present)
-            for title, names in SECTIONS.items()
-            if (present := [name for name in names if name in self.table])
-        ]
 
 
 def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:

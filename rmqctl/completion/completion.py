@@ -6,17 +6,14 @@ Without a line the shell offers file names.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TextIO
 
-from typer.core import TyperOption
-
-from rmqctl.cli import lazy
 from rmqctl.cli.context import Cli
-from rmqctl.cli.global_options import NAMES, is_everywhere
-from rmqctl.cli.names_both_ways import NameOption
+from rmqctl.cli.tree import TREE, CommandGroup, CommandRef
 
 from .completers import COMPLETERS, MOST_ITEMS, old_options
+from .parameter import Parameter, parameters_of
 
 _TOPICS = {"topic", "topics"}
 _FIELDS = {"columns", "sort", "where"}
@@ -43,10 +40,10 @@ def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     prefix = ""
     if place.option is None and incomplete.startswith("--") and "=" in incomplete:
         name, _, incomplete = incomplete.partition("=")
-        place.option = _option(place.command, name)
+        place.option = _option(place, name)
         prefix = name + "="
     elif place.option is None and not place.only_arguments:
-        option, value = _option_of(place.command, incomplete)
+        option, value = _option_of(place, incomplete)
         if option is not None and value is not None:
             place.option = option
             prefix, incomplete = incomplete.removesuffix(value), value
@@ -68,33 +65,42 @@ def possibilities(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 class _Place:
     """The position of the cursor in the command line."""
 
-    def __init__(self, command: Any) -> None:
-        self.command = command
+    def __init__(self) -> None:
+        self.table: Mapping[str, CommandRef | CommandGroup] | None = TREE
+        """The commands of the program or of a noun; None: a command was named."""
         self.name = ""
         """The command's words, without the program's name."""
-        self.option: TyperOption | None = None
+        self.parameters, self.row_type = parameters_of("", is_group=True)
+        self.option: Parameter | None = None
         """The option whose value comes next."""
         self.arguments: list[str] = []
         """The positional arguments before the cursor."""
-        self.by_option: list[Any] = []
+        self.by_option: list[str] = []
         """The arguments whose only value an option before the cursor gives."""
         self.only_arguments = False
         """Whether ``--`` is before the cursor."""
         self.lost = False
         """Whether a word before the cursor names no command."""
 
+    def enter(self, word: str, entry: CommandRef | CommandGroup) -> None:
+        """Go on with the command or the noun that a word names."""
+        self.table = entry.verbs if isinstance(entry, CommandGroup) else None
+        self.name = f"{self.name} {word}".strip()
+        is_group = self.table is not None
+        self.parameters, self.row_type = parameters_of(self.name, is_group=is_group)
+
     def candidates(self, cli: Cli, incomplete: str) -> Iterable[tuple[str, str]]:
         """All words that may stand here; the caller filters them by what was typed."""
         if self.lost:
             return []
         if self.option is not None and self.option.name in _FIELDS:
-            return _fields(self.command)
+            return _fields(self.row_type)
         if self.option is not None:
-            return _values(self.option, cli, self.name)
+            return _values(self, self.option, cli)
         if incomplete.startswith("-") and not self.only_arguments:
             return self._options(short=not incomplete.startswith("--"))
-        if isinstance(self.command, lazy.LazyGroup):
-            return [(name, entry.help) for name, entry in self.command.table.items()]
+        if self.table is not None:
+            return [(name, entry.help) for name, entry in self.table.items()]
         arguments = self.own_arguments()
         if not arguments:
             return []
@@ -103,15 +109,11 @@ class _Place:
         if before > place and arguments[place].nargs != -1:
             return []
         cli.given["completed_words"] = self.arguments
-        return _values(arguments[place], cli, self.name)
+        return _values(self, arguments[place], cli)
 
-    def own_arguments(self) -> list[Any]:
+    def own_arguments(self) -> list[Parameter]:
         """The arguments of the command that words give."""
-        return [
-            parameter
-            for parameter in self.command.params
-            if not isinstance(parameter, TyperOption) and parameter not in self.by_option
-        ]
+        return [one for one in self.parameters if not (one.opts or one.name in self.by_option)]
 
     def _options(self, *, short: bool) -> Iterator[tuple[str, str]]:
         """The options of the command; after the name of an mqadmin command, its options first."""
@@ -121,14 +123,14 @@ class _Place:
                 taken.add(name)
                 if name.startswith("--") or short:
                     yield name, text
-        for name, text in _options(self.command, short=short):
+        for name, text in _options(self.parameters, short=short):
             if name not in taken:
                 yield name, text
 
 
 def _walk(words: Sequence[str], cli: Cli) -> _Place:
     """Find the command that the words name, and count its arguments."""
-    place = _Place(lazy.root())
+    place = _Place()
     for word in words:
         if place.option is not None:
             _keep(place, place.option, word, cli)
@@ -136,35 +138,40 @@ def _walk(words: Sequence[str], cli: Cli) -> _Place:
         elif word == "--":
             place.only_arguments = True
         elif word.startswith("-") and len(word) > 1 and not place.only_arguments:
-            option, value = _option_of(place.command, word)
+            option, value = _option_of(place, word)
             if option is not None and value is not None:
                 _keep(place, option, value, cli)
             else:
                 place.option = option
-        elif isinstance(place.command, lazy.LazyGroup):
+        elif place.table is not None:
             if word == "help":  # `help topic list` is `topic list --help`
                 continue
-            entry = place.command.table.get(word)
+            entry = place.table.get(word)
             if entry is None:
                 place.lost = True
                 break
-            place.command = lazy.build(word, entry)
-            place.name = f"{place.name} {word}".strip()
+            place.enter(word, entry)
         else:
             _keep_argument(place, word, cli)
             place.arguments.append(word)
     return place
 
 
-def _keep(place: _Place, option: TyperOption, value: str, cli: Cli) -> None:
+def _keep(place: _Place, option: Parameter, value: str, cli: Cli) -> None:
     """Keep the options that the completers need: the store and the settings."""
     if option.name in {"store", "context", "config"}:
         cli.remember(option.name, [value] if option.multiple else value)
-    named = option.argument if isinstance(option, NameOption) else option
+    named = _named(place, option)
     if named.name in _TOPICS:
         cli.given["completed_topic"] = value
     if named is not option and named.nargs == 1:
-        place.by_option.append(named)
+        place.by_option.append(named.name)
+
+
+def _named(place: _Place, option: Parameter) -> Parameter:
+    """The argument whose value an option gives; else the option itself."""
+    arguments = (one for one in place.parameters if not one.opts and one.name == option.argument)
+    return next(arguments, option)
 
 
 def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
@@ -174,55 +181,54 @@ def _keep_argument(place: _Place, word: str, cli: Cli) -> None:
         cli.given.setdefault("completed_topic", word)
 
 
-def _option_of(command: Any, word: str) -> tuple[TyperOption | None, str | None]:
+def _option_of(place: _Place, word: str) -> tuple[Parameter | None, str | None]:
     """The option in a word that takes a value, and the value if the word has it: ``-qSstore``."""
     name, equals, value = word.partition("=")
-    option = _option(command, name)
+    option = _option(place, name)
     if option is not None or word.startswith("--"):
         takes_value = option is not None and not option.is_flag
         return (option if takes_value else None), (value if equals else None)
-    for place, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
-        option = _option(command, f"-{letter}")
+    for at, letter in enumerate(word[1:] if word.startswith("-") else "", 2):
+        option = _option(place, f"-{letter}")
         if option is None:
             break
         if not option.is_flag:
-            return option, word[place:] or None
+            return option, word[at:] or None
     return None, None
 
 
-def _option(command: Any, name: str) -> TyperOption | None:
-    for parameter in command.params:
-        if isinstance(parameter, TyperOption) and name in parameter.opts + parameter.secondary_opts:
-            return parameter
-    return None
+def _option(place: _Place, name: str) -> Parameter | None:
+    return next((one for one in place.parameters if name in one.opts), None)
 
 
-def _options(command: Any, *, short: bool) -> Iterator[tuple[str, str]]:
+def _options(parameters: Iterable[Parameter], *, short: bool) -> Iterator[tuple[str, str]]:
     """The options of a command: long forms, unless a single dash was typed."""
-    for parameter in command.params:
-        if not isinstance(parameter, TyperOption) or parameter.hidden:
+    for parameter in parameters:
+        if parameter.hidden:
             continue
-        for name in parameter.opts + parameter.secondary_opts:
+        for name in parameter.opts:
             if name.startswith("--") or short:
-                yield name, parameter.help or ""
+                yield name, parameter.help
     yield "--help", "Show the help and exit"
 
 
-def _fields(command: Any) -> Iterable[tuple[str, str]]:
+def _fields(row_type: str | None) -> Iterable[tuple[str, str]]:
     """The fields of the rows that a command prints."""
-    row_types = getattr(command, "row_types", ())
-    if not row_types:
+    if row_type is None:
         return []
+    from importlib import import_module
+
     from rmqctl.output.fields import fields_of
 
-    return [(field.name, field.help) for field in fields_of(row_types[0])]
+    module, _, name = row_type.partition(":")
+    return [(one.name, one.help) for one in fields_of(getattr(import_module(module), name))]
 
 
-def _values(parameter: Any, cli: Cli, command: str) -> Iterable[tuple[str, str]]:
-    if isinstance(parameter, NameOption):
-        parameter = parameter.argument
-    completer = COMPLETERS.get(f"{command} {parameter.name}") or COMPLETERS.get(parameter.name)
-    own = parameter.name in NAMES and not is_everywhere(parameter)  # has values of its own
+def _values(place: _Place, parameter: Parameter, cli: Cli) -> Iterable[tuple[str, str]]:
+    parameter = _named(place, parameter)
+    completer = COMPLETERS.get(f"{place.name} {parameter.name}") or COMPLETERS.get(parameter.name)
+    everywhere = {one.name for one in parameters_of("", is_group=True).of}
+    own = parameter.name in everywhere and not parameter.everywhere  # has values of its own
     if completer is not None and not own:
         return completer(cli)
-    return [(str(choice), "") for choice in getattr(parameter.type, "choices", ())]
+    return [(choice, "") for choice in parameter.choices]

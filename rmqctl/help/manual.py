@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from typer.core import TyperOption
 
-from rmqctl.cli import lazy
+from rmqctl.cli import lazy, root_help
 from rmqctl.cli.global_options import SPECS, is_everywhere
 from rmqctl.cli.tree import SECTIONS, TREE, CommandGroup, CommandRef
 
@@ -91,7 +91,7 @@ def _program() -> Page:
         (
             ("Name", (Text("rmqctl - a RocketMQ store without a broker process"),)),
             ("Synopsis", (Lines(("rmqctl [OPTIONS] COMMAND ...",)),)),
-            ("Description", (Text(" ".join(lazy.ABOUT.split())),)),
+            ("Description", (Text(" ".join(root_help.ABOUT.split())),)),
             *commands,
             ("Global options", (options,)),
             ("Times", (Text(TITLE), Items(form_lines()), *map(Text, RULES))),
@@ -106,7 +106,7 @@ def _program() -> Page:
             ("Exit status", (codes,)),
             ("Environment", (variables,)),
             ("Files", (files,)),
-            ("Examples", (Lines(tuple(line.strip() for line in lazy.EXAMPLES.splitlines())),)),
+            ("Examples", (Lines(tuple(line.strip() for line in root_help.EXAMPLES.splitlines())),)),
         ),
     )
 

@@ -8,8 +8,9 @@ import pytest
 
 from rmqctl.cli import lazy, tree
 from rmqctl.cli.global_options import NAMES, is_everywhere
-from rmqctl.cli.help_text import Example, definitions, examples, parts_of
+from rmqctl.cli.help_text import Example, examples, parts_of
 from rmqctl.cli.marks import Changes
+from rmqctl.cli.root_help import definitions
 from tests.support.cli import run
 
 LEAVES = {
