@@ -23,6 +23,7 @@ from storage.format.layout import (
 from storage.format.record import CheckKind, check_record, decode_record
 from storage.format.tombstone import is_replaced
 
+from .record_reader import UNUSUAL, read_at
 from .walk import LogWalk, Segment, StretchKind
 
 if TYPE_CHECKING:
@@ -184,11 +185,14 @@ class RecordFinder:
     def _at(self, file: ReadMap, first: int, position: int) -> FoundRecord | None:
         """The whole record that begins here and holds its own offset."""
         limit = min(file.length, self._end - first)
+        start = first + position
+        message: MessageExt | None = read_at(file.view, position, limit, start, UNUSUAL)
+        if message is not None:
+            return _found(start, message.store_size, message)
         check = check_record(file.view, position, limit)
         if check.kind is not CheckKind.MESSAGE:
             return None
         message = decode_record(file.map[position : position + check.size])
-        start = first + position
         if message.commitlog_offset != start:
             return None
         return _found(start, check.size, message)

@@ -230,6 +230,54 @@ ODD = [
 ]
 
 
+LEFT_OUT = [
+    b'{"body": "\\ud83d"}',
+    b'{"body": "\\ud83d\\u0041"}',
+    b'{"body": "\\ud83d\\ud83d"}',
+    b'{"body": "\\ud83dx"}',
+    b'{"body": "\\udc00"}',
+    b'{"body": "\\u00g0"}',
+    b'{"body": "\\u00"}',
+    b'{"body": "\\x"}',
+    b'{"body": "\x01"}',
+    b'{"body": "\xed\xa0\x80"}',
+    b'{"body": "x", "flag": 01}',
+    b'{"body": "x", "flag": -}',
+    b'{"body": "x", "flag": 1e2}',
+    b'{"body": "x", "flag": 2147483648}',
+    b'{"body": "x", "store_size": 00}',
+    b'{"body": "x", "store_size": NaN}',
+    b'{"body": "x", "tags": nul}',
+    b'{"body": "x",}',
+    b'{"body": "x"',
+    b'{"body": "x" "tags": "t"}',
+    b'{"body": "x", "tags" "t"}',
+    b'{"body": "x", "keys": ["a",]}',
+    b'{"body": "x", "keys": ["a" "b"]}',
+    b'{"body": "x", "keys": [null]}',
+    b'{"body": "x", "keys": ["a"], "key": "a"}',
+    b'{"body": "x", "properties": {"a": "b",}}',
+    b'{"body": "x", "properties": {"": "b"}}',
+    b'{"body": "x", "properties": {"a": "b", "a": "b"}}',
+    b'{"body_base64": "/w="}',
+    b'{"body_base64": "/x=="}',
+    b'{"body_base64": "/w==/w=="}',
+    b'{"body": "x"} {}',
+    b'\xef\xbb\xbf{"body": "x"}',
+    b'{"body": "x", "body_encoding": "text"}',
+    b"{}",
+    b"",
+]
+
+
+@pytest.mark.parametrize("record", LEFT_OUT, ids=repr)
+def test_rows_that_are_left_to_the_parser(record):
+    for has_places in FORMS:
+        reader = json_reader(has_places=has_places)
+        assert reader is not None
+        assert reader.read([record]).bodies == [None]
+
+
 def contents(root: Path) -> list[Any]:
     """What is stored of each message, in the order of the queues, without its times and ids."""
     with StoreView.open(root) as view:
