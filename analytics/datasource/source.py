@@ -16,13 +16,13 @@ import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
+from analytics.datasource.query.created import options_in, with_options
+from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import Options, check_effects, of_table, read_options
 from analytics.datasource.query.tables import NULL, STREAMED, columns_of, ddl
-from analytics.datasource.readers import PushdownReader, TableReader
+from analytics.datasource.rows.readers import PushdownReader, TableReader
 from analytics.object_store.address import is_address
 
-from .created import options_in, with_options
-from .errors import OptionError
 from .versions import check_version
 
 if TYPE_CHECKING:

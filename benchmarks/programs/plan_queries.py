@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from analytics.datasource.created import columns
+from analytics.datasource.query.created import columns
 from analytics.datasource.query.tables import TABLES
 from analytics.datasource.source import RocketMQSource
 

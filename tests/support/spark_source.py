@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter
 from pyspark.sql.types import StructType
 
-from analytics.datasource.created import columns
 from analytics.datasource.query import tables
+from analytics.datasource.query.created import columns
 from analytics.datasource.source import RocketMQSource
 
 Row = dict[str, Any]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from analytics.datasource.errors import DamagedError, DataLossError, OptionError
 from analytics.datasource.plan.log_now import LogLooks, look_at_queues
 from analytics.datasource.plan.planned import PlannedStore
+from analytics.datasource.query.errors import DamagedError, DataLossError, OptionError
 from analytics.errors import ObjectStoreError
 from analytics.object_store.address import is_address
 from analytics.object_store.objects import ObjectInfo, Objects

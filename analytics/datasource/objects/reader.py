@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analytics.datasource.errors import OptionError
 from analytics.datasource.plan.kept_logs import kept_logs
 from analytics.datasource.plan.ranges import given_limits, queue_ranges, tasks_of
 from analytics.datasource.plan.store_shares import shares_of
+from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.named import check_named
 from analytics.datasource.query.selection import EVERYTHING
 from analytics.datasource.query.tables import COUNTED, STREAMED
-from analytics.datasource.readers import (
+from analytics.datasource.rows.bodies import COLUMNS as OF_BODY
+from analytics.datasource.rows.readers import (
     Part,
     PushdownReader,
     TableReader,
     arrow_schema,
     range_batches,
 )
-from analytics.datasource.rows.bodies import COLUMNS as OF_BODY
 from analytics.object_store.address import is_address
 from analytics.object_store.steady import steadily
 

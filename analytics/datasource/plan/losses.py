@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
-from analytics.datasource.errors import DataLossError
+from analytics.datasource.query.errors import DataLossError
 from analytics.lag.log_offsets import first_at
 
 from .named_queues import view_of

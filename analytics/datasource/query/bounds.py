@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.datasource.errors import DataLossError, OptionError
 from analytics.lag.log_offsets import first_at
 from analytics.report.scan import progress_of
 from storage.readonly import Boundary, StoreView
+
+from .errors import DataLossError, OptionError
 
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef

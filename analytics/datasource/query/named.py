@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from analytics.datasource.errors import OptionError
 from analytics.report.scan import known_topics, progress_of
 from storage.configs.subscription_groups import subscription_groups_file
 from storage.configs.topics import topics_file
@@ -16,6 +15,7 @@ from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PRE
 from storage.readonly import StoreView
 
 from .bounds import ANY
+from .errors import OptionError
 from .topics import SYSTEM, TopicChoice
 
 if TYPE_CHECKING:

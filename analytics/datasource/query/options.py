@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from analytics.datasource.errors import OptionError
 from analytics.report.stores import StoreRef, find_stores
 
 from .bounds import BEGIN, EARLIEST, END, LATEST, Bound, read_bound
+from .errors import OptionError
 from .tables import FAIL, NULL, OF_STORES, ON_DAMAGE, STREAMED, TABLES, columns_of
 from .topics import TopicChoice, read_names, read_topics, split_names
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from analytics.datasource.errors import OptionError
+from .errors import OptionError
 
 SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_")
 """How RocketMQ's own topics begin."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from analytics.datasource.errors import DamagedError
+from analytics.datasource.query.errors import DamagedError
 from storage.format.compress import MAX_INFLATED_BODY_SIZE, decompress
 from storage.format.errors import BodyError
 from storage.readonly import StoreView

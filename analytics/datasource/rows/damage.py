@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from analytics.datasource.errors import DamagedError
+from analytics.datasource.query.errors import DamagedError
 from analytics.datasource.query.tables import FAIL, NULL
 from storage.format.check import CheckKind, check_record
 from storage.format.cq_unit import PRE_BLANK_SIZE

@@ -21,10 +21,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from analytics.datasource.errors import DataLossError, OptionError
 from analytics.datasource.plan.kept_logs import kept_logs
 from analytics.datasource.plan.log_now import LogLooks, LogNow
 from analytics.datasource.query.bounds import EARLIEST, LATEST, QueueBound
+from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.named import check_named
 from analytics.lag.log_offsets import first_at
 from storage.readonly import StoreView
@@ -140,7 +140,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut a batch into tasks. Raises DataLossError; see ``failOnDataLoss``."""
-        from analytics.datasource.readers import Part
+        from analytics.datasource.rows.readers import Part
 
         options = self._options
         changed = {key: value for key, value in end.items() if value != start.get(key)}
@@ -176,7 +176,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task's rows."""
-        from analytics.datasource.readers import arrow_schema, range_batches
+        from analytics.datasource.rows.readers import arrow_schema, range_batches
 
         if partition.value is None:
             return iter(())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.datasource.errors import OptionError
+from analytics.datasource.query.errors import OptionError
 from analytics.lag.log_offsets import first_at
 from analytics.report.copies import mark_of
 from analytics.report.stores import short_name

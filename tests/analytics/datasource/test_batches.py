@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analytics.datasource.errors import DamagedError, OptionError
 from analytics.datasource.plan.ranges import Range
+from analytics.datasource.query.errors import DamagedError, OptionError
 from analytics.datasource.query.options import read_options
-from analytics.datasource.readers import arrow_schema
 from analytics.datasource.rows.batches import BatchLimits, message_batches, unit_batches
+from analytics.datasource.rows.readers import arrow_schema
 from storage.format.message import MessageExt
 from storage.format.sys_flag import MessageSysFlag
 from storage.readonly import StoreView

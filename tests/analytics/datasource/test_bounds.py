@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analytics.datasource.errors import DataLossError, OptionError
+from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.options import read_options
 from tests.support.hand_made import TINY, HandMade, Stored
 from tests.support.spark_source import Row, Stream, read_table

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from analytics.datasource.errors import OptionError
+from analytics.datasource.query.errors import OptionError
 from analytics.errors import GroupProgressError
 from broker.api.members import ConsumerData, ConsumeType, HeartbeatData, MessageModel
 from broker.api.offsets import ConsumeFromWhere

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analytics.datasource.errors import DamagedError, OptionError
 from analytics.datasource.plan.ranges import Range
+from analytics.datasource.query.errors import DamagedError, OptionError
 from analytics.datasource.query.tables import NULL, SKIP
-from analytics.datasource.readers import arrow_schema
 from analytics.datasource.rows.batches import BatchLimits, message_batches
+from analytics.datasource.rows.readers import arrow_schema
 from storage.format.message import Message
 from storage.format.sys_flag import REPLACED_FLAG
 from storage.read.replaced import places_without_message

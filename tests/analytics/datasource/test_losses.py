@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analytics.datasource.errors import DamagedError, DataLossError
+from analytics.datasource.query.errors import DamagedError, DataLossError
 from storage.readonly import StoreView
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import columns_of, rows_of, source

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 
-from analytics.datasource.errors import DamagedError, DataLossError, OptionError
 from analytics.datasource.objects import windows as object_windows
 from analytics.datasource.objects.reader import READ
+from analytics.datasource.query.errors import DamagedError, DataLossError, OptionError
 from analytics.errors import ObjectStoreError
 from analytics.sink.options import local_path
 from storage.files.read_files import MAP_MAKERS

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from analytics.datasource.created import options_in
-from analytics.datasource.errors import OptionError
+from analytics.datasource.query.created import options_in
+from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import OPTIONS, of_table, read_options
 from analytics.datasource.query.tables import TABLES
 from analytics.datasource.session import WorkerError, check_python

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, LessThanOrEqual
 
-from analytics.datasource.errors import DamagedError, DataLossError
 from analytics.datasource.plan import log_part, stretches
 from analytics.datasource.plan.log_now import look_at_log
 from analytics.datasource.plan.log_part import next_record, read_part
+from analytics.datasource.query.errors import DamagedError, DataLossError
 from analytics.datasource.query.topics import TopicChoice
 from analytics.report.stores import StoreRef
 from benchmarks.planned_stores import make_stores

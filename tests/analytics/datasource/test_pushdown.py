@@ -17,8 +17,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from analytics.datasource.errors import DamagedError
-from analytics.datasource.readers import PushdownReader, TableReader
+from analytics.datasource.query.errors import DamagedError
+from analytics.datasource.rows.readers import PushdownReader, TableReader
 from tests.support import golden
 from tests.support.golden_samples import SOME
 from tests.support.hand_made import TINY, HandMade

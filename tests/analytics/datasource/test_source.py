@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession as Sql
 
-from analytics.datasource.errors import DamagedError, OptionError
 from analytics.datasource.plan.ranges import Range
+from analytics.datasource.query.errors import DamagedError, OptionError
 from analytics.datasource.query.options import read_options
 from analytics.datasource.rows.batches import BatchLimits, message_batches
 from analytics.spark.session import SparkSession

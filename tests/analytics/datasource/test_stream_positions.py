@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.datasource.errors import DataLossError, OptionError
+from analytics.datasource.query.errors import DataLossError, OptionError
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Row, Stream

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analytics.datasource.errors import OptionError
+from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import read_options
 from storage.errors import RocketMQError
 from tests.support.hand_made import TINY, HandMade

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from analytics.datasource.errors import OptionError
 from analytics.datasource.plan import log_part
+from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import read_options
 from analytics.datasource.stream import backlog
 from analytics.datasource.stream.backlog import shares

@@ -72,7 +72,7 @@ class TableReader(DataSourceReader):
         if self._options.table in STREAMED:
             return range_batches(self._options, partition.value, schema, self._chosen)
         if self._options.table in OF_STORES:
-            from analytics.datasource.rows.store_tables import store_batches
+            from .store_tables import store_batches
 
             return store_batches(self._options, self._chosen, partition.value, schema)
         return _row_batches(self._options, self._chosen, partition.value, schema)
@@ -117,7 +117,8 @@ def range_batches(
     those of the ``chosen`` times and tags. A row of ``consumequeue`` costs no more than its
     time."""
     from analytics.datasource.plan.stretches import Work
-    from analytics.datasource.rows.batches import BatchLimits, message_batches, unit_batches
+
+    from .batches import BatchLimits, message_batches, unit_batches
 
     ranges = [Work(item, options, chosen) for item in task]
     lost = options.fail_on_data_loss
@@ -144,7 +145,7 @@ def _row_batches(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    from analytics.datasource.rows import progress_rows
+    from . import progress_rows
 
     make: Callable[[StoreShare, Options, Selection], Iterator[dict[str, object]]] = {
         "offsets": progress_rows.offset_rows,
