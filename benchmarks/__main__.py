@@ -49,6 +49,8 @@ _NAMES = (
     "memory",
     "desk",
     "console",
+    "console_large",
+    "console_screens",
     "report",
     "spark_source",
     "spark_planning",

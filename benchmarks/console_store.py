@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +60,58 @@ def make(root: Path, size: Size, age_ms: int = 0) -> None:
             broker.send_column(topic, [bytes(100)] * len(ids), ids)
     progress = Progress(root, size)
     progress.move(1.0)
+
+
+class LargeStore(NamedTuple):
+    """A store with many topics and groups, of which each reads a few topics."""
+
+    topics: int
+    groups: int
+    messages: int = 10
+    """In each queue."""
+
+    def queues_of(self, number: int) -> int:
+        """The queues of a topic."""
+        return 8 if number % 3 == 2 else 4
+
+    def topics_of(self, group: int) -> list[int]:
+        """The topics that a group reads: one to five of them."""
+        count = (1, 1, 1, 2, 2, 3, 5)[group % 7]
+        return [(group * 7_919 + more * 1_237) % self.topics for more in range(count)]
+
+
+def make_large(root: Path, size: LargeStore) -> None:
+    """Fill all queues; of five groups four have read all."""
+    MessageStore.create(root, SMALL_STORE.with_(mapped_file_size_consume_queue=20 * 200))
+    topics = {  # one by one, the file would be written again with each of them
+        topic_of(number): {
+            "topicName": topic_of(number),
+            "readQueueNums": size.queues_of(number),
+            "writeQueueNums": size.queues_of(number),
+            "perm": 6,
+        }
+        for number in range(size.topics)
+    }
+    (root / "config").mkdir(exist_ok=True)
+    text = json.dumps({"topicConfigTable": topics})
+    (root / "config" / "topics.json").write_text(text, "utf-8")
+    with EmbeddedBroker.open(root) as broker:
+        for number in range(size.topics):
+            queues = size.queues_of(number)
+            ids = [at % queues for at in range(queues * size.messages)]
+            broker.send_column(topic_of(number), [bytes(20)] * len(ids), ids)
+    file = ProgressFile(root)
+    file.commit(
+        {
+            (f"{topic_of(number)}@group-{group:05}", queue): QueueProgress(
+                0, size.messages if group % 5 else (group + queue) % size.messages
+            )
+            for group in range(size.groups)
+            for number in size.topics_of(group)
+            for queue in range(size.queues_of(number))
+        }
+    )
+    file.export()
 
 
 class Progress:
@@ -120,3 +174,22 @@ def mover(root: Path, size: Size) -> Iterator[Mover]:
         yield Mover(process)
     finally:
         process.communicate(timeout=60)
+
+
+@contextmanager
+def moves(root: Path, size: Size, share: float, pause_s: float) -> Iterator[None]:
+    """Positions move again and again meanwhile."""
+    ended = threading.Event()
+
+    def go(others: Mover) -> None:
+        while not ended.wait(pause_s):
+            others.move(share)
+
+    with mover(root, size) as others:
+        thread = threading.Thread(target=go, args=(others,))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()

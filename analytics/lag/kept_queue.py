@@ -58,7 +58,7 @@ class KeptQueue:
     """A queue, and what is known of messages that are the first unread one of a group."""
 
     __slots__ = (
-        *("_arrived", "_by_log", "_caught_up", "_nothing_new", "_places"),
+        *("_arrived", "_by_log", "_caught_up", "_first_new", "_nothing_new", "_places"),
         *("heads", "high", "low", "now", "place", "until"),
     )
 
@@ -75,6 +75,9 @@ class KeptQueue:
         """Whether it is all of them: the log shows it."""
         self._places: dict[int, int] = {}
         """Where the messages lie in the log; of each head that is wholly known."""
+        self._first_new: tuple[int, int] | None = None
+        """Log offset and size of the first message that is counted by the log: as long as that one
+        counts, those after it do."""
         self._nothing_new = False
         """Whether no message is as young as is counted; none gets younger."""
         self._caught_up: QueueLag | None = None
@@ -109,15 +112,27 @@ class KeptQueue:
         self._by_log, self.until = count is None, AT_ONCE
         if count is not None:
             self._nothing_new = self._nothing_new and same
+            self._first_new = None
             known_from = trend.known_from or 0
             leaves = next((at for at, _ in ends if at > known_from), None)
             self.until = FOREVER if leaves is None else leaves + RATE_WINDOW_MS
         elif same and self._nothing_new:
             count = 0
+        elif same and self._first_new is not None and moment.arrivals.counts(*self._first_new):
+            count = self._arrived
         else:
-            count = moment.arrivals.count(*self.place, self.low, self.high)
-            self._nothing_new = count == 0
+            count = self._count_by_log(moment.arrivals)
         self._arrived = count
+
+    def _count_by_log(self, arrivals: StoredSince) -> int | None:
+        first = arrivals.first(*self.place, self.low, self.high)
+        self._nothing_new = first == self.high
+        self._first_new = None
+        if first is None:
+            return None
+        if first < self.high:
+            self._first_new = arrivals.place(*self.place, first)
+        return self.high - first
 
     def rate_in(self, span_s: float | None) -> float | None:
         """How fast it grew; ``span_s`` is the length of the known part of the five minutes."""

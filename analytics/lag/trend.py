@@ -49,16 +49,32 @@ class StoredSince:
 
         None if units or records on the way cannot be read.
         """
+        first = self.first(topic, queue_id, min_offset, max_offset)
+        return None if first is None else max_offset - first
+
+    def first(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
+        """The offset of the first message that counts, ``max_offset`` without any; None as
+        above."""
         end = max_offset
         while end > min_offset:
             first = max(min_offset, (end - 1) // self._per_file * self._per_file)
             found = self._search(topic, queue_id, first, end)
-            if found is None:
-                return None
-            if found > first:
-                return max_offset - found
+            if found is None or found > first:
+                return found
             end = first
-        return max_offset - min_offset
+        return min_offset
+
+    def place(self, topic: str, queue_id: int, offset: int) -> tuple[int, int] | None:
+        """Log offset and size of a message; None if its unit cannot be read."""
+        within = offset, offset + 1
+        units = self._view.unit_view(topic, queue_id, *within, within)
+        return None if units is None else CQ_STORE_UNIT.unpack_from(units)[:2]
+
+    def counts(self, log_offset: int, size: int) -> bool:
+        """Whether the message at a log offset counts; no if that is unknown."""
+        if log_offset >= self._after:
+            return True
+        return log_offset > self._before and self._is_older(log_offset, size) is False
 
     def _search(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
         """Find the first message of [first, end) that is not older; ``end`` without any."""

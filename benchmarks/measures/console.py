@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 from benchmarks.commands import peer_script, rmqctl, seconds_of
-from benchmarks.console_store import Mover, Size, make, mover
+from benchmarks.console_store import Size, make, moves
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
 from benchmarks.terminal import Terminal, terminal
@@ -141,31 +139,12 @@ def _looks(run: Run, root: Path) -> Iterator[Row]:
     yield Row("... the first look, CPU", f"{first:.0f} ms", "", [first], None, "ms")
 
 
-@contextmanager
-def _moves(root: Path, size: Size, share: float, pause_s: float) -> Iterator[None]:
-    """Positions move again and again meanwhile."""
-    ended = threading.Event()
-
-    def go(others: Mover) -> None:
-        while not ended.wait(pause_s):
-            others.move(share)
-
-    with mover(root, size) as others:
-        thread = threading.Thread(target=go, args=(others,))
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-
 def _keys(run: Run, root: Path) -> Iterator[Row]:
     """Each look is a full one: all positions move, and the next look begins at once."""
     marks = b"@", b"`"  # no row and no heading has them; one takes the place of the other
     found = []
     with (
-        _moves(root, _POSITIONS, 1.0, 0.2),
+        moves(root, _POSITIONS, 1.0, 0.2),
         terminal(_console(root, "groups", "--every", "100ms")) as shown,
     ):
         shown.until(_ROW)
@@ -215,7 +194,7 @@ def _idle(run: Run, root: Path) -> Iterator[Row]:
 
 def _rows_move(run: Run, root: Path) -> Iterator[Row]:
     with (
-        _moves(root, _MOVING, 1.0, 1.0),
+        moves(root, _MOVING, 1.0, 1.0),
         terminal(_console(root, "groups", "--every", "1s")) as shown,
     ):
         shown.until(_ROW)

@@ -1,6 +1,7 @@
 """The lag of groups as looks share it: one reading for the looks of one moment, and its history."""
 
 import gc
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import ne
@@ -77,7 +78,7 @@ class _Watched:
         """The groups and topics whose trends have been added up."""
         self._looks = 0
         self._spared = 0
-        """Objects in which no cycles are searched for, when they were counted."""
+        """Blocks of memory after the first looks."""
 
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
@@ -99,13 +100,13 @@ class _Watched:
         is_first = self._looks in _FIRST_LOOKS
         if is_first or gc.get_count()[0] > _MANY_NEW:
             gc.freeze()
-        if not self._looks % _SEARCH_EVERY and gc.get_freeze_count() > _MORE * self._spared:
+        if not self._looks % _SEARCH_EVERY and sys.getallocatedblocks() > _MORE * self._spared:
             gc.unfreeze()
             gc.collect()
             gc.freeze()
             is_first = True
         if is_first:
-            self._spared = gc.get_freeze_count()
+            self._spared = sys.getallocatedblocks()  # the frozen objects are counted one by one
 
     def _keep(self, source: Source, seen: "LagSnapshot") -> None:
         """Keep the lag of a look; of a new group, what the samples of the store have first.

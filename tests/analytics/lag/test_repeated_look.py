@@ -67,6 +67,32 @@ def test_rates_are_of_the_time_since_it_was_watched_without_a_gap(tmp_path):
     assert rates == [9 / 270, 9 / 300, 0.0]
 
 
+def test_messages_leave_the_five_minutes_one_by_one_where_the_log_counts_them(tmp_path):
+    world = World(tmp_path / "s", 0)
+    begun = world.now
+    for second in (0, 5, 10):
+        world.now = begun + second * 1_000
+        world.writer.send(Message("a", b"x"), 0)
+    world.offsets = {("g0", "a"): {0: 3}}
+    counts = []
+    with EmbeddedBroker.open(world.root, read_only=True) as reader, world.writer:
+        samples = OffsetSamples(world.root)
+        repeated = RepeatedLook(reader.view, samples.read(0))
+        for second in (296, 299, 301, 304, 306, 309):  # a rate of looks needs 15 seconds
+            world.now = begun + second * 1_000
+            [seen] = repeated.look({}, world.readers(), world.now).group_lags
+            [whole] = look_at(
+                reader.view, {}, world.readers(), world.now, samples.read(0)
+            ).group_lags
+            assert seen == whole
+            counts.append(round(seen.queues[0].rate_in * 300))
+        world.writer.send(Message("a", b"y"), 0)
+        world.offsets = {("g0", "a"): {0: 4}}
+        [seen] = repeated.look({}, world.readers(), world.now).group_lags
+    assert counts == [3, 3, 2, 2, 1, 1]
+    assert round(seen.queues[0].rate_in * 300) == 2
+
+
 def test_what_did_not_change_is_the_same_object(tmp_path):
     world = World(tmp_path / "s", 0)
     world.writer.send(Message("a", b"x"), 0)
