@@ -1,8 +1,9 @@
 """``rmqctl lag record``: the lag of a moment as a line of a file, once or at intervals."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,9 @@ from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
 
 from .options import Groups, Topics
+
+if TYPE_CHECKING:
+    from rmqctl.admin.lag.rows import LagRow
 
 _LEAST_INTERVAL_MS = 100
 
@@ -51,10 +55,16 @@ def record(
                 f"{file} lies in the store, and nothing is written there; name another"
             )
         choice = Choice(groups or [], topic)
+        watcher = None  # one look remembers nothing
+        if pause_ms is not None:
+            watcher = lag.Watcher(broker.view, broker, choice, now_ms())
         while True:
             at = now_ms()
-            seen = lag.look(broker.view, broker, at, choice)
-            rows = lag.group_rows(seen)
+            rows: Iterable[LagRow]
+            if watcher is None:
+                rows = lag.group_rows(lag.look(broker.view, broker, at, choice))
+            else:  # what has not changed is not read again
+                rows = watcher.group_rows(watcher.look(at))
             if cli.flag("dry_run"):
                 count = sum(1 for _ in rows)
                 cli.say(

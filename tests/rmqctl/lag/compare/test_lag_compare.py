@@ -5,7 +5,8 @@ import json
 import pytest
 
 from storage.configs.offset_samples import OffsetSamples
-from tests.support.cli import run
+from tests.support.cli import call, run, start
+from tests.support.consumers import eventually
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 T = START_MS
@@ -124,6 +125,32 @@ def test_recording_goes_on_until_the_time_limit(store, tmp_path):
     result = run("lag", "record", file, "-S", store, "--interval", "100ms", "--timeout", "2s")
     assert result.code == 124
     assert len(file.read_text().splitlines()) > 1
+
+
+@pytest.mark.slow
+def test_each_record_has_what_others_have_changed(store, tmp_path):
+    """What did not change since the record before is not read again; each of these changes it."""
+    file = tmp_path / "lag.jsonl"
+
+    def lags():
+        """Of the last whole record."""
+        lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+        groups = json.loads(lines[-1])["groups"] if lines else []
+        return {row["group"]: row["lag"] for row in groups}
+
+    with start("lag", "record", file, "-S", store, "--interval", "100ms") as process:
+        try:
+            eventually(lambda: lags() == {"g": 2})
+            committed(store, 5)
+            eventually(lambda: lags() == {"g": 30})
+            assert call("produce", "T", "-S", store, stdin=b"one\n").code == 0
+            eventually(lambda: lags() == {"g": 31})
+            reset = ("offset", "reset", "h", "-t", "T", "-S", store, "--to-earliest", "--new-group")
+            assert call(*reset, "-y").code == 0
+            eventually(lambda: lags() == {"g": 31, "h": 41})
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize(
