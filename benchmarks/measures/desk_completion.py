@@ -16,7 +16,7 @@ from benchmarks.run import Run
 from storage.store import MessageStore
 
 _TOPICS = 1_000
-_LIMIT_MS = 50
+_LIMIT_MS = 40
 
 
 def measure(run: Run) -> Iterator[Row]:

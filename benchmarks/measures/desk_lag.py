@@ -19,7 +19,7 @@ from storage.store import MessageStore
 _TOPICS = 10
 _QUEUES = 100
 _GROUPS = 50
-_LIMIT_MS = 500
+_LIMIT_MS = 300
 
 
 def measure(run: Run) -> Iterator[Row]:

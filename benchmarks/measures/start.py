@@ -30,7 +30,7 @@ def measure(run: Run) -> Iterator[Row]:
             },
             rounds=run.rounds * 3,  # they are short
         )
-    for name, goal in (("--help", 15.0), ("produce", 12.0)):
+    for name, goal in (("--help", 4.0), ("produce", 8.0)):
         yield Row(
             f"rmqctl {name}{' of one message' if name == 'produce' else ''} vs python -c pass",
             f"{times.median(name) * 1e3:.0f} ms",
