@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import java_peer
 from .document import Finding, Session, command_shown, write_document
-from .machine import shape, versions
+from .machine import compile_packages, shape, versions
 from .report import Missing, table, write_json
 from .run import NotMeasurableError, Run, clear_progress, progress, warm_machine
 
@@ -46,6 +46,7 @@ _NAMES = (
     "commands",
     "shell",
     "exchange",
+    "rows",
     "memory",
     "desk",
     "console",
@@ -88,6 +89,7 @@ def main() -> int:
         run = Run(Path(directory), options.rounds, options.quick)
         where = shape(run.directory)
         progress("the machine")("warming up")
+        compile_packages()
         warm_machine(run.directory, (256 << 20) if run.quick else (2 << 30))
         clear_progress()
         for name in names:

@@ -2,7 +2,7 @@
 
 Beside ``produce`` stand the program ``sqlite3``, importing into a WAL table whose index has the
 number that each line begins with (ours indexes an id of each message), and a Python script over
-SQLite. Beside ``consume -e`` stand a Python script and, for information, ``sqlite3`` and ``cat``.
+SQLite. Beside ``consume -e`` stand ``sqlite3``, a Python script and, for information, ``cat``.
 """
 
 from __future__ import annotations
@@ -84,9 +84,13 @@ def _consume(run: Run, folder: Path, lines: Path, count: int, program: str | Non
         contestants["sqlite3"] = lambda: seconds_of(select, output=printed)
     times = run.take_turns("consume -e", contestants)
     assert produced.stat().st_size == printed.stat().st_size == lines.stat().st_size
+    if program is not None:
+        sides = (f"{times.median('rmqctl'):.2f} s", f"{times.median('sqlite3'):.2f} s")
+        ratios = times.ratios("sqlite3", "rmqctl")
+        detail = f"{count:,} x 100 B"
+        yield row("shell/consume", sides, ratios, detail=detail, samples=times.of)
     for name, peer, goal in (
         ("script", "select and print in Python", Goal(1.0)),
-        ("sqlite3", "sqlite3", None),
         ("cat", "cat", None),
     ):
         if name in contestants:

@@ -1,12 +1,23 @@
 """Which messages a function reads or changes: a filter, or a list of ids."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 Predicate = Callable[["MessageExt"], bool]
+
+
+class MessageTest(NamedTuple):
+    """One test of messages."""
+
+    holds: Predicate
+    fields: frozenset[str] | None
+    """What it reads, as fields of storage.read.message_table; None where that is not known."""
+    bodies: Callable[[Any, Any, bytearray], None] | None = None
+    """The same test for many bodies: ends (int32 each, after a first 0), text, and a byte for each
+    row. Rows that are not 0 become 1 where it holds, else 0."""
 
 
 class MessageFilter(NamedTuple):
@@ -19,6 +30,8 @@ class MessageFilter(NamedTuple):
     """A subscription expression, for a filter in the broker."""
     predicate: Predicate | None = None
     """What else a message must be; None accepts every message."""
+    tests: tuple[MessageTest, ...] | None = None
+    """The tests of the predicate, which all have to hold; None where they are not known."""
 
     @property
     def is_given(self) -> bool:

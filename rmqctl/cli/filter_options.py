@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from rmqctl.admin.message_filter import MessageFilter, MessageSelection, Predicate
+from rmqctl.admin.message_filter import MessageFilter, MessageSelection, MessageTest, Predicate
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.durations import parse_size
 from rmqctl.parse.lists import parse_queues
@@ -19,6 +19,8 @@ from .global_options import Spec
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
+_BODY: Final = frozenset({"stored_body"})
+_PROPERTIES: Final = frozenset({"properties"})
 F = TypeVar("F", bound=Callable[..., object])
 
 FILTERS: Final = (
@@ -74,13 +76,14 @@ def message_filter(
     text = body_text if body_text is not None else given.get("body")
     if text is not None:
         wanted = text.encode("utf-8", "surrogateescape")
-        tests.append(lambda message: wanted in message.body)
+        tests.append(MessageTest(lambda message: wanted in message.body, _BODY))
     return MessageFilter(
         first,
         last,
         None if queues is None else cli.parsed("--queue", parse_queues, queues),
         given.get("tag"),
-        _all_of(tests),
+        _all_of([test.holds for test in tests]),
+        tuple(tests) if tests else None,
     )
 
 
@@ -121,31 +124,41 @@ def _all_of(tests: list[Predicate]) -> Predicate | None:
     return lambda message: all(test(message) for test in tests)
 
 
-def _tests(cli: Cli) -> list[Predicate]:
+def _tests(cli: Cli) -> list[MessageTest]:
     given = cli.given
-    tests: list[Predicate] = []
+    tests: list[MessageTest] = []
     if (expression := given.get("tag")) is not None:
         tests += _tag_test(expression)
     if (key := given.get("key")) is not None:
         warn_of_blank(cli, key)
-        tests.append(lambda message: key in message.keys)
+        tests.append(MessageTest(lambda message: key in message.keys, frozenset({"keys"})))
     if texts := given.get("id", ()):
         # Any text: users may set unique ids. RocketMQ's are upper-case hex digits.
         ids = frozenset(texts) | {text.upper() for text in texts}
-        tests.append(lambda message: message.msg_id in ids or message.offset_msg_id in ids)
+        tests.append(
+            MessageTest(
+                lambda message: message.msg_id in ids or message.offset_msg_id in ids,
+                frozenset({"msg_id", "offset_msg_id"}),
+            )
+        )
     tests += [_property_test(text) for text in given.get("property", ())]
     if paths := given.get("json_path", ()):
         tests.append(_json_test(cli, paths))
     tests += _size_tests(cli, given.get("min_size"), given.get("max_size"))
     if (attempts := given.get("attempts")) is not None:
         low, high = cli.parsed("--attempts", _range, attempts)
-        tests.append(lambda message: low <= message.reconsume_times <= high)
+        tests.append(
+            MessageTest(
+                lambda message: low <= message.reconsume_times <= high,
+                frozenset({"reconsume_times"}),
+            )
+        )
     if (host := given.get("born_host")) is not None:
-        tests.append(_host_test(host))
+        tests.append(MessageTest(_host_test(host), frozenset({"born_host"})))
     return tests
 
 
-def _json_test(cli: Cli, texts: Iterable[str]) -> Predicate:
+def _json_test(cli: Cli, texts: Iterable[str]) -> MessageTest:
     """A test of JSON bodies; after the run, a warning names fields that no message has."""
     from rmqctl.parse.json_path import JsonCondition, JsonFilter
 
@@ -159,20 +172,21 @@ def _json_test(cli: Cli, texts: Iterable[str]) -> Predicate:
             cli.warn(f"--json-path: {mistake}")
 
     cli.at_end.append(warn)
-    return lambda message: finder(message.body)
+    return MessageTest(lambda message: finder(message.body), _BODY, finder.many)
 
 
-def _size_tests(cli: Cli, least: str | None, most: str | None) -> list[Predicate]:
+def _size_tests(cli: Cli, least: str | None, most: str | None) -> list[MessageTest]:
     smallest = 0 if least is None else cli.parsed("--min-size", parse_size, least)
     largest = None if most is None else cli.parsed("--max-size", parse_size, most)
     if largest is None:
-        return [lambda message: len(message.body) >= smallest] if smallest else []
+        test = MessageTest(lambda message: len(message.body) >= smallest, _BODY)
+        return [test] if smallest else []
     if smallest > largest:
         raise UsageProblem(f"--min-size {least} is larger than --max-size {most}")
-    return [lambda message: smallest <= len(message.body) <= largest]
+    return [MessageTest(lambda message: smallest <= len(message.body) <= largest, _BODY)]
 
 
-def _tag_test(expression: str) -> list[Predicate]:
+def _tag_test(expression: str) -> list[MessageTest]:
     """The client's comparison of texts; the broker compares only hashes."""
     from storage.read.tag_filter import TagFilter
 
@@ -180,29 +194,31 @@ def _tag_test(expression: str) -> list[Predicate]:
         tags = TagFilter.parse(expression)
     except ValueError as error:
         raise UsageProblem(f"--tag: {error}") from None
-    return [] if tags is None else [lambda message: tags.accepts(message.tags)]
+    if tags is None:
+        return []
+    return [MessageTest(lambda message: tags.accepts(message.tags), frozenset({"tags"}))]
 
 
-def _property_test(text: str) -> Predicate:
+def _property_test(text: str) -> MessageTest:
     name, equals, glob = text.partition("=")
     if not name:
         raise UsageProblem(f"--property: {text!r} names no property")
     if not equals:
-        return lambda message: message.get_property(name) is not None
+        return MessageTest(lambda message: message.get_property(name) is not None, _PROPERTIES)
 
     def test(message: "MessageExt") -> bool:
         value = message.get_property(name)
         return value is not None and fnmatchcase(value, glob)
 
-    return test
+    return MessageTest(test, _PROPERTIES)
 
 
 def _regex_test(
     found: Callable[[bytes], bool], texts: "Callable[[MessageExt], Iterable[bytes]] | None"
-) -> Predicate:
+) -> MessageTest:
     if texts is None:
-        return lambda message: found(message.body)
-    return lambda message: any(map(found, texts(message)))
+        return MessageTest(lambda message: found(message.body), _BODY)
+    return MessageTest(lambda message: any(map(found, texts(message))), None)
 
 
 def _host_test(glob: str) -> Predicate:

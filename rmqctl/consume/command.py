@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rmqctl.output.encoded_rows import Layout
     from rmqctl.parse.positions import Position
 
+    from .column_filter import ColumnFilter
     from .listener import Handler
     from .member_options import MemberOptions
     from .printing import Printer
@@ -510,21 +511,34 @@ def _parts(
 
     there = sum(selection.backlog(broker, topic, spans) for topic, spans in by_topic.items())
     few = min(there, there if reading.most is None else reading.most) <= _FEW
-    by_columns = not few and chosen.predicate is None
-    layout = printer.layout if by_columns and printer.needs_messages else None
+    by_columns = not few and (chosen.predicate is None or _by_columns(chosen))
+    layout = printer.layout if by_columns else None
     parts = []
     for topic, spans in by_topic.items():
         fetch: Fetcher
         name = group.name if group else _READER
         fetch = objects = ObjectFetcher(broker, topic, name, chosen.tags)
-        if by_columns and not printer.needs_messages:
-            fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
-        elif layout is not None:
+        if layout is not None:
             from .row_fetcher import RowFetcher  # lazy: for many messages only
 
-            fetch = RowFetcher(broker, topic, layout, objects)
+            fetch = RowFetcher(broker, topic, layout, objects, _column_filter(chosen))
+        elif by_columns and chosen.predicate is None and not printer.needs_messages:
+            fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
         parts.append(Part(topic, spans, fetch))
     return parts
+
+
+def _by_columns(chosen: MessageFilter) -> bool:
+    """Whether the tests of a filter take rows of a table."""
+    return chosen.tests is not None and all(test.fields is not None for test in chosen.tests)
+
+
+def _column_filter(chosen: MessageFilter) -> "ColumnFilter | None":
+    if not chosen.tests:
+        return None
+    from .column_filter import ColumnFilter
+
+    return ColumnFilter(chosen.tests)
 
 
 def _spans(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from rmqctl.output.row_block import RowBlock
 from storage.format.compress import most_inflated
 
 _INFLATED_BYTES: Final = 16 << 20
@@ -10,10 +11,13 @@ _INFLATED_BYTES: Final = 16 << 20
 
 
 def portions(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Cut messages, or bodies alone, which are inflated already."""
+    """Cut messages; bodies alone and rows are inflated already."""
+    if type(items) is RowBlock:
+        yield items
+        return
     begin, room = 0, _INFLATED_BYTES
     for at, item in enumerate(items):
-        if isinstance(item, bytes):
+        if item is None or isinstance(item, bytes):
             continue
         most = most_inflated(len(item.stored_body), item.sys_flag)
         if most > room and begin < at:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rmqctl.output.message_rows import json_body, json_message_row, message_row
+from rmqctl.output.row_block import RowBlock, RowText
 from rmqctl.output.stdout import Stdout
 
 if TYPE_CHECKING:
@@ -26,9 +27,8 @@ class Printer(Protocol):
 
     @property
     def layout(self) -> "Layout | None":
-        """How rows are made without messages: then it takes these, too, instead of a message.
-
-        None where it cannot be.
+        """How rows are made without messages: then it takes a RowBlock, too, and a RowText instead
+        of a message. None where it cannot be.
         """
         ...
 
@@ -54,7 +54,6 @@ class BodyPrinter:
     """Bodies alone, each followed by the delimiter."""
 
     needs_messages = False
-    layout = None
     full = False
 
     def __init__(
@@ -73,6 +72,15 @@ class BodyPrinter:
         self._shape = _SHAPES[form] or shield
         self._silent = form == "none"
 
+    @property
+    def layout(self) -> "Layout | None":
+        """See :class:`Printer`."""
+        if self._shape is not None or self._silent:
+            return None
+        from rmqctl.output.encoded_rows import layout_of_bodies  # lazy: for many messages
+
+        return layout_of_bodies(self._delimiter)
+
     def write(self, items: "Sequence[bytes | MessageExt]") -> None:
         """Print bodies; of messages, theirs."""
         if not items:
@@ -80,10 +88,19 @@ class BodyPrinter:
         self._nothing = None
         if self._silent:
             return
+        if type(items) is RowBlock:
+            self._out.write_bytes(items.text)
+            return
+        if RowText in set(map(type, items)):
+            end = self._delimiter
+            self._out.write_bytes(
+                b"".join([item if type(item) is RowText else _body(item) + end for item in items])
+            )
+            return
         if set(map(type, items)) == _BYTES:
             bodies = cast("Sequence[bytes]", items)
         else:
-            bodies = [item if isinstance(item, bytes) else item.body for item in items]
+            bodies = list(map(_body, items))
         if self._shape is not None:
             bodies = list(map(self._shape, bodies))
         self._out.write_bytes(self._delimiter.join(bodies))
@@ -102,8 +119,12 @@ class BodyPrinter:
 _BYTES = {bytes}
 
 
-def _is_bytes(item: object) -> bool:
-    return type(item) is bytes
+def _body(item: "bytes | MessageExt") -> bytes:
+    return item if isinstance(item, bytes) else item.body
+
+
+def _is_row(item: object) -> bool:
+    return type(item) is RowText
 
 
 _SHAPES: dict[str, Callable[[bytes], bytes] | None] = {
@@ -143,6 +164,9 @@ class TemplatePrinter:
         """Print messages, or their text."""
         if items:
             self._nothing = None
+        if type(items) is RowBlock:
+            self._out.write_bytes(items.text)
+            return
         form = self._format
         self._out.write_bytes(
             b"".join([item if isinstance(item, bytes) else form(item) for item in items])
@@ -181,14 +205,17 @@ class RowPrinter:
 
     def write(self, items: "Sequence[bytes | MessageExt]") -> None:
         """Print messages, or rows of the layout."""
+        if type(items) is RowBlock:
+            self._stream.write_encoded(items)
+            return
         # All rows are made before the first is printed: a body may be one that cannot be inflated.
         made = [
             (are_rows, list(group if are_rows else map(self._row, cast("Any", group))))
-            for are_rows, group in groupby(items, key=_is_bytes)
+            for are_rows, group in groupby(items, key=_is_row)
         ]
         for are_rows, rows in made:
             if are_rows:
-                self._stream.write_encoded(cast("list[bytes]", rows))
+                self._stream.write_encoded(RowBlock.of(cast("list[bytes]", rows)))
             else:
                 self._stream.write(cast("list[Sequence[Any]]", rows))
 

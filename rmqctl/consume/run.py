@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.admin.queues.cursor import COLUMN
 from rmqctl.admin.queues.in_order import Part, QueuesInOrder
 from rmqctl.cli.signals import Terminated, TimeLimit
+from rmqctl.output.row_block import RowBlock, RowText
 from storage.format.errors import BodyError
 
 from .portions import portions
@@ -128,14 +129,24 @@ class ConsumeRun:
     def _print_all(self, items: Sequence[Any]) -> int:
         """Print all items that match, or raise BodyError before the first is printed."""
         predicate, left = self._predicate, self._left
-        if predicate is None:
+        if type(items) is RowBlock:
+            wanted: Any = items if left is None else items.upto(left)
+            if count := wanted.kept:
+                self._printer.write(wanted)
+                self.count += count
+                if left is not None:
+                    self._left = left - count
+            return len(wanted)
+        if predicate is None and None not in items:
             wanted = list(items) if left is None else list(items[:left])
             passed = len(wanted)
         else:
             wanted, passed = [], 0
             for item in items:
                 passed += 1
-                if predicate(item):
+                if item is None:  # left out by a filter on columns
+                    continue
+                if predicate is None or type(item) is RowText or predicate(item):
                     wanted.append(item)
                     if len(wanted) == left:
                         break

@@ -7,8 +7,9 @@ def encoded_rows(
     rows: int,
     style: int,
     end: bytes,
+    chosen: Any,
     /,
-) -> list[bytes | None]:
+) -> tuple[bytearray, bytearray, list[int]]:
     """See rmqctl.output.encoded_rows."""
 
 def given_rows(
@@ -20,3 +21,19 @@ def given_rows(
     /,
 ) -> tuple[list[Any], ...]:
     """See rmqctl.produce.given_rows."""
+
+def json_tests(
+    paths: tuple[tuple[bytes | int, ...], ...],
+    nodes: tuple[tuple[int, int, int, int, tuple[Any, ...]], ...],
+    noting: int,
+    ends: Any,
+    text: Any,
+    rows: bytearray,
+    /,
+) -> tuple[int, int, int, int, int, int]:
+    """See rmqctl.parse.json_plan."""
+
+def merged_rows(
+    parts: tuple[tuple[Any, Any, Any, int, Any], ...], /
+) -> tuple[bytearray, bytearray, bytearray, bytearray | None]:
+    """See rmqctl.output.row_block."""

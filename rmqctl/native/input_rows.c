@@ -2,7 +2,7 @@
  * rmqctl/produce/parsers.py: a row that is unusual in any way is left to it, so only rows are taken
  * here that it certainly accepts. A test compares both.
  */
-#include "input_rows.h"
+#include "functions.h"
 #include "input_numbers.h"
 #include "utf8.h"
 

@@ -4,17 +4,11 @@
  * The buffers are those of a table that is complete. Their ends are checked, as a wrong one would
  * read another memory.
  */
-#include "input_rows.h"
 #include "row_numbers.h"
+#include "row_texts.h"
 #include "utf8.h"
 
-enum { MOST_COLUMNS = 64, PARTS = 5, LONGEST_NUMBER = 20, LONGEST_TIME = 35, JSON_MOST = 6,
-       FIRST_ROOM = 1024 };
-
-typedef struct {
-    const unsigned char *at;
-    Py_ssize_t length;
-} Text;
+enum { MOST_COLUMNS = 64, PARTS = 5 };
 
 typedef struct {
     Text before;      /* what is written before the value */
@@ -24,11 +18,6 @@ typedef struct {
 } Column;
 
 typedef struct {
-    unsigned char *at;
-    Py_ssize_t used, room;
-} Sink;
-
-typedef struct {
     Column columns[MOST_COLUMNS];
     Py_ssize_t count;
     int style;
@@ -36,256 +25,6 @@ typedef struct {
     int is_unsure; /* whether another form decides how a text of the row is written in YAML */
     Sink row, cell;
 } Rows;
-
-static const char digits[] = "0001020304050607080910111213141516171819202122232425262728293031323334"
-                             "3536373839404142434445464748495051525354555657585960616263646566676869"
-                             "707172737475767778798081828384858687888990919293949596979899";
-
-/* Makes room for so many bytes more; NULL with an error set, else where they go. */
-static unsigned char *room_in(Sink *sink, Py_ssize_t more)
-{
-    if (sink->at == NULL || sink->room - sink->used < more) {
-        const Py_ssize_t room = 2 * (sink->used + more) + FIRST_ROOM;
-        unsigned char *at = PyMem_Realloc(sink->at, (size_t)room);
-        if (at == NULL) {
-            PyErr_NoMemory();
-            return NULL;
-        }
-        sink->at = at;
-        sink->room = room;
-    }
-    return sink->at + sink->used;
-}
-
-static int put(Sink *sink, const void *at, Py_ssize_t length)
-{
-    unsigned char *to = room_in(sink, length);
-    if (to == NULL)
-        return -1;
-    if (length)
-        memcpy(to, at, (size_t)length);
-    sink->used += length;
-    return 0;
-}
-
-static int put_number(Sink *sink, int64_t value)
-{
-    unsigned char text[LONGEST_NUMBER], *at = text + sizeof text;
-    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    for (; left >= 100; left /= 100) {
-        at -= 2;
-        memcpy(at, digits + 2 * (left % 100), 2);
-    }
-    if (left >= 10) {
-        at -= 2;
-        memcpy(at, digits + 2 * left, 2);
-    } else
-        *--at = (unsigned char)('0' + left);
-    if (value < 0)
-        *--at = '-';
-    return put(sink, at, text + sizeof text - at);
-}
-
-static unsigned char *two(unsigned char *to, int64_t value)
-{
-    memcpy(to, digits + 2 * value, 2);
-    return to + 2;
-}
-
-/* A time (ms) as 2026-01-31T10:00:00.123+01:00; years of four digits, days by the civil calendar. */
-static int put_time(Sink *sink, int64_t time, int offset)
-{
-    enum { DAY = 86400, ERA = 146097, TO_ERA = 719468 };
-    unsigned char *to = room_in(sink, LONGEST_TIME);
-    if (to == NULL)
-        return -1;
-    const int64_t local = time + (int64_t)offset * 1000;
-    const int64_t seconds = local / 1000 - (local % 1000 < 0), ms = local - seconds * 1000;
-    int64_t days = seconds / DAY - (seconds % DAY < 0);
-    const int64_t of_day = seconds - days * DAY;
-    days += TO_ERA;
-    const int64_t era = days / ERA, in_era = days - era * ERA;
-    const int64_t years = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
-    const int64_t in_year = in_era - (365 * years + years / 4 - years / 100);
-    const int64_t shifted = (5 * in_year + 2) / 153, month = shifted < 10 ? shifted + 3 : shifted - 9;
-    const int64_t year = years + era * 400 + (month <= 2), day = in_year - (153 * shifted + 2) / 5 + 1;
-    to = two(to, year / 100);
-    to = two(to, year % 100);
-    *to++ = '-';
-    to = two(to, month);
-    *to++ = '-';
-    to = two(to, day);
-    *to++ = 'T';
-    to = two(to, of_day / 3600);
-    *to++ = ':';
-    to = two(to, of_day / 60 % 60);
-    *to++ = ':';
-    to = two(to, of_day % 60);
-    *to++ = '.';
-    *to++ = (unsigned char)('0' + ms / 100);
-    to = two(to, ms % 100);
-    const int east = offset < 0 ? -offset : offset;
-    *to++ = offset < 0 ? '-' : '+';
-    to = two(to, east / 3600);
-    *to++ = ':';
-    to = two(to, east / 60 % 60);
-    sink->used = to - sink->at;
-    return 0;
-}
-
-static unsigned char *put_escape(unsigned char *to, unsigned code)
-{
-    static const char hex[] = "0123456789abcdef";
-    *to++ = '\\';
-    switch (code) {
-    case '"': case '\\': *to++ = (unsigned char)code; return to;
-    case '\n': *to++ = 'n'; return to;
-    case '\r': *to++ = 'r'; return to;
-    case '\t': *to++ = 't'; return to;
-    case '\b': *to++ = 'b'; return to;
-    case '\f': *to++ = 'f'; return to;
-    }
-    *to++ = 'u';
-    for (int shift = 12; shift >= 0; shift -= 4)
-        *to++ = (unsigned char)hex[code >> shift & 15];
-    return to;
-}
-
-/* Whether eight bytes are ASCII, and none is escaped in JSON. */
-static inline int are_plain(const unsigned char *at)
-{
-    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-    uint64_t eight;
-    memcpy(&eight, at, 8);
-#define HAS(byte) (((eight ^ ones * (byte)) - ones) & ~(eight ^ ones * (byte)))
-    return !((eight | (eight - ones * 0x20) | HAS('"') | HAS('\\') | HAS(0x7Fu)) & high);
-#undef HAS
-}
-
-/* A text in quotes; besides those of JSON, control characters, bidirectional overrides and the line
- * ends of some readers are escaped, as safe_json does. */
-static int put_json(Sink *sink, const unsigned char *at, Py_ssize_t length)
-{
-    unsigned char *to = room_in(sink, JSON_MOST * length + 2);
-    const unsigned char *end = at + length;
-    if (to == NULL)
-        return -1;
-    *to++ = '"';
-    while (at < end) {
-        if (end - at >= 8 && are_plain(at)) {
-            memcpy(to, at, 8);
-            to += 8;
-            at += 8;
-            continue;
-        }
-        const unsigned char c = *at;
-        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7F) {
-            to = put_escape(to, c);
-            at++;
-        } else if (c == 0xC2 && end - at > 1 && at[1] < 0xA0) {
-            to = put_escape(to, at[1]);
-            at += 2;
-        } else if (c == 0xE2 && end - at > 2
-                   && ((at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE)
-                       || (at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9))) {
-            to = put_escape(to, 0x2000u + (at[1] & 0x3Fu) * 64 + (at[2] & 0x3Fu));
-            at += 3;
-        } else
-            *to++ = *at++;
-    }
-    *to++ = '"';
-    sink->used = to - sink->at;
-    return 0;
-}
-
-/* A cell of RFC 4180: in quotes where it has to be. */
-static int put_csv(Sink *sink, const unsigned char *at, Py_ssize_t length)
-{
-    const unsigned char *end = at + length;
-    int quoted = 0;
-    for (const unsigned char *c = at; c < end && !quoted; c++)
-        quoted = *c == '"' || *c == ',' || *c == '\r' || *c == '\n';
-    if (!quoted)
-        return put(sink, at, length);
-    unsigned char *to = room_in(sink, 2 * length + 2);
-    if (to == NULL)
-        return -1;
-    *to++ = '"';
-    for (; at < end; at++) {
-        if (*at == '"')
-            *to++ = '"';
-        *to++ = *at;
-    }
-    *to++ = '"';
-    sink->used = to - sink->at;
-    return 0;
-}
-
-/* A value between tabs: tab, newline and backslash are escaped. */
-static int put_line(Sink *sink, const unsigned char *at, Py_ssize_t length)
-{
-    unsigned char *to = room_in(sink, 2 * length);
-    if (to == NULL)
-        return -1;
-    for (const unsigned char *end = at + length; at < end; at++) {
-        const char escaped = *at == '\\' ? '\\' : *at == '\t' ? 't' : *at == '\n' ? 'n' : 0;
-        if (escaped)
-            *to++ = '\\';
-        *to++ = escaped ? (unsigned char)escaped : *at;
-    }
-    sink->used = to - sink->at;
-    return 0;
-}
-
-static int is_one_of(Text text, const char *words)
-{
-    for (const char *at = words; *at; at += strlen(at) + 1)
-        if ((Py_ssize_t)strlen(at) == text.length && !memcmp(at, text.at, (size_t)text.length))
-            return 1;
-    return 0;
-}
-
-/* Whether a text that begins with a digit is certainly no number and no time of YAML: these have at
- * most one point, and other letters in hexadecimal numbers only. */
-static int is_surely_text(Text text)
-{
-    int points = 0, letters = 0, others = 0;
-    const int is_prefixed = text.length > 1 && text.at[0] == '0'
-                            && (text.at[1] == 'x' || text.at[1] == 'b');
-    for (Py_ssize_t i = 0; i < text.length; i++) {
-        const unsigned char c = text.at[i], low = c | 0x20;
-        points += c == '.';
-        letters += (low >= 'a' && low <= 'f' && low != 'e');
-        others += !((c >= '0' && c <= '9') || (low >= 'a' && low <= 'f') || low == 'x' || low == 't'
-                    || low == 'z' || strchr("_.:+- ", c) != NULL);
-    }
-    return points > 1 || others || (letters && !is_prefixed);
-}
-
-enum { QUOTED, PLAIN, UNSURE };
-
-/* How YamlRows writes an ASCII text of one line; see rmqctl/output/yaml_rows.py. */
-static int yaml_style(Text text)
-{
-    static const char never[] = "#,[]{}&*!|>'\"%@` ", words[] =
-        "yes\0Yes\0YES\0no\0No\0NO\0true\0True\0TRUE\0false\0False\0FALSE\0"
-        "on\0On\0ON\0off\0Off\0OFF\0null\0Null\0NULL\0~\0=\0<<\0";
-    for (Py_ssize_t i = 0; i < text.length; i++)
-        if (text.at[i] < ' ' || text.at[i] > '~')
-            return UNSURE;
-    if (!text.length)
-        return QUOTED;
-    const unsigned char first = text.at[0], last = text.at[text.length - 1];
-    if (strchr("-?:.+", first) != NULL)
-        return UNSURE;
-    if (strchr(never, first) != NULL || last == ' ' || last == ':' || is_one_of(text, words))
-        return QUOTED;
-    for (Py_ssize_t i = 0; i + 1 < text.length; i++)
-        if ((text.at[i] == ':' && text.at[i + 1] == ' ')
-            || (text.at[i] == ' ' && text.at[i + 1] == '#'))
-            return QUOTED;
-    return first > '9' || first < '0' || is_surely_text(text) ? PLAIN : UNSURE;
-}
 
 /* A text of YAML after a colon or a dash. */
 static int put_yaml(Rows *rows, Sink *sink, Text text)
@@ -490,25 +229,26 @@ static int put_value(Rows *rows, const Column *column, Py_ssize_t row)
     return -1;
 }
 
-/* The row as bytes, or None where the style of a text is not sure. */
-static PyObject *row_of(Rows *rows, Py_ssize_t row)
+/* Adds a row; no bytes where the style of a text is not sure. */
+static int add_row(Rows *rows, Py_ssize_t row)
 {
-    rows->row.used = 0;
+    const Py_ssize_t begin = rows->row.used;
     rows->is_unsure = 0;
     for (Py_ssize_t i = 0; i < rows->count; i++) {
         const Column *column = &rows->columns[i];
         if (put(&rows->row, column->before.at, column->before.length) < 0
             || put_value(rows, column, row) < 0)
-            return NULL;
+            return -1;
     }
     /* A line of one empty cell would be an empty line, which parsers skip. */
-    if (rows->style == CSV && rows->count == 1 && !rows->row.used && put(&rows->row, "\"\"", 2) < 0)
-        return NULL;
+    if (rows->style == CSV && rows->count == 1 && rows->row.used == begin
+        && put(&rows->row, "\"\"", 2) < 0)
+        return -1;
     if (put(&rows->row, rows->end.at, rows->end.length) < 0)
-        return NULL;
+        return -1;
     if (rows->is_unsure)
-        return Py_NewRef(Py_None);
-    return PyBytes_FromStringAndSize((const char *)rows->row.at, rows->row.used);
+        rows->row.used = begin;
+    return 0;
 }
 
 static int text_of_bytes(PyObject *bytes, Text *text)
@@ -544,58 +284,94 @@ static int open_column(Column *column, PyObject *given)
     return 0;
 }
 
-PyDoc_STRVAR(encoded_rows_doc, "encoded_rows(columns, rows, style, end)\n\n"
+/* Adds the rows; those that are not chosen, and those of YAML that are not sure, get no bytes. */
+static int add_rows(Rows *rows, Py_ssize_t count, const Py_buffer *chosen, PyObject *ends,
+                    PyObject *unsure)
+{
+    unsigned char *to = (unsigned char *)PyByteArray_AsString(ends);
+    memset(to, 0, 8);
+    for (Py_ssize_t row = 0; row < count; row++) {
+        if (chosen->buf == NULL || ((const unsigned char *)chosen->buf)[row]) {
+            if (add_row(rows, row) < 0)
+                return -1;
+            if (rows->is_unsure) {
+                PyObject *number = PyLong_FromSsize_t(row);
+                const int failed = number == NULL || PyList_Append(unsure, number) < 0;
+                Py_XDECREF(number);
+                if (failed)
+                    return -1;
+            }
+        }
+        const int64_t end = rows->row.used;
+        memcpy(to + 8 * (row + 1), &end, 8);
+    }
+    return 0;
+}
+
+static PyObject *made_rows(Rows *rows, Py_ssize_t count, const Py_buffer *chosen)
+{
+    PyObject *ends = PyByteArray_FromStringAndSize(NULL, 8 * (count + 1));
+    PyObject *unsure = PyList_New(0), *made = NULL;
+    rows->row.owner = PyByteArray_FromStringAndSize(NULL, 0);
+    if (ends != NULL && unsure != NULL && rows->row.owner != NULL
+        && add_rows(rows, count, chosen, ends, unsure) == 0
+        && PyByteArray_Resize(rows->row.owner, rows->row.used) == 0)
+        made = PyTuple_Pack(3, rows->row.owner, ends, unsure);
+    Py_XDECREF(rows->row.owner);
+    Py_XDECREF(ends);
+    Py_XDECREF(unsure);
+    return made;
+}
+
+static int open_chosen(Py_buffer *chosen, PyObject *given, Py_ssize_t count)
+{
+    if (given == Py_None)
+        return 0;
+    if (PyObject_GetBuffer(given, chosen, PyBUF_SIMPLE) < 0)
+        return -1;
+    if (chosen->len >= count)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "not all rows are said to be chosen or not");
+    return -1;
+}
+
+PyDoc_STRVAR(encoded_rows_doc, "encoded_rows(columns, rows, style, end, chosen)\n\n"
                                "See rmqctl.output.encoded_rows.");
 static PyObject *encoded_rows(PyObject *module, PyObject *args)
 {
-    PyObject *columns, *end, *list = NULL;
+    PyObject *columns, *end, *given, *made = NULL;
+    Py_buffer chosen = {0};
     Py_ssize_t count;
     Rows *rows = PyMem_Calloc(1, sizeof *rows);
     (void)module;
     if (rows == NULL)
         return PyErr_NoMemory();
-    if (PyArg_ParseTuple(args, "O!niO!", &PyTuple_Type, &columns, &count, &rows->style,
-                         &PyBytes_Type, &end)
+    if (PyArg_ParseTuple(args, "O!niO!O", &PyTuple_Type, &columns, &count, &rows->style,
+                         &PyBytes_Type, &end, &given)
         && text_of_bytes(end, &rows->end) == 0) {
         const Py_ssize_t wanted = PyTuple_Size(columns);
         int failed = count < 0 || wanted > MOST_COLUMNS;
         if (failed)
             PyErr_SetString(PyExc_ValueError, "too many columns, or fewer rows than none");
+        else
+            failed = open_chosen(&chosen, given, count) < 0;
         while (!failed && rows->count < wanted)
             failed = open_column(&rows->columns[rows->count],
                                  PyTuple_GetItem(columns, rows->count)) < 0
                      || (rows->count++, 0);
         if (!failed)
-            list = PyList_New(count);
-        for (Py_ssize_t row = 0; list != NULL && row < count; row++) {
-            PyObject *text = row_of(rows, row);
-            if (text == NULL || PyList_SetItem(list, row, text) < 0)
-                Py_CLEAR(list);
-        }
+            made = made_rows(rows, count, &chosen);
     }
+    PyBuffer_Release(&chosen);
     for (Py_ssize_t i = 0; i < MOST_COLUMNS; i++)
         for (int part = 0; part < rows->columns[i].used; part++)
             PyBuffer_Release(&rows->columns[i].parts[part]);
-    PyMem_Free(rows->row.at);
     PyMem_Free(rows->cell.at);
     PyMem_Free(rows);
-    return list;
+    return made;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef row_functions[] = {
     {"encoded_rows", encoded_rows, METH_VARARGS, encoded_rows_doc},
     {NULL, NULL, 0, NULL},
 };
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_compiled", "Compiled loops of the command line.", -1, functions,
-    NULL, NULL, NULL, NULL,
-};
-
-PyMODINIT_FUNC PyInit__compiled(void)
-{
-    PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddFunctions(module, input_row_functions) < 0)
-        Py_CLEAR(module);
-    return module;
-}

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from rmqctl import native
+from rmqctl.output.row_block import RowBlock
 from rmqctl.output.stdout import encoded
 from rmqctl.output.values import as_json, escape_tabs, exact
 from rmqctl.output.view import Format, View
@@ -146,7 +147,8 @@ class Layout:
         zone: tzinfo | None = None,
         unsure: Callable[[Sequence[Any]], str] | None = None,
     ) -> None:
-        """``end`` is written after the last value; dates are of ``zone``, None is the local one.
+        """``end`` is written after the last value, and ends the line; dates are of ``zone``, None
+        is the local one.
 
         ``unsure`` gives the text of rows that compiled code leaves out, from their values.
         """
@@ -163,8 +165,11 @@ class Layout:
         """Whether it needs the bodies of messages."""
         return _BODY in self.fields
 
-    def rows(self, table: "MessageTable") -> list[bytes]:
-        """The text of each row of a table with its fields, none of whose bodies is compressed."""
+    def rows(self, table: "MessageTable", chosen: Any = None) -> RowBlock:
+        """The rows of a table with its fields, none of whose bodies is compressed.
+
+        ``chosen`` is a byte a row, 0 for those that are left out; None for none.
+        """
         offset = self._offset(table)
         columns = tuple(
             (
@@ -178,22 +183,27 @@ class Layout:
             for part in self._parts
         )
         if offset is None:
-            rows = _encoded_rows(columns, table.rows, self._style, self._end, self._zone)
+            text, ends, left = _encoded_rows(
+                columns, table.rows, self._style, self._end, chosen, self._zone
+            )
         else:
-            rows = encoded_rows(columns, table.rows, self._style, self._end)
-        return rows if self._unsure is None else self._completed(rows, columns, self._unsure)
+            text, ends, left = encoded_rows(columns, table.rows, self._style, self._end, chosen)
+        block = RowBlock(text, ends, chosen)
+        if not left or self._unsure is None:
+            return block
+        return block.replaced(self._completed(set(left), columns, self._unsure))
 
     def _completed(
-        self, rows: list[Any], columns: Sequence[_Column], unsure: Callable[[Sequence[Any]], str]
-    ) -> list[bytes]:
-        """The rows, with those that compiled code has left out."""
-        if None in rows:
-            values = [_values(Value(value), buffers) for _, value, _, buffers in columns]
-            kinds = [Value(value) for _, value, _, _ in columns]
-            for row, found in enumerate(zip(*values, strict=True)):
-                if rows[row] is None:
-                    shown = [_shown(*each, self._zone) for each in zip(kinds, found, strict=True)]
-                    rows[row] = encoded(unsure(shown))
+        self, left: set[int], columns: Sequence[_Column], unsure: Callable[[Sequence[Any]], str]
+    ) -> dict[int, bytes]:
+        """The rows that compiled code has left to the reference."""
+        values = [_values(Value(value), buffers) for _, value, _, buffers in columns]
+        kinds = [Value(value) for _, value, _, _ in columns]
+        rows = {}
+        for row, found in enumerate(zip(*values, strict=True)):
+            if row in left:
+                shown = [_shown(*each, self._zone) for each in zip(kinds, found, strict=True)]
+                rows[row] = encoded(unsure(shown))
         return rows
 
     def _offset(self, table: "MessageTable") -> int | None:
@@ -228,7 +238,8 @@ class Layout:
 def layout_of(names: Sequence[str], view: View) -> Layout | None:
     """The layout of rows with some columns of a MessageRow in the format of a view.
 
-    None where the rows are made of MessageRows: without compiled code, in formats for people, and
+    Each row ends with the end of a line; in an array of JSON it begins with a comma and one. None
+    where the rows are made of MessageRows: without compiled code, in formats for people, and
     on a terminal, on which control characters are escaped.
     """
     if native.compiled is None or not names:
@@ -236,20 +247,21 @@ def layout_of(names: Sequence[str], view: View) -> Layout | None:
     match view.format:
         case Format.JSON | Format.JSONL:
             befores = [f"{',' if at else '{'}{as_json(name)}:" for at, name in enumerate(names)]
+            if view.format is Format.JSONL:
+                return _layout(names, befores, b"}\n", Style.JSON, view)
+            befores[0] = f",\n{befores[0]}"
             return _layout(names, befores, b"}", Style.JSON, view)
         case Format.CSV if not view.terminal:
-            return _layout(names, ["", *[","] * (len(names) - 1)], b"", Style.CSV, view)
+            return _layout(names, ["", *[","] * (len(names) - 1)], b"\r\n", Style.CSV, view)
         case Format.YAML:
             befores = [f"{'  ' if at else '- '}{name}:" for at, name in enumerate(names)]
             befores[1:] = [f"\n{before}" for before in befores[1:]]
             from rmqctl.output.yaml_rows import YamlRows  # lazy: imports YAML
 
             rows = YamlRows(names)
-            return _layout(
-                names, befores, b"", Style.YAML, view, lambda values: rows.row(values)[:-1]
-            )
+            return _layout(names, befores, b"\n", Style.YAML, view, rows.row)
         case Format.TSV | Format.PLAIN if not view.terminal:
-            return _layout(names, ["", *["\t"] * (len(names) - 1)], b"", Style.LINES, view)
+            return _layout(names, ["", *["\t"] * (len(names) - 1)], b"\n", Style.LINES, view)
     return None
 
 
@@ -271,6 +283,14 @@ def layout_of_template(
     if native.compiled is None or not parts:
         return None
     return Layout(parts, literal, Style.RAW, zone)
+
+
+def layout_of_bodies(delimiter: bytes) -> Layout | None:
+    """The layout of bodies alone, each with the delimiter; None without compiled code."""
+    if native.compiled is None:
+        return None
+    value, field = SOURCES["body"]
+    return Layout([Part(b"", value, field)], delimiter, Style.RAW)
 
 
 def _layout(
@@ -299,14 +319,17 @@ def _encoded_rows(
     rows: int,
     style: int,
     end: bytes,
+    chosen: Any = None,
     zone: tzinfo | None = None,
-) -> list[Any]:
-    """The text of each row; None for one of YAML, which YamlRows writes.
+) -> tuple[Any, Any, Sequence[int]]:
+    """The text of the rows, an int64 end each after a first 0, and rows of YAML that are left to
+    YamlRows. Rows that are not chosen have no text.
 
     Compiled code takes the offset of dates from the columns, and writes some rows of YAML.
     """
+    wanted = range(rows) if chosen is None else [row for row in range(rows) if chosen[row]]
     if style == Style.YAML:
-        return [None] * rows
+        return b"", bytes(8 * (rows + 1)), wanted
     made = [bytearray() for _ in range(rows)]
     for before, value, _, buffers in columns:
         write = _writer(Style(style), Value(value), zone)
@@ -316,7 +339,12 @@ def _encoded_rows(
         if style == Style.CSV and len(columns) == 1 and not row:
             row += b'""'
         row += end
-    return [bytes(row) for row in made]
+    if chosen is not None:
+        made = [row if chosen[at] else bytearray() for at, row in enumerate(made)]
+    ends = array("q", [0])
+    for row in made:
+        ends.append(ends[-1] + len(row))
+    return b"".join(made), ends.tobytes(), ()
 
 
 def _values(value: Value, buffers: Sequence[Any]) -> Iterator[Any]:

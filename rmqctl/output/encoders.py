@@ -5,7 +5,7 @@ All but the tables stream: the text of a batch is complete, whatever follows.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from rmqctl.output.fields import Field
 from rmqctl.output.headings import Times, headings
@@ -23,6 +23,7 @@ from rmqctl.output.values import (
 from rmqctl.output.view import Format, View
 
 Row = Sequence[Any]
+Buffer: TypeAlias = "bytes | memoryview"
 
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
@@ -54,8 +55,6 @@ class Encoder(Protocol):
 class Streaming:
     """An encoder that encodes each row independently."""
 
-    line_end = b"\n"
-
     def __init__(self, fields: Sequence[Field], view: View) -> None:
         self.fields = fields
         self.view = view
@@ -69,9 +68,9 @@ class Streaming:
         """The row as an object; all rows have the same members."""
         return dict(zip(self._names, row, strict=True))
 
-    def encoded(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+    def encoded(self, text: Buffer) -> Sequence[Buffer]:
         """The text of rows that a layout has made (rmqctl.output.encoded_rows), in parts."""
-        return self.line_end.join(rows), self.line_end
+        return (text,)
 
     def pause(self) -> str:
         """See :class:`Encoder`."""
@@ -107,9 +106,9 @@ class _JsonArray(Streaming):
             self._before = ",\n"
         return text
 
-    def encoded(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+    def encoded(self, text: Buffer) -> Sequence[Buffer]:
         before, self._before = self._before, ",\n"
-        return before.encode(), b",\n".join(rows)
+        return before.encode(), memoryview(text)[len(",\n") :]
 
     def tail(self) -> str:
         return "[]\n" if self._before == "[\n" else "\n]\n"
@@ -131,10 +130,10 @@ class _Yaml(Streaming):
         self._empty = False
         return "".join([self._rows.row(list(map(plain, row))) for row in rows])
 
-    def encoded(self, rows: Sequence[bytes]) -> Sequence[bytes]:
+    def encoded(self, text: Buffer) -> Sequence[Buffer]:
         """See :class:`Streaming`."""
         self._empty = False
-        return super().encoded(rows)
+        return super().encoded(text)
 
     def tail(self) -> str:
         return "[]\n" if self._empty else ""
@@ -154,8 +153,6 @@ def as_yaml(value: Any) -> str:
 
 class _Csv(Streaming):
     """RFC 4180, including CRLF line ends."""
-
-    line_end = b"\r\n"
 
     def head(self) -> str:
         return self._line([f.name for f in self.fields]) if self.view.headers else ""

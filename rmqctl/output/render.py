@@ -22,6 +22,7 @@ from rmqctl.output.view import Format, View
 
 if TYPE_CHECKING:
     from rmqctl.output.encoded_rows import Layout
+    from rmqctl.output.row_block import RowBlock
 
 _DEEPEST: Final = 3
 """Levels of members that have lines of their own in the table of a single thing."""
@@ -90,18 +91,18 @@ class RowStream:
 
         return layout_of([self._all[index].name for index in self._indexes], self._view)
 
-    def write_encoded(self, rows: Sequence[bytes]) -> None:
-        """Print rows that :meth:`layout` has made, up to the limit."""
-        shown = rows if self._left is None else rows[: self._left]
-        if not shown:
+    def write_encoded(self, rows: "RowBlock") -> None:
+        """Print rows that :meth:`layout` has made and no filter has left out, up to the limit."""
+        shown = rows if self._left is None else rows.upto(self._left)
+        if not (count := shown.kept):
             return
         assert isinstance(self._encoder, Streaming)
         assert isinstance(self._out, BytesOut)
         if self._left is not None:
-            self._left -= len(shown)
-        self.count += len(shown)
+            self._left -= count
+        self.count += count
         self._begin()
-        for part in self._encoder.encoded(shown):
+        for part in self._encoder.encoded(shown.text):
             self._out.write_bytes(part)
 
     def _print(self, rows: Sequence[Row]) -> None:

@@ -30,7 +30,7 @@ class Out(Protocol):
 class BytesOut(Out, Protocol):
     """A sink that takes bytes, too."""
 
-    def write_bytes(self, data: bytes, /) -> Any:
+    def write_bytes(self, data: bytes | memoryview, /) -> Any:
         """Add bytes."""
         ...
 
@@ -69,10 +69,10 @@ class Stdout:
             piece = text if len(text) <= _PIECE else text[start : start + _PIECE]
             self.write_bytes(encoded(piece))
 
-    def write_bytes(self, data: bytes) -> None:
+    def write_bytes(self, data: bytes | memoryview) -> None:
         """Add bytes; on a terminal they are flushed at once."""
         if self._on_terminal and data:
-            LAST_LINE.beside(lambda: self._show(data), ends_line=data.endswith(b"\n"))
+            LAST_LINE.beside(lambda: self._show(data), ends_line=data[-1:] == b"\n")
         else:
             self._write(data)
 
@@ -85,11 +85,11 @@ class Stdout:
         except OSError as error:
             raise _output_error(error) from error
 
-    def _show(self, data: bytes) -> None:
+    def _show(self, data: bytes | memoryview) -> None:
         self._write(data)
         self.flush()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         try:
             self._buffer.write(data)
         except BrokenPipeError:

@@ -12,7 +12,7 @@ characters, not tokens, as a path, a value and a regular expression end at diffe
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 S = TypeVar("S")
@@ -61,13 +61,13 @@ class Grammar(ABC, Generic[S]):
         parts = [self._both()]
         while self.accept(_OR):
             parts.append(self._both())
-        return parts[0] if len(parts) == 1 else lambda subject: any(p(subject) for p in parts)
+        return parts[0] if len(parts) == 1 else self.any_of(parts)
 
     def _both(self) -> Callable[[S], bool]:
         parts = [self._one()]
         while self.accept(_AND):
             parts.append(self._one())
-        return parts[0] if len(parts) == 1 else lambda subject: all(p(subject) for p in parts)
+        return parts[0] if len(parts) == 1 else self.all_of(parts)
 
     def _one(self) -> Callable[[S], bool]:
         self._depth += 1
@@ -75,8 +75,7 @@ class Grammar(ABC, Generic[S]):
             raise self.problem(f"it is nested deeper than {DEEPEST} levels")
         try:
             if self.accept(_NOT):
-                inner = self._one()
-                return lambda subject: not inner(subject)
+                return self.negated(self._one())
             if self.accept(_OPEN):
                 inner = self.either()
                 if not self.accept(_CLOSE):
@@ -85,6 +84,20 @@ class Grammar(ABC, Generic[S]):
             return self.comparison()
         finally:
             self._depth -= 1
+
+    # What the words between conditions mean
+
+    def any_of(self, parts: Sequence[Callable[[S], bool]]) -> Callable[[S], bool]:
+        """Whether one of some conditions holds."""
+        return lambda subject: any(p(subject) for p in parts)
+
+    def all_of(self, parts: Sequence[Callable[[S], bool]]) -> Callable[[S], bool]:
+        """Whether all of some conditions hold."""
+        return lambda subject: all(p(subject) for p in parts)
+
+    def negated(self, inner: Callable[[S], bool]) -> Callable[[S], bool]:
+        """Whether a condition does not hold."""
+        return lambda subject: not inner(subject)
 
     @abstractmethod
     def comparison(self) -> Callable[[S], bool]:

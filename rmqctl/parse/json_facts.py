@@ -82,7 +82,8 @@ class FieldFacts:
         """A message had a value at the path."""
         self.tried = facts.fact()
         """A message was looked at for it."""
-        self._kind: KindFacts | None = None
+        self.kinds: KindFacts | None = None
+        """The facts about the type of values, in an ordering comparison."""
         self._names: dict[str, set[str]] = {}
         self._looked = 0
         facts.fields.append(self)
@@ -90,8 +91,13 @@ class FieldFacts:
     def kind(self, number: bool, *, text: bool) -> KindFacts:
         """The facts about the type of values in an ordering comparison."""
         wanted = "a number or a text" if number and text else "a number" if number else "a text"
-        self._kind = KindFacts(wanted, self._facts.fact(), self._facts.fact())
-        return self._kind
+        self.kinds = KindFacts(wanted, self._facts.fact(), self._facts.fact())
+        return self.kinds
+
+    @property
+    def is_noting(self) -> bool:
+        """Whether the names of an object that lacks one are still noted."""
+        return self._looked < _LOOKED_AT and not self.found.marked
 
     def note_names(self, found: dict[str, Any], missing: str) -> None:
         """Note the names of an object that lacks one."""
@@ -107,6 +113,6 @@ class FieldFacts:
                 did_you_mean(name, sorted(others)) for name, others in self._names.items()
             )
             return [f"no message that was read has the field {self._text.strip()}{meant}"]
-        if self._kind is not None and self._kind.differs and not self._kind.fits:
-            return [f"the field {self._text.strip()} is never {self._kind.wanted}"]
+        if self.kinds is not None and self.kinds.differs and not self.kinds.fits:
+            return [f"the field {self._text.strip()} is never {self.kinds.wanted}"]
         return []

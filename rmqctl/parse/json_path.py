@@ -18,7 +18,8 @@ from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from .conditions import Grammar
-from .json_facts import Facts, FieldFacts
+from .json_facts import Facts, FieldFacts, KindFacts
+from .json_plan import ORDERS, OTHER, Answer, Kind as NodeKind, Node, Plan, steps_of, value_of
 from .patterns import search_text
 
 Test = Callable[[Any], bool]
@@ -28,6 +29,7 @@ _MOST_FILTERS: Final = 10
 """Filters inside each other."""
 _MOST_CONDITIONS: Final = 10_000
 _MISSING: Final = object()
+_ONE: Final = 1
 _NAME: Final = re.compile(r"[^.\[\]=!<>~\s()&|,'\"?]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"' + r"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ROOT: Final = re.compile(r"\$|@(?=[.\[\s=!<>~)&|,\]]|$)")
@@ -62,6 +64,8 @@ class JsonFilter:
     def __init__(self, conditions: "Sequence[JsonCondition]") -> None:
         self._facts = Facts()
         self._tests = [condition.compile(self._facts) for condition in conditions]
+        nodes = zip(conditions, self._tests, strict=True)
+        self._plan = Plan([condition.node(test) for condition, test in nodes])
 
     def __call__(self, body: bytes) -> bool:
         """Whether the body is JSON and all conditions hold."""
@@ -80,6 +84,28 @@ class JsonFilter:
                 return False
         facts.matched.mark()
         return True
+
+    def many(self, ends: Any, text: Any, rows: bytearray) -> None:
+        """Test bodies: rows that are not 0 become 1 where this filter holds, else 0.
+
+        ``ends`` are an int32 each, after a first 0.
+        """
+        left = _ONE
+        if self._plan.is_usable:
+            seen = self._plan.test(ends, text, rows)
+            facts = self._facts
+            if seen.json:
+                facts.json.mark()
+            if seen.read:
+                facts.read.mark()
+            if seen.matched:
+                facts.matched.mark()
+            left = int(Answer.OPEN)
+        numbers = memoryview(ends).cast("B").cast("i")
+        row = rows.find(left)
+        while row >= 0:
+            rows[row] = self(bytes(text[numbers[row] : numbers[row + 1]]))
+            row = rows.find(left, row + 1)
 
     def mistakes(self) -> list[str]:
         """Why no message that was read can match; empty if one did, or for no such reason."""
@@ -127,12 +153,53 @@ class JsonCondition(Grammar[Any]):
     def compile(self, facts: Facts) -> Test:
         """The test of a parsed body. It notes what it sees in ``facts``."""
         self._facts = facts
+        self._nodes: dict[Test, Node] = {}
         self._filters = self._conditions = 0
         self._below_descent = False
         self.at = 0
         return self.parse()
 
+    def node(self, test: Test) -> Node:
+        """A test that was made here, for a Plan."""
+        return self._nodes.get(test, OTHER)
+
+    def _noted(
+        self,
+        test: Test,
+        kind: NodeKind,
+        path: "Path",
+        known: FieldFacts,
+        values: "Sequence[Literal]" = (),
+        wanted: int = 0,
+        fits: KindFacts | None = None,
+    ) -> Test:
+        """The test, with its form for a Plan if it has one."""
+        steps = steps_of(path.steps)
+        found = [value_of(value.text, value.number, quoted=value.quoted) for value in values]
+        if steps is not None and None not in found:
+            kept = tuple(value for value in found if value is not None)
+            self._nodes[test] = Node(kind, (), steps, wanted, kept, known, fits)
+        return test
+
     # Conditions
+
+    def any_of(self, parts: Sequence[Test]) -> Test:
+        """See Grammar."""
+        test = super().any_of(parts)
+        self._nodes[test] = Node(NodeKind.ANY, tuple(map(self.node, parts)))
+        return test
+
+    def all_of(self, parts: Sequence[Test]) -> Test:
+        """See Grammar."""
+        test = super().all_of(parts)
+        self._nodes[test] = Node(NodeKind.ALL, tuple(map(self.node, parts)))
+        return test
+
+    def negated(self, inner: Test) -> Test:
+        """See Grammar."""
+        test = super().negated(inner)
+        self._nodes[test] = Node(NodeKind.NEGATED, (self.node(inner),))
+        return test
 
     def comparison(self) -> Test:
         """A path, or a comparison of a path with a value or another path."""
@@ -153,14 +220,14 @@ class JsonCondition(Grammar[Any]):
         path = self._path("a path")
         if found := self.accept(_EXISTS):
             test = self._present(path)
-            return (lambda value: not test(value)) if found[1] else test
+            return self.negated(test) if found[1] else test
         operator = self.operator()
         if operator is None:
             return self._present(path)
         if self._is_literal(path):
             return self._swapped(path, start, operator)
         known = FieldFacts(self._facts, path.text)
-        return self._compared(_reader(path, known), operator, known)
+        return self._compared(_reader(path, known), operator, known, path)
 
     def _is_literal(self, path: Path) -> bool:
         """Whether the left side is a value: ``3 < @.sum`` of RFC 9535."""
@@ -181,28 +248,37 @@ class JsonCondition(Grammar[Any]):
         path = self._path("a path")
         known = FieldFacts(self._facts, path.text)
         mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)
-        return _any(_reader(path, known), self._test(mirrored, value, known, start))
+        return self._with_value(_reader(path, known), mirrored, value, known, start, path)
 
     def _present(self, path: Path) -> Test:
-        read = _reader(path, FieldFacts(self._facts, path.text))
-        return _any(read, lambda value: value is not None)
+        known = FieldFacts(self._facts, path.text)
+        test = _any(_reader(path, known), lambda value: value is not None)
+        return self._noted(test, NodeKind.PRESENT, path, known)
 
     def _compared(
-        self, read: "Callable[[Any], Iterable[Any]]", operator: str, known: FieldFacts
+        self,
+        read: "Callable[[Any], Iterable[Any]]",
+        operator: str,
+        known: FieldFacts,
+        path: Path | None = None,
     ) -> Test:
         if operator in {"~", "!~"}:
             found = self._pattern()
             wanted = operator == "~"
             return _any(read, lambda v: v is not None and found(_as_text(v)) == wanted)
         if operator in {"in", "not in"}:
-            tests: list[Test] = []
+            values: list[Literal] = []
             self.skip_blanks()
             if self.text.startswith("[", self.at):
-                tests = [_equal(Literal(_as_text(v), type(v) is str)) for v in self._json()]
+                values = [Literal(_as_text(v), type(v) is str) for v in self._json()]
             else:
-                self.values(lambda stops: tests.append(_equal(self._value(stops))))
+                self.values(lambda stops: values.append(self._value(stops)))
+            tests = list(map(_equal, values))
             wanted = operator == "in"
-            return _any(read, lambda v: any(test(v) for test in tests) == wanted)
+            among = _any(read, lambda v: any(test(v) for test in tests) == wanted)
+            if path is None:
+                return among
+            return self._noted(among, NodeKind.AMONG, path, known, values, wanted)
         self.skip_blanks()
         start = self.at
         if _EXPLICIT.match(self.text, self.at):
@@ -210,7 +286,26 @@ class JsonCondition(Grammar[Any]):
             if not other.singular:
                 raise self.problem("expected a path without *, .. and filters", at=start)
             return _both(read, _reader(other, FieldFacts(self._facts, other.text)), operator)
-        return _any(read, self._test(operator, self._value(), known, start))
+        return self._with_value(read, operator, self._value(), known, start, path)
+
+    def _with_value(
+        self,
+        read: "Callable[[Any], Iterable[Any]]",
+        operator: str,
+        right: "Literal",
+        known: FieldFacts,
+        start: int,
+        path: Path | None,
+    ) -> Test:
+        """A comparison of what is read at ``path``; None for a figure of a path."""
+        test = _any(read, self._test(operator, right, known, start))
+        if path is None:
+            return test
+        if operator in {"=", "!="}:
+            return self._noted(test, NodeKind.AMONG, path, known, [right], operator == "=")
+        return self._noted(
+            test, NodeKind.ORDERED, path, known, [right], ORDERS[operator], known.kinds
+        )
 
     def _test(self, operator: str, right: "Literal", known: FieldFacts, start: int) -> Test:
         if operator == "=":

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.goals import BY_KEY
-from benchmarks.measures import durable, java_started, put_get, single
+from benchmarks.measures import durable, java_started, put_get, rows, single
 from benchmarks.peers.known import PEERS
 from benchmarks.report import Missing
 from benchmarks.run import Run
@@ -48,3 +48,13 @@ def test_durable_appends_are_compared_with_the_device(tiny: Run) -> None:
 @pytest.mark.parametrize("batch", [1, 50])
 def test_a_program_that_was_just_started_times_its_first_messages(tiny: Run, batch: int) -> None:
     assert 0 < java_started.ours(tiny, 200, batch) < 60
+
+
+def test_rows_are_compared_with_every_program_that_is_there(tiny: Run) -> None:
+    found = list(rows.measure(tiny))
+    missing = {one.what.rpartition(" ")[2] for one in found if isinstance(one, Missing)}
+    programs = {"rows/jsonl": "jq", "rows/json-path": "jq"}
+    programs |= {"rows/csv": "sqlite3", "rows/tsv": "sqlite3"}
+    wanted = {key for key in BY_KEY if key.startswith("rows/")}
+    keys = {one.key for one in found if not isinstance(one, Missing)}
+    assert keys == {key for key in wanted if programs.get(key) not in missing}

@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from rmqctl.output.encoded_rows import Style, Value  # noqa: E402 - the clone's own
+from rmqctl.parse import json_plan  # noqa: E402
 from rmqctl.produce.given_rows import Part  # noqa: E402
 from storage.append import fast_append_batch  # noqa: E402
 from storage.coordination import shared_state, wakeup, write_lock  # noqa: E402
@@ -129,6 +130,14 @@ def of_given_rows() -> Numbers:
     yield "rmqctl/produce/given_rows.py: kinds of columns", {**vars_of(Part), "KINDS": len(Part)}
 
 
+def of_json_tests() -> Numbers:
+    module = "rmqctl/parse/json_plan.py"
+    yield f"{module}: what is known of a body", vars_of(json_plan.Answer)
+    yield f"{module}: conditions", {**vars_of(json_plan.Kind), "NODES": len(json_plan.Kind)}
+    yield f"{module}: orders", vars_of(json_plan.Order)
+    yield f"{module}: numbers", vars_of(json_plan.Number)
+
+
 def vars_of(kind: type[IntEnum]) -> Mapping[str, int]:
     return {member.name: int(member) for member in kind}
 
@@ -141,6 +150,7 @@ HEADERS = {
     "storage/native/writing/appending_numbers.h": of_appending,
     "rmqctl/native/input_numbers.h": of_given_rows,
     "rmqctl/native/row_numbers.h": of_rows,
+    "rmqctl/native/json_numbers.h": of_json_tests,
 }
 
 

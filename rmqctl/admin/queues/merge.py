@@ -4,12 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+from rmqctl.output.row_block import MOST_PARTS, RowBlock
 
 from .cursor import Cursor
 
+if TYPE_CHECKING:
+    from rmqctl.output.row_block import Part
+
 _log_offset = itemgetter(0)
 _item = itemgetter(1)
+_number = itemgetter(2)
 
 
 class Round:
@@ -23,28 +29,34 @@ class Round:
         bounds = [bound for cursor in self._cursors if (bound := cursor.bound) is not None]
         safe = min(bounds, default=None)
         self._counts = [cursor.upto(safe) for cursor in self._cursors]
-        self._order: list[tuple[int, Any, int]] | None = None
+        self._order: Sequence[int] | None = None
+        """The cursor of each item, by its number; None where all are of one."""
         ready = [i for i, count in enumerate(self._counts) if count]
         self.items: Sequence[Any] = ()
         if len(ready) == 1:
             self.items = self._cursors[ready[0]].peek(self._counts[ready[0]])[1]
         elif ready:
-            self._order = sorted(
-                chain.from_iterable(
-                    zip(*self._cursors[i].peek(self._counts[i]), repeat(i)) for i in ready
-                ),
-                key=_log_offset,
-            )
-            self.items = list(map(_item, self._order))
+            parts = [self._cursors[i].peek(self._counts[i]) for i in ready]
+            if len(ready) <= MOST_PARTS and all(type(items) is RowBlock for _, items in parts):
+                self.items, self._order = RowBlock.merged(cast("Sequence[Part]", parts))
+            else:
+                entries = sorted(
+                    chain.from_iterable(
+                        zip(*part, repeat(number)) for number, part in enumerate(parts)
+                    ),
+                    key=_log_offset,
+                )
+                self.items = list(map(_item, entries))
+                self._order = list(map(_number, entries))
+        self._ready = ready
 
     def take(self, count: int) -> None:
         """Take the first ``count`` items."""
         if count >= len(self.items):
             counts = dict(enumerate(self._counts))
         elif self._order is None:
-            only = next(i for i, ready in enumerate(self._counts) if ready)
-            counts = {only: count}
+            counts = {self._ready[0]: count}
         else:
-            counts = Counter(entry[2] for entry in self._order[:count])
+            counts = {self._ready[at]: n for at, n in Counter(self._order[:count]).items()}
         for i, taken in counts.items():
             self._cursors[i].take(taken)

@@ -3,6 +3,7 @@
 import pytest
 
 from rmqctl.consume import command
+from rmqctl.output.row_block import RowText
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import run
@@ -20,6 +21,11 @@ FORMS = (
     ("-o", "jsonl", "--limit", "3"),
     ("-f", r"%t %q %o %k %g %s %T %d\n"),
     ("-f", r"%s\n"),
+    ("-D", r"\0;"),
+    ("-o", "csv", "--columns", "queue_id,keys", "-c", "5"),
+    ("--tag", "plain || true", "-k", "all"),
+    ("-H", "note=*e*", "-o", "jsonl"),
+    ("--regex", "[0-9]", "--born-host", "*", "-f", r"%o %k\n"),
 )
 
 
@@ -32,7 +38,7 @@ def same_by_columns(monkeypatch, root, topic, form):
     class Counted(row_fetcher.RowFetcher):
         def __call__(self, queue_id, offset, count):
             found = super().__call__(queue_id, offset, count)
-            fetched.extend(item for item in found.items if type(item) is bytes)
+            fetched.extend(item for item in found.items if type(item) is RowText)
             return found
 
     words = ("consume", topic, "-e", "-S", root, *form)

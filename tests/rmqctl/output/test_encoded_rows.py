@@ -96,7 +96,8 @@ def by_columns(found: Sequence[MessageExt], columns: Sequence[str], view: View) 
     assert layout is not None
     encoder: Any = encoder_for(fields, view)
     rows = layout.rows(table_of(found, layout))
-    return encoded(encoder.head()) + b"".join(encoder.encoded(rows)) + encoded(encoder.tail())
+    text = b"".join(map(bytes, encoder.encoded(rows.text)))
+    return encoded(encoder.head()) + text + encoded(encoder.tail())
 
 
 def test_each_column_of_a_message_has_a_source():
@@ -138,7 +139,42 @@ def test_templates_are_those_of_messages(found, pieces):
     if layout is None:
         assert not any(piece[0] == "%" and piece != "%%" for piece in pieces)
         return
-    assert layout.rows(table_of(found, layout)) == list(map(template.format, found))
+    assert list(layout.rows(table_of(found, layout))) == list(map(template.format, found))
+
+
+@needs_compiled
+@settings(max_examples=40)
+@given(
+    st.lists(messages(), min_size=1, max_size=4),
+    st.lists(st.sampled_from(MessageRow._fields), min_size=1, unique=True),
+    st.sampled_from(FORMATS),
+    st.data(),
+)
+def test_rows_that_are_not_chosen_have_no_text(found, columns, form, data):
+    view = View(form, zone=BERLIN)
+    layout = layout_of(columns, view)
+    assert layout is not None
+    table = table_of(found, layout)
+    chosen = bytes(data.draw(st.booleans()) for _ in found)
+    block = layout.rows(table, chosen)
+    whole = list(layout.rows(table))
+    wanted = [row if keep else None for row, keep in zip(whole, chosen, strict=True)]
+    assert list(block) == wanted
+    assert bytes(block.text) == b"".join(row for row in wanted if row is not None)
+    with patch.object(encoded_rows, "encoded_rows", native.references["encoded_rows"]):
+        if form not in (Format.TSV, Format.PLAIN):
+            assert list(layout.rows(table, chosen)) == wanted
+
+
+@needs_compiled
+def test_bodies_alone_with_their_delimiter():
+    layout = encoded_rows.layout_of_bodies(b"\0;")
+    assert layout is not None
+    bodies = [b"one", b"", b"\xff\n"]
+    found = [MessageExt("t", body, store_host_bytes=HOST, born_host_bytes=HOST) for body in bodies]
+    block = layout.rows(table_of(found, layout))
+    assert bytes(block.text) == b"one\0;\0;\xff\n\0;"
+    assert list(block) == [b"one\0;", b"\0;", b"\xff\n\0;"]
 
 
 @pytest.mark.parametrize("text", ["%h", "%i", "%s{hex}", "%d{%Y}", "plain"])
@@ -187,4 +223,10 @@ def test_a_change_of_the_clocks_within_a_table():
 )
 def test_wrong_buffers_are_refused(kind, buffers):
     with pytest.raises(ValueError, match="a column has"):
-        compiled_rows().encoded_rows(((b"", int(kind), 0, buffers),), 1, 0, b"")
+        compiled_rows().encoded_rows(((b"", int(kind), 0, buffers),), 1, 0, b"", None)
+
+
+@needs_compiled
+def test_a_choice_of_too_few_rows_is_refused():
+    with pytest.raises(ValueError, match="not all rows"):
+        compiled_rows().encoded_rows((), 2, 0, b"", b"\1")
