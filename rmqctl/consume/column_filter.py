@@ -31,7 +31,7 @@ class ColumnFilter:
             at = rows.find(1)
             while at >= 0:
                 row.at = at
-                rows[at] = test.holds(message)
+                rows[at] = bool(test.holds(message))
                 at = rows.find(1, at + 1)
 
 

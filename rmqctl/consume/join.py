@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .member_options import MemberOptions
 
-PULL_BATCH: Final = 256
+PULL_BATCH: Final = 1024
 STORE_CHANGES: Final = {
     "max_transfer_count_in_memory": PULL_BATCH,
     "max_transfer_bytes_in_memory": 1 << 20,
@@ -45,7 +45,7 @@ _PRINTER: Final = replace(
     _COMMANDS,
     consume_message_batch_max_size=1024,
     pull_batch_size=PULL_BATCH,
-    pull_threshold_for_queue=16 * PULL_BATCH,
+    pull_threshold_for_queue=4 * PULL_BATCH,
     pull_threshold_size_for_topic=64,
     consume_concurrently_max_span=65_535,
 )

@@ -7,27 +7,34 @@ that is given up in between would deliver those messages again.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from client.listener.process_queue import run_of
 
 if TYPE_CHECKING:
     from client.listener.process_queue import ProcessQueue
     from storage.format.message import MessageExt, MessageQueue
 
+Offsets: TypeAlias = "range | list[int]"
 _LONGEST_S: Final = 3.0
 """The client keeps a message that no broker takes back, and tries again after 5 s."""
 _LOOK_EACH_S: Final = 0.001
-_PRUNE_AT: Final = 4_096
+_PRUNE_AT: Final = 64
+"""Calls whose offsets are kept for a queue before those of finished messages are forgotten."""
 
 
 class Outstanding:
     """Offsets of consumed messages that are still in their process queue.
 
-    Thread-safe.
+    Thread-safe. The process queue is asked for single messages only at the end: it sorts them then,
+    and is slow from there on.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._offsets: dict[MessageQueue, set[int]] = {}
+        self._calls: dict[MessageQueue, list[Offsets]] = {}
+        """Ascending in each call of the listener, or with the largest one last."""
 
     def add(
         self,
@@ -37,15 +44,18 @@ class Outstanding:
     ) -> None:
         """Record that messages are being consumed."""
         with self._lock:
-            offsets = self._offsets.setdefault(queue, set())
-            if len(offsets) >= _PRUNE_AT and process_queue is not None:
-                offsets &= process_queue.held(offsets)
-            offsets.update(message.queue_offset for message in messages)
+            calls = self._calls.setdefault(queue, [])
+            if len(calls) >= _PRUNE_AT and process_queue is not None:
+                first = process_queue.first_offset()
+                calls[:] = [each for each in calls if first is not None and each[-1] >= first]
+            calls.append(_offsets_of(messages))
 
     def take_back(self, queue: "MessageQueue", messages: "Sequence[MessageExt]") -> None:
         """Record that messages were not consumed after all."""
         with self._lock:
-            self._offsets[queue].difference_update(message.queue_offset for message in messages)
+            gone = {message.queue_offset for message in messages}
+            left = ([one for one in each if one not in gone] for each in self._calls[queue])
+            self._calls[queue] = list(filter(None, left))
 
     def wait(
         self, queue: "MessageQueue", process_queue: "ProcessQueue", settle: Callable[[], None]
@@ -59,8 +69,16 @@ class Outstanding:
         while True:
             settle()
             with self._lock:
-                offsets = self._offsets.get(queue, set())
-                offsets &= process_queue.held(offsets)
+                offsets = process_queue.held(set(chain(*self._calls.get(queue, ()))))
+                self._calls[queue] = [sorted(offsets)] if offsets else []
             if not offsets or process_queue.dropped or time.monotonic() > end:
                 return
             time.sleep(_LOOK_EACH_S)
+
+
+def _offsets_of(messages: "Sequence[MessageExt]") -> Offsets:
+    first = messages[0].queue_offset
+    ascending = run_of(messages, first - 1)
+    if ascending is not None and ascending[0] - first + 1 == len(messages):
+        return range(first, ascending[0] + 1)
+    return sorted(message.queue_offset for message in messages)

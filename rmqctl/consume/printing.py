@@ -4,11 +4,13 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rmqctl.output.message_rows import json_body, json_message_row, message_row
 from rmqctl.output.row_block import RowBlock, RowText
 from rmqctl.output.stdout import Stdout
+from storage.format.sys_flag import MessageSysFlag
 
 if TYPE_CHECKING:
     from rmqctl.output.encoded_rows import Layout
@@ -91,16 +93,14 @@ class BodyPrinter:
         if type(items) is RowBlock:
             self._out.write_bytes(items.text)
             return
-        if RowText in set(map(type, items)):
+        types = set(map(type, items))
+        if RowText in types:
             end = self._delimiter
             self._out.write_bytes(
                 b"".join([item if type(item) is RowText else _body(item) + end for item in items])
             )
             return
-        if set(map(type, items)) == _BYTES:
-            bodies = cast("Sequence[bytes]", items)
-        else:
-            bodies = list(map(_body, items))
+        bodies = cast("Sequence[bytes]", items) if types == _BYTES else _bodies(items)
         if self._shape is not None:
             bodies = list(map(self._shape, bodies))
         self._out.write_bytes(self._delimiter.join(bodies))
@@ -117,10 +117,21 @@ class BodyPrinter:
 
 
 _BYTES = {bytes}
+_PACKED = MessageSysFlag.COMPRESSED_FLAG
+_SYS_FLAG = attrgetter("sys_flag")
+_STORED = attrgetter("stored_body")
 
 
 def _body(item: "bytes | MessageExt") -> bytes:
     return item if isinstance(item, bytes) else item.body
+
+
+def _bodies(items: "Sequence[Any]") -> list[bytes]:
+    try:
+        packed = any(flag & _PACKED for flag in set(map(_SYS_FLAG, items)))
+    except AttributeError:  # some are bodies
+        packed = True
+    return list(map(_body if packed else _STORED, items))
 
 
 def _is_row(item: object) -> bool:

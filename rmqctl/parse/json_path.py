@@ -13,22 +13,20 @@ grammar: RE2 for regular expressions, one ``..`` in a path and none in a filter 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
 from .conditions import Grammar
 from .json_facts import Facts, FieldFacts, KindFacts
 from .json_plan import ORDERS, OTHER, Answer, Kind as NodeKind, Node, Plan, steps_of, value_of
+from .json_steps import Any_, Descent, Path, Slice, Step, Test, reader_of
 from .patterns import search_text
-
-Test = Callable[[Any], bool]
 
 _MOST_STEPS: Final = 100
 _MOST_FILTERS: Final = 10
 """Filters inside each other."""
 _MOST_CONDITIONS: Final = 10_000
-_MISSING: Final = object()
 _ONE: Final = 1
 _NAME: Final = re.compile(r"[^.\[\]=!<>~\s()&|,'\"?]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"' + r"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -55,7 +53,7 @@ def parse_path(text: str) -> tuple[Callable[[Any], Iterable[Any]], Callable[[Any
     path = condition.whole_path()
     if not path.singular:
         raise ValueError(f"{text!r} may have several values; name one, such as items[0].sku")
-    return _reader(path, FieldFacts(Facts(), path.text)), _as_text
+    return reader_of(path, FieldFacts(Facts(), path.text)), _as_text
 
 
 class JsonFilter:
@@ -110,37 +108,6 @@ class JsonFilter:
     def mistakes(self) -> list[str]:
         """Why no message that was read can match; empty if one did, or for no such reason."""
         return self._facts.mistakes()
-
-
-class Slice(NamedTuple):
-    """``[start:end:step]``"""
-
-    part: slice
-
-
-class Descent(NamedTuple):
-    """``..``: the value, and all values inside it."""
-
-
-class Any_(NamedTuple):
-    """``*``: any member."""
-
-
-Step = str | int | Slice | Descent | Any_ | Test
-
-
-class Path(NamedTuple):
-    """A path: what it reads, and how it was written."""
-
-    text: str
-    steps: tuple[Step, ...]
-    explicit: bool
-    """Whether it begins with $ or @."""
-
-    @property
-    def singular(self) -> bool:
-        """Whether it has at most one value."""
-        return all(isinstance(step, (str, int)) for step in self.steps)
 
 
 class JsonCondition(Grammar[Any]):
@@ -227,7 +194,7 @@ class JsonCondition(Grammar[Any]):
         if self._is_literal(path):
             return self._swapped(path, start, operator)
         known = FieldFacts(self._facts, path.text)
-        return self._compared(_reader(path, known), operator, known, path)
+        return self._compared(reader_of(path, known), operator, known, path)
 
     def _is_literal(self, path: Path) -> bool:
         """Whether the left side is a value: ``3 < @.sum`` of RFC 9535."""
@@ -248,11 +215,11 @@ class JsonCondition(Grammar[Any]):
         path = self._path("a path")
         known = FieldFacts(self._facts, path.text)
         mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)
-        return self._with_value(_reader(path, known), mirrored, value, known, start, path)
+        return self._with_value(reader_of(path, known), mirrored, value, known, start, path)
 
     def _present(self, path: Path) -> Test:
         known = FieldFacts(self._facts, path.text)
-        test = _any(_reader(path, known), lambda value: value is not None)
+        test = _any(reader_of(path, known), lambda value: value is not None)
         return self._noted(test, NodeKind.PRESENT, path, known)
 
     def _compared(
@@ -285,7 +252,7 @@ class JsonCondition(Grammar[Any]):
             other = self._path("a path")
             if not other.singular:
                 raise self.problem("expected a path without *, .. and filters", at=start)
-            return _both(read, _reader(other, FieldFacts(self._facts, other.text)), operator)
+            return _both(read, reader_of(other, FieldFacts(self._facts, other.text)), operator)
         return self._with_value(read, operator, self._value(), known, start, path)
 
     def _with_value(
@@ -347,13 +314,13 @@ class JsonCondition(Grammar[Any]):
         search = self._search(f"^(?:{text})$" if whole else text, start)
         self._expect(")", "missing )")
         known = FieldFacts(self._facts, path.text)
-        return _any(_reader(path, known), lambda value: type(value) is str and search(value))
+        return _any(reader_of(path, known), lambda value: type(value) is str and search(value))
 
     def _figure(self, name: str) -> "Callable[[Any], Iterable[Any]]":
         """The functions length and count of RFC 9535."""
         path = self._path("a path")
         self._expect(")", "missing )")
-        read = _reader(path, FieldFacts(self._facts, path.text))
+        read = reader_of(path, FieldFacts(self._facts, path.text))
         if name == "count":
             return lambda value: (sum(1 for _ in read(value)),)
         return lambda value: (len(v) for v in read(value) if isinstance(v, (str, list, dict)))
@@ -607,77 +574,6 @@ def _compare(left: Any, right: Any, operator: str) -> bool:
         return same == (operator == "=")
     texts = type(left) is str and type(right) is str
     return (numbers or texts) and bool(_ORDER[operator](left, right))
-
-
-def _reader(path: Path, known: FieldFacts) -> Callable[[Any], Iterable[Any]]:
-    """The values at a path. ``known`` notes whether there was one."""
-    steps, found = path.steps, known.found
-    if not path.singular:
-
-        def several(value: Any) -> Iterator[Any]:
-            known.tried.mark()
-            for member in _members(value, steps):
-                found.mark()
-                yield member
-
-        return several
-
-    def one(value: Any) -> Iterable[Any]:
-        for step in steps:
-            if type(value) is dict and type(step) is str:
-                inner = value.get(step, _MISSING)
-                if inner is _MISSING:
-                    known.note_names(value, step)
-                    return ()
-                value = inner
-            elif type(value) is list and type(step) is int:
-                if not -len(value) <= step < len(value):
-                    return ()
-                value = value[step]
-            else:
-                return ()
-        found.mark()
-        return (value,)
-
-    return one
-
-
-def _members(value: Any, steps: Sequence[Step]) -> Iterator[Any]:
-    """The values at a path with several."""
-    if not steps:
-        yield value
-        return
-    step, rest = steps[0], steps[1:]
-    match step:
-        case str():
-            if type(value) is dict and step in value:
-                yield from _members(value[step], rest)
-        case int():
-            if type(value) is list and -len(value) <= step < len(value):
-                yield from _members(value[step], rest)
-        case Slice():
-            if type(value) is list:
-                for member in value[step.part]:
-                    yield from _members(member, rest)
-        case Any_():
-            for member in _inside(value):
-                yield from _members(member, rest)
-        case Descent():
-            waiting = [value]
-            while waiting:
-                member = waiting.pop()
-                yield from _members(member, rest)
-                waiting += reversed(list(_inside(member)))
-        case _:
-            for member in _inside(value):
-                if step(member):
-                    yield from _members(member, rest)
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if type(value) is list:
-        return value
-    return value.values() if type(value) is dict else ()
 
 
 def _as_text(value: Any) -> str:

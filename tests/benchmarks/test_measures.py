@@ -50,6 +50,7 @@ def test_a_program_that_was_just_started_times_its_first_messages(tiny: Run, bat
     assert 0 < java_started.ours(tiny, 200, batch) < 60
 
 
+@pytest.mark.long
 def test_rows_are_compared_with_every_program_that_is_there(tiny: Run) -> None:
     found = list(rows.measure(tiny))
     missing = {one.what.rpartition(" ")[2] for one in found if isinstance(one, Missing)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rmqctl.admin.messages.search.hit_tables import rows_at
 from rmqctl.admin.messages.search.run import Search
 from rmqctl.cli.scan_display import ScanDisplay
+from rmqctl.output.row_block import RowBlock, RowText
 from storage.format.errors import BodyError
 
 from .masking import Rule, masked
@@ -90,9 +91,13 @@ class ExportRun:
         """How many of the messages at log offsets cannot be read."""
         lost = 0
         for rows in rows_at(self._view, layout, places):
+            if type(rows) is RowBlock:
+                writer.write_rows(rows)
+                self.count += len(rows)
+                continue
             for is_row, group in groupby(rows, key=_is_row):
                 if is_row:
-                    made = list(group)
+                    made = RowBlock.of(list(group))
                     writer.write_rows(made)
                     self.count += len(made)
                     continue
@@ -106,4 +111,4 @@ class ExportRun:
 
 
 def _is_row(item: object) -> bool:
-    return type(item) is bytes
+    return type(item) is RowText

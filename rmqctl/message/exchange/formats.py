@@ -5,7 +5,7 @@ without gaps, Parquet is for analytics and has bodies as bytes.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
@@ -18,6 +18,7 @@ from rmqctl.output.view import Format, View
 
 if TYPE_CHECKING:
     from rmqctl.output.encoded_rows import Layout
+    from rmqctl.output.row_block import RowBlock
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -37,7 +38,7 @@ class Writer(Protocol):
         """How rows are made for :meth:`write_rows`; None where messages are written."""
         ...
 
-    def write_rows(self, rows: "Sequence[bytes]") -> None:
+    def write_rows(self, rows: "RowBlock") -> None:
         """Add rows that the layout has made."""
         ...
 
@@ -53,7 +54,7 @@ class ByMessages:
         """See :class:`Writer`."""
         return
 
-    def write_rows(self, rows: "Sequence[bytes]") -> None:
+    def write_rows(self, rows: "RowBlock") -> None:
         """See :class:`Writer`."""
         raise NotImplementedError
 
@@ -90,7 +91,7 @@ class RowWriter:
         """See :class:`Writer`."""
         return self._stream.layout()
 
-    def write_rows(self, rows: "Sequence[bytes]") -> None:
+    def write_rows(self, rows: "RowBlock") -> None:
         """Add rows of the layout."""
         self._stream.write_encoded(rows)
 

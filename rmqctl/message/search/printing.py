@@ -4,6 +4,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.admin.messages.search.hit_rows import HitRows
+from rmqctl.output.row_block import RowBlock, RowText
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,7 @@ _TOGETHER: Final = 500
 
 
 def _is_row(item: object) -> bool:
-    return type(item) is bytes
+    return type(item) is RowText
 
 
 class HitPrinter:
@@ -51,9 +52,12 @@ class HitPrinter:
     def _write_rows(self, places: "Sequence[int]", layout: "Layout") -> None:
         """By columns; messages that have no row there as objects, in their place."""
         for rows in self._hit_rows.by_columns(layout, places):
+            if type(rows) is RowBlock:
+                self._stream.write_encoded(rows)
+                continue
             for is_row, group in groupby(rows, key=_is_row):
                 if is_row:
-                    self._stream.write_encoded(list(group))
+                    self._stream.write_encoded(RowBlock.of(list(group)))
                 else:
                     self._stream.write(group)
 

@@ -91,7 +91,7 @@ def test_rows_are_those_of_messages(monkeypatch, root, form):
 
 
 def test_only_what_cannot_be_a_row_is_fetched_as_a_message(monkeypatch, root):
-    fetched = []
+    fetched: list[object] = []
 
     class Counted(row_fetcher.RowFetcher):
         def __call__(self, queue_id, offset, count):
@@ -103,9 +103,6 @@ def test_only_what_cannot_be_a_row_is_fetched_as_a_message(monkeypatch, root):
     monkeypatch.setattr(row_fetcher, "RowFetcher", Counted)
     assert run("consume", "t", "-e", "-S", root).code == 8
     messages = [item for item in fetched if type(item) is not RowText]
-    assert sorted(one.commitlog_offset for one in messages) == sorted(
-        {one.commitlog_offset for one in messages}
-    )
     assert len(messages) == 3  # an unknown method, a torn one, and one of more than a MiB
     assert len(fetched) == 36
 

@@ -17,25 +17,21 @@ from rmqctl.parse.json_plan import Answer, Plan
 from tests.support.compiled import needs_compiled
 
 NAMES = st.sampled_from(["a", "b", "c d", "\u00e9", "", "a.b"])
-ODD_NUMBERS = st.sampled_from(
-    [
-        "0", "-0", "-0.0", "0.0", "1", "1.0", "1e0", "10E-1", "100e-2", "1.5", "-1.5", "0.1",
-        "0.30000000000000004", "9007199254740992", "9007199254740993", "9007199254740993.0",
-        "9223372036854775807", "9223372036854775808", "-9223372036854775808",
-        "18446744073709551616",
-        "1e22", "1e23", "1e308", "1e999", "-1e999", "1e-400", "123456789012345", "1234567890123456",
-        "123456789012345e7", "999999999999999999", "1000000000000000000", "NaN", "Infinity",
-        "-Infinity", "01", "1.", ".5", "+1", "-", "1e", "1e+", "0x1", "1_0", "1" * 999, "1" * 4301,
-        "0." + "0" * 30 + "1", "0e5", "000",
-    ]
+ODD_NUMBERS = (
+    "0", "-0", "-0.0", "0.0", "1", "1.0", "1e0", "10E-1", "100e-2", "1.5", "-1.5", "0.1",
+    "0.30000000000000004", "9007199254740992", "9007199254740993", "9007199254740993.0",
+    "9223372036854775807", "9223372036854775808", "-9223372036854775808",
+    "18446744073709551616",
+    "1e22", "1e23", "1e308", "1e999", "-1e999", "1e-400", "123456789012345", "1234567890123456",
+    "123456789012345e7", "999999999999999999", "1000000000000000000", "NaN", "Infinity",
+    "-Infinity", "01", "1.", ".5", "+1", "-", "1e", "1e+", "0x1", "1_0", "1" * 999, "1" * 4301,
+    "0." + "0" * 30 + "1", "0e5", "000",
 )  # fmt: skip
-TEXTS = st.sampled_from(
-    [
-        '"x"', '""', '"1"', '"1.0"', '"true"', '"null"', '"\u00e9"', '"\U0001f680"', '"[]"',
-        '"NaN"',
-        r'"\u0078"', r'"\ud800"', r'"\ud83d\ude80"', r'"\n"', r'"\x"', r'"\u12"', r'"\u00zz"',
-        '"a\tb"', '"a\x7fb"', '"x', "x", '"0123456789"', '"01234567\\"9"', '"01234567\x01"',
-    ]
+TEXTS = (
+    '"x"', '""', '"1"', '"1.0"', '"true"', '"null"', '"\u00e9"', '"\U0001f680"', '"[]"',
+    '"NaN"',
+    r'"\u0078"', r'"\ud800"', r'"\ud83d\ude80"', r'"\n"', r'"\x"', r'"\u12"', r'"\u00zz"',
+    '"a\tb"', '"a\x7fb"', '"x', "x", '"0123456789"', '"01234567\\"9"', '"01234567\x01"',
 )  # fmt: skip
 WORDS = st.sampled_from(["true", "false", "null", "tru", "nulls", "True", ""])
 BLANKS = st.sampled_from(["", "", "", " ", "\n\t\r ", "\x0b", "\u00a0"])
@@ -58,7 +54,7 @@ def nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 PLAIN = st.sampled_from(["1", "2", "1.5", '"x"', '"y"', "true", "null", "[]", "{}"])
-VALUES = st.recursive(PLAIN | ODD_NUMBERS | TEXTS | WORDS, nested, max_leaves=8)
+VALUES = st.recursive(PLAIN | st.sampled_from(ODD_NUMBERS + TEXTS) | WORDS, nested, max_leaves=8)
 SOUND = st.recursive(PLAIN, nested, max_leaves=8)
 BODIES = (
     st.builds(lambda a, text, b: f"{a}{text}{b}".encode("utf-8", "replace"), BLANKS, VALUES, BLANKS)
@@ -76,19 +72,22 @@ PATHS = st.sampled_from(
     ["a", "b", "a.b", "['c d']", "\u00e9", "['']", "['a.b']", "a[0]", "a[1].b", "[0]", "$", "a[-1]",
      "a.*", "..b", "a[0:2]", "a.b.a"]
 )  # fmt: skip
-LITERALS = st.sampled_from(
-    ["1", "-0", "0", "1.0", "1.5", "0.1", "x", "'x'", "'1'", "''", "true", "'true'", "null",
-     "'null'",
-     "9007199254740993", "9007199254740992.0", "9223372036854775808", "1e23", "inf", "nan", "[]",
-     "{}", "'[]'", "'\\u00e9'", "\U0001f680", "0.30000000000000004", "123456789012345e7", "'y'"]
+LITERALS = (
+    "1", "-0", "0", "1.0", "1.5", "0.1", "x", "'x'", "'1'", "''", "true", "'true'", "null",
+    "'null'",
+    "9007199254740993", "9007199254740992.0", "9223372036854775808", "1e23", "inf", "nan", "[]",
+    "{}", "'[]'", "'\\u00e9'", "\U0001f680", "0.30000000000000004", "123456789012345e7", "'y'",
 )  # fmt: skip
-NUMBERS = st.sampled_from(["1", "0", "-1", "1.5", "0.1", "9007199254740993", "'x'", "'1'", "1e400"])
+NUMBERS = ("1", "0", "-1", "1.5", "0.1", "9007199254740993", "'x'", "'1'", "1e400")
+_LITERALS = st.sampled_from(LITERALS)
 SIMPLE = (
-    st.builds("{} = {}".format, PATHS, LITERALS)
-    | st.builds("{} != {}".format, PATHS, LITERALS)
-    | st.builds("{} {} {}".format, PATHS, st.sampled_from(["<", "<=", ">", ">="]), NUMBERS)
-    | st.builds("{} in ({}, {})".format, PATHS, LITERALS, LITERALS)
-    | st.builds("{} not in ({}, {})".format, PATHS, LITERALS, LITERALS)
+    st.builds("{} = {}".format, PATHS, _LITERALS)
+    | st.builds("{} != {}".format, PATHS, _LITERALS)
+    | st.builds(
+        "{} {} {}".format, PATHS, st.sampled_from(["<", "<=", ">", ">="]), st.sampled_from(NUMBERS)
+    )
+    | st.builds("{} in ({}, {})".format, PATHS, _LITERALS, _LITERALS)
+    | st.builds("{} not in ({}, {})".format, PATHS, _LITERALS, _LITERALS)
     | st.builds("{} ~ x".format, PATHS)
     | st.builds("{} not exists".format, PATHS)
     | st.builds("1 < @.{}".format, st.sampled_from(["a", "a.b"]))
@@ -112,6 +111,7 @@ def ends_of(bodies: Sequence[bytes]) -> Any:
 
 
 @needs_compiled
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(BODIES, min_size=1, max_size=12), st.lists(EXPRESSIONS, min_size=1, max_size=2))
 @example([b'{"a":1}'] * 40 + [b'{"b":' + b"[" * 200 + b"]" * 200 + b"}"], ["a = 2"])
@@ -127,6 +127,39 @@ def test_many_bodies_have_the_answers_of_each(bodies, expressions):
     assert together.mistakes() == alone.mistakes()
 
 
+CONDITIONS = (
+    *(f"a = {literal}" for literal in LITERALS),
+    *(f"a != {literal}" for literal in LITERALS),
+    *(f"a in (7, {literal})" for literal in LITERALS),
+    *(f"a {order} {number}" for order in ("<", "<=", ">", ">=") for number in NUMBERS),
+    "a",
+    "not a",
+    "b",
+    "a.b = 1",
+    "a[0]",
+)
+
+
+@needs_compiled
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "form", ['{{"a":{}}}', r'{{"\u0061":{}}}', '{{"b":{},"a":1}}', '{{"a":[{}]}}', '{{"a":1}}{}']
+)
+def test_each_odd_value_has_the_answer_of_each_condition(form):
+    values = (*ODD_NUMBERS, *TEXTS, "true", "false", "null", "", "[]", "{}", '{"b":1}', '"\ufeff"')
+    bodies = [form.format(value).encode("utf-8", "replace") for value in values]
+    ends, text = ends_of(bodies), b"".join(bodies)
+    for condition in CONDITIONS:
+        alone, together = (JsonFilter([JsonCondition(condition)]) for _ in range(2))
+        wanted = dict(zip(bodies, map(alone, bodies), strict=True))
+        rows = bytearray(b"\1" * len(bodies))
+        together.many(ends, text, rows)
+        assert dict(zip(bodies, map(bool, rows), strict=True)) == wanted, condition
+        assert together.mistakes() == alone.mistakes()
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(st.lists(BODIES, min_size=1, max_size=5), SIMPLE)
 def test_without_compiled_code_each_is_tested(bodies, expression):
     finder = JsonFilter([JsonCondition(expression)])

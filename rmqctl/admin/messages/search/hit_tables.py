@@ -30,12 +30,14 @@ class RowMaker(Protocol):
         """Whether it needs the bodies of messages."""
         ...
 
-    def rows(self, table: MessageTable) -> list[bytes]:
-        """The text of each row."""
+    def rows(self, table: MessageTable) -> Sequence[Any]:
+        """The text of each row (rmqctl.output.row_block.RowBlock)."""
         ...
 
 
-def rows_at(view: "StoreView", layout: RowMaker, places: Sequence[int]) -> "Iterator[list[Any]]":
+def rows_at(
+    view: "StoreView", layout: RowMaker, places: Sequence[int]
+) -> "Iterator[Sequence[Any]]":
     """The rows of messages at commit log offsets, which ascend, some at a time.
 
     In the place of a row that the layout cannot make is the message, or its offset where none can
@@ -50,10 +52,11 @@ def rows_at(view: "StoreView", layout: RowMaker, places: Sequence[int]) -> "Iter
         if table.size > _BYTES:
             taken = 0
         elif taken:
-            rows: list[Any] = [*layout.rows(table)]
-            packed = table.buffer("stored_body_packed") if layout.has_bodies else b""
-            for row in memoryview(packed).cast("i"):
-                rows[row] = _message(view, column[at + row])
+            rows = layout.rows(table)
+            if packed := table.buffer("stored_body_packed") if layout.has_bodies else b"":
+                rows = list(rows)
+                for row in memoryview(packed).cast("i"):
+                    rows[row] = _message(view, column[at + row])
             yield rows
         at += taken
         singly = 1 if taken > singly else min(2 * singly, _MOST_SINGLY)
