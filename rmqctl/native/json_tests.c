@@ -215,9 +215,11 @@ static int open_literals(Tests *tests, Node *node, PyObject *given)
     for (Py_ssize_t i = 0; i < node->count; i++) {
         Literal *literal = &tests->literals[tests->literal_count++];
         long long whole;
-        const char *text;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(given, i), "y#piLd", &text, &literal->length,
-                              &literal->is_quoted, &literal->kind, &whole, &literal->fraction))
+        PyObject *bytes;
+        char *text;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(given, i), "O!piLd", &PyBytes_Type, &bytes,
+                              &literal->is_quoted, &literal->kind, &whole, &literal->fraction)
+            || PyBytes_AsStringAndSize(bytes, &text, &literal->length) < 0)
             return -1;
         literal->at = (const unsigned char *)text;
         literal->whole = whole;

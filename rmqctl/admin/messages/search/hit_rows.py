@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.output.message_rows import MessageRow, message_row
+from rmqctl.output.row_block import RowBlock, RowText
 from storage.format.errors import BodyError
 
 from .hit_tables import RowMaker, rows_at
@@ -46,12 +47,15 @@ class HitRows:
             except BodyError:
                 self.unreadable.add(offset)
 
-    def by_columns(self, layout: RowMaker, offsets: Sequence[int]) -> Iterator[list[Any]]:
+    def by_columns(self, layout: RowMaker, offsets: Sequence[int]) -> Iterator[Sequence[Any]]:
         """The rows of many hits, some at a time; those that the layout cannot make as objects."""
         for rows in rows_at(self._view, layout, offsets):
+            if type(rows) is RowBlock:
+                yield rows
+                continue
             made: list[Any] = []
             for item in rows:
-                if type(item) is bytes:
+                if type(item) is RowText:
                     made.append(item)
                 elif isinstance(item, int):
                     self.unreadable.add(item)
