@@ -46,7 +46,7 @@ test: $(STAMP) ## All tests but the long ones, three at a time; some once more w
 	$(PURE)
 
 test-quick: $(STAMP) ## What a commit needs, in two minutes: no slow tests, one sample of each; ROOM=storage/queue for one
-	$(BIN)/python -m pytest -q -n 4 --dist worksteal --quick tests/$(ROOM)
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --quick tests/$(ROOM)
 
 # The lower bound of PySpark in pyproject.toml, in an environment of its own.
 OLDEST_SPARK := $(shell sed -n 's/^spark = .*pyspark>=\([0-9.]*\),.*/\1/p' pyproject.toml)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -134,6 +135,18 @@ def test_installed_alone_it_sends_and_reads_beside_a_stray_client_file(wheel, tm
     assert "(field)" in rmqctl("explain", "committed_offset")
     assert rmqctl("man", "topic", "queues").startswith("NAME")
     assert "ok       locks" in rmqctl("doctor")
+    subprocess.run([*install, *quick, "pytest"], check=True, capture_output=True)
+    sample = shutil.copytree(ROOT / "examples" / "tested", tmp_path / "tested")
+    tested = subprocess.run(
+        [environment / "bin/python", "-m", "pytest", "-q"],
+        cwd=sample,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        check=False,
+    )
+    assert tested.returncode == 0, tested.stdout
+    assert "4 passed" in tested.stdout
     assert (environment / "share/man/man1/rmqctl.1").is_file()
     shadowed = subprocess.run(
         [environment / "bin/python", "-m", "rmqctl", "version"],

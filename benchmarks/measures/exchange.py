@@ -1,8 +1,8 @@
 """Rows of messages from and to files; whole processes, messages of 100 bytes with a key and a tag.
 
 Beside each stands a script that does nothing but ``json.loads`` with each line of the same rows as
-JSON: they have all fields, as ``consume -o jsonl`` and ``message export`` write them. Before rows were
-columns, an import took 5.6 times the time of the script, an export 4.8 times: the goals are an
+JSON: they have all fields, as ``consume -o jsonl`` and ``message export`` write them. Before rows
+were columns, an import took 5.6 times the time of the script, an export 4.8 times: the goals are an
 eighth of that.
 """
 

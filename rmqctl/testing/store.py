@@ -1,0 +1,120 @@
+"""A store of one test: what is in it, what groups have read, and a clock that a test moves."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from analytics.lag.selection import Choice
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin.kinds import topic_kinds
+from rmqctl.admin.lag import Left, left, look, queue_rows
+from rmqctl.admin.queue_scan import QueueScan
+from rmqctl.admin.retries.retries import waiting_retries
+from rmqctl.errors import NotFound
+from storage.clock import now_ms
+from storage.errors import StoreError
+from storage.readonly import StoreView
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageExt
+
+_BETWEEN_LOOKS_S: Final = 0.01
+
+
+class RocketMQStore:
+    """An empty store in a folder of its own. A path (``os.PathLike``) for all that take one.
+
+    Each method opens the files for reading and takes no lock: it sees what any process has stored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._ahead_ms = 0
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"RocketMQStore({str(self.path)!r})"
+
+    def now_ms(self) -> int:
+        """The clock of ``rocketmq_broker``: ms since the epoch, with what was added to it."""
+        return now_ms() + self._ahead_ms
+
+    def advance_delay(self, seconds: float) -> None:
+        """Set the clock of ``rocketmq_broker`` ahead: delayed messages and retries that are due by
+        then are delivered within about a second.
+
+        Brokers of other processes have clocks of their own. Raises ValueError for less than 0.
+        """
+        if seconds < 0:
+            raise ValueError(f"a clock is set ahead by 0 s or more, not by {seconds}")
+        self._ahead_ms += round(seconds * 1000)
+
+    def topics(self) -> list[str]:
+        """The topics that hold messages, sorted; without those of RocketMQ itself, but with retry
+        topics and dead letters."""
+        with StoreView.open(self.path) as view:
+            return _topics(view)
+
+    def messages(self, topic: str) -> list[MessageExt]:
+        """All messages of a topic in the order in which they were stored; none if there is no such
+        topic. Raises StoreError if one cannot be read."""
+        with StoreView.open(self.path) as view:
+            scan = QueueScan(view, topic)
+            found = sorted(scan.messages(), key=lambda message: message.commitlog_offset)
+            if scan.unreadable:
+                raise StoreError(f"{scan.unreadable} messages of {topic} cannot be read")
+            return found
+
+    def wait_until_consumed(self, group: str, timeout: float = 10.0) -> None:
+        """Wait until a group has read every message of its topics, and no retry of it waits.
+
+        Its topics are those that its living members subscribe to, and those in which it has
+        progress. A dead letter counts as read. The progress of ``rocketmq_consumer`` is committed
+        within 0.1 s, that of other consumers as they are set (RocketMQ's default: every 5 s).
+
+        Raises TimeoutError that names what is not read. A group that does not exist is waited for.
+        """
+        deadline = time.monotonic() + timeout
+        while missing := self._not_consumed(group):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"after {timeout:g} s {'; '.join(missing)}")
+            time.sleep(_BETWEEN_LOOKS_S)
+
+    def _not_consumed(self, group: str) -> list[str]:
+        """What a group has not read, a sentence each; none if it has read all."""
+        with EmbeddedBroker.open(self.path, read_only=True) as broker:
+            choice = Choice(groups=(group,), include_retry=True)
+            try:
+                seen = look(broker.view, broker, self.now_ms(), choice)
+            except NotFound:
+                return [f"group {group} has no progress and no members"]
+            waiting = sum(1 for _ in waiting_retries(broker.view, group))
+            if left(seen) is Left.NOTHING and not waiting:
+                return []
+            found = [
+                f"group {group} has read {row.topic}, queue {row.queue_id}, to "
+                f"{_known(row.committed_offset)} of {row.max_offset}"
+                for row in queue_rows(seen)
+                if row.lag != 0 and row.max_offset != row.min_offset
+            ]
+            if waiting:
+                found.append(f"retries of group {group} that wait for their time: {waiting}")
+            return found or [f"the progress of group {group} is unknown"]
+
+
+def _topics(view: StoreView) -> list[str]:
+    kinds = topic_kinds(view)
+    held = {
+        topic
+        for topic, queue_id in view.queues()
+        if view.max_offset_in_queue(topic, queue_id) > view.min_offset_in_queue(topic, queue_id)
+    }
+    return sorted(topic for topic in held if kinds.of(topic) != "system")
+
+
+def _known(offset: int | None) -> str:
+    return "no place that is known" if offset is None else str(offset)
