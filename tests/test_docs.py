@@ -357,6 +357,18 @@ def headings(path: Path) -> set[str]:
     return {re.sub(r"[^a-z0-9 _-]", "", head.lower()).replace(" ", "-") for head in found}
 
 
+def test_each_promise_of_security_names_tests_that_exist() -> None:
+    rows = [
+        line
+        for line in (ROOT / "SECURITY.md").read_text().splitlines()
+        if line.startswith("| ") and "tests/" in line
+    ]
+    assert len(rows) > 10
+    for row in rows:
+        for name in re.findall(r"`(tests/[^`]+)`", row):
+            assert "def test_" in (ROOT / name).read_text(), name
+
+
 def test_an_index_names_every_document() -> None:
     folders = {ROOT / "docs" / name for name in ("tasks", "internals", "decisions")}
     for path in DOCUMENTS:
