@@ -25,9 +25,9 @@ class InflatedTable(MessageTable):
     no UTF-8, which columns cannot hold as it is."""
 
     def __init__(self, fields: frozenset[str], most_rows: int) -> None:
-        if _BODY in fields:
-            fields |= {"sys_flag"}
-        super().__init__(fields, most_rows, MOST_BYTES)
+        """``fields`` without bodies: these are checked, as a single read does, and not inflated."""
+        self._inflates = _BODY in fields
+        super().__init__(fields | {_BODY, "sys_flag"}, most_rows, MOST_BYTES)
         self.messages: dict[int, MessageExt] = {}
         """By their row."""
 
@@ -42,7 +42,7 @@ class InflatedTable(MessageTable):
         The table ends before the first row for which the bodies together are too large. Only once
         all rows are there.
         """
-        if _BODY not in self.fields or not self.buffer(f"{_BODY}_packed"):
+        if not self._inflates or not self.buffer(f"{_BODY}_packed"):
             return set()
         body, ends_buffer = self.buffer(_BODY), self.buffer(f"{_BODY}_ends")
         flags = array("i", bytes(self.buffer("sys_flag")))
