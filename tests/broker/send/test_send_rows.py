@@ -8,12 +8,12 @@ from broker.api.send import RowColumns, SendStatus
 from broker.errors import BrokerError, MessageIllegalError
 from broker.send.message_builder import Origin
 from broker.send.rows import row_inners, table_of
+from storage import native
 from storage.format.encode import prepare
 from storage.format.message import Message
 from storage.format.message_id import IdColumn
 from storage.format.prepared_table import PreparedTable
 from storage.format.properties import encode_properties
-from tests.support.compiled import needs_compiled
 
 IPV6 = bytes(range(16)) + (9876).to_bytes(4, "big")
 HOST = bytes((127, 0, 0, 1, 0, 0, 0, 80))
@@ -34,7 +34,7 @@ def columns_of(made, *, one_topic=False):
     return RowColumns(topics[0] if one_topic else topics, *rest)
 
 
-@needs_compiled
+@pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 @given(
     st.lists(rows, min_size=2, max_size=9),
     st.booleans(),

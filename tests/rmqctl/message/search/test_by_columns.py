@@ -2,6 +2,7 @@
 
 import pytest
 
+from rmqctl import native
 from rmqctl.admin.messages.search.plain_search import PlainSearch
 from rmqctl.admin.messages.search.run import Search
 from rmqctl.output.render import RowStream
@@ -11,6 +12,8 @@ from tests.support import golden
 from tests.support.cli import run
 from tests.support.hand_made import HandMade
 from tests.support.rich_store import make_rich_store
+
+pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 
 EXPORTS = ("--as jsonl", "--as csv", "-o tsv", "-o yaml --limit 5", "--as jsonl --limit 3")
 
