@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, Predicate
+from storage.format.sys_flag import MessageSysFlag
 from storage.read.tag_filter import TagFilter
 
 from .byte_search import SearchBytes
@@ -102,9 +103,7 @@ def search_query(
     if wanted.predicate is not None:
         tests.append(wanted.predicate)
     if pattern is not None:
-        text = _bytes(pattern)
-        texts = texts_in(fields)
-        tests.append(lambda message: any(text in stored for stored in texts(message)))
+        tests.append(_containing(_bytes(pattern), fields))
     needle = _needle(view, pattern, topics, fields, wanted.tags, contains)
     plain = None
     if wanted.predicate is None and pattern is None:
@@ -113,6 +112,20 @@ def search_query(
             None if topics is None else frozenset(topics), others, wanted.queues, start, end
         )
     return Query(needle, _all_of(tests), start, end, plain)
+
+
+def _containing(text: bytes, fields: Sequence[str]) -> Predicate:
+    """Whether a text is in one of the fields. A body that is not compressed is looked at first: it
+    needs nothing but its bytes."""
+    texts, in_body = texts_in(fields), "body" in fields
+    compressed = MessageSysFlag.COMPRESSED_FLAG
+
+    def matches(message: "MessageExt") -> bool:
+        if in_body and text in message.stored_body and not message.sys_flag & compressed:
+            return True
+        return any(text in stored for stored in texts(message))
+
+    return matches
 
 
 def _all_of(tests: list[Predicate]) -> Predicate:

@@ -30,6 +30,7 @@ _PIECE_BYTES: Final = 16 << 20
 _FORK_FROM_BYTES: Final = 64 << 20
 """Below this size one process finishes before others would have started."""
 _RECORD_EXTRA: Final = 64 << 10
+_MOST_UNITS: Final = 512
 
 
 class SearchPart(NamedTuple):
@@ -246,7 +247,27 @@ class Search:
 
 def record_finder(view: "StoreView", log: "ReadOnlyFiles", end: int) -> RecordFinder:
     """Finds the records around positions of a log, up to ``end``."""
-    return RecordFinder(log, end, view.unit, view.config.max_message_size + _RECORD_EXTRA)
+    return RecordFinder(log, end, _Units(view), view.config.max_message_size + _RECORD_EXTRA)
+
+
+class _Units:
+    """Units of queues, the more at once the more follow each other."""
+
+    def __init__(self, view: "StoreView") -> None:
+        self._view = view
+        self._read: dict[tuple[str, int], tuple[int, list[tuple[int, int, int]]]] = {}
+        """The first offset, and the units from there on."""
+
+    def __call__(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+        """What StoreView.unit gives."""
+        key = topic, queue_id
+        first, units = self._read.get(key, (-1, []))
+        if not 0 <= offset - first < len(units):
+            follows = first >= 0 and offset == first + len(units)
+            count = min(2 * len(units) + 1, _MOST_UNITS) if follows else 1
+            units = self._view.units(topic, queue_id, offset, count)
+            self._read[key] = first, units = offset, units
+        return units[offset - first] if units else None
 
 
 def usable_cpus() -> int:
