@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -129,9 +130,24 @@ def test_a_send_that_waits_is_unknown(store):
 
 @pytest.mark.slow
 def test_an_import_counts_too(store, tmp_path):
-    lines = b"".join(b'{"topic": "t", "body": "%d"}\n' % n for n in range(200_000))
-    (tmp_path / "lines.jsonl").write_bytes(lines)
-    result = run("message", "import", tmp_path / "lines.jsonl", "-t", "t", "--timeout", "500ms")
+    lines = b"".join(b'{"topic": "t", "body": "%d"}\n' % n for n in range(20_000))
+    pipe = tmp_path / "lines.jsonl"
+    os.mkfifo(pipe)
+    ended = threading.Event()
+
+    def write():
+        with pipe.open("wb") as file:  # open until the import has ended
+            file.write(lines)
+            file.flush()
+            ended.wait()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        result = run("message", "import", pipe, "-t", "t", "--timeout", "500ms")
+    finally:
+        ended.set()
+        writer.join()
     assert result.code == exit_codes.TIMED_OUT
     count, failed, unknown = account(result.err)
     assert failed == 0

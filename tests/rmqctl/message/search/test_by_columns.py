@@ -84,6 +84,9 @@ def test_a_damaged_store(monkeypatch, tmp_path):
     for number in (7, 8, 200):
         made.log[made.messages[number].commitlog_offset + 90] ^= 1
     made.log[made.messages[100].commitlog_offset + 4] ^= 1
+    made.put("T0", 0, b"")
+    made.log[made.messages[-1].commitlog_offset + 11] ^= 1  # a sum, and no body
+    made.put("T0", 0, b"the last")
     root = made.write(tmp_path / "s")
     assert same_by_columns(monkeypatch, root)
     assert run("message", "export", "-S", root).code == 8
