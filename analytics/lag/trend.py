@@ -183,7 +183,8 @@ class Trend:
         read, later = 0, offset
         for at, before in reversed(committed):
             if before is not None:
-                read += max(0, later - before)
+                if later > before:
+                    read += later - before
                 later = before
             if at <= known_from:
                 break

@@ -95,7 +95,7 @@ class SampleHistory:
         """Take in a line; the first line of a file replaces the end of earlier files."""
         committed, ends = (
             {
-                key: {int(text): offset for text, offset in queues.items()}
+                key: dict(zip(map(int, queues), queues.values(), strict=True))
                 for key, queues in entry[name].items()
             }
             for name in ("committed", "ends")
@@ -114,6 +114,11 @@ class SampleHistory:
                 row = known.get(key)
                 if row is None:
                     known[key] = {queue_id: [(at, offset)] for queue_id, offset in queues.items()}
+                    continue
+                if [*row] == [*queues]:  # mostly: few steps, as there may be 50,000 of them
+                    for changes, offset in zip(row.values(), queues.values(), strict=True):
+                        if not changes or changes[-1][1] != offset:
+                            changes.append((at, offset))
                     continue
                 for queue_id, offset in queues.items():
                     changes = row.get(queue_id)

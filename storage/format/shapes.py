@@ -30,6 +30,8 @@ MAX_COUNT: Final = 1 << 53
 Shape: TypeAlias = "Callable[[Any, str], None]"
 
 _NOTHING: Final[Mapping[str, Shape]] = {}
+_OF_ALL: Final[dict[Shape, Callable[[Collection[Any]], bool]]] = {}
+"""For shapes of numbers: whether many values have the shape, without a step of Python for each."""
 
 
 class ShapeError(FormatError):
@@ -57,6 +59,12 @@ def whole(low: int = -MAX_LONG - 1, high: int = MAX_LONG) -> Shape:
         if type(value) is not int or not low <= value <= high:
             fail(value, place, f"a whole number from {low} to {high}")
 
+    def of_all(values: Collection[Any]) -> bool:
+        return {*map(type, values)} <= {int} and (
+            not values or (low <= min(values) and max(values) <= high)
+        )
+
+    _OF_ALL[shape] = of_all
     return shape
 
 
@@ -89,6 +97,12 @@ def maybe(inner: Shape) -> Shape:
         if value is not None:
             inner(value, place)
 
+    of_all = _OF_ALL.get(inner)
+    if of_all is not None:
+        found = of_all
+        _OF_ALL[shape] = lambda values: found(
+            [value for value in values if value is not None] if None in values else values
+        )
     return shape
 
 
@@ -131,6 +145,7 @@ def table(inner: Shape, *, ids: bool = False) -> Shape:
 
     With ``ids`` the names are queue ids: whole numbers in decimal digits.
     """
+    of_all = _OF_ALL.get(inner)
 
     def shape(value: Any, place: str) -> None:
         if type(value) is not dict:
@@ -138,6 +153,8 @@ def table(inner: Shape, *, ids: bool = False) -> Shape:
         if ids and not are_ids(value):
             wrong = next(name for name in value if not is_id(name))
             fail(wrong, f"{place}: a name", "the number of a queue")
+        if of_all is not None and of_all(value.values()):
+            return
         for name, item in value.items():
             inner(item, f"{place}.{name}" if place else str(name))
 
