@@ -59,7 +59,7 @@ class KeptQueue:
 
     __slots__ = (
         *("_arrived", "_by_log", "_caught_up", "_first_new", "_nothing_new", "_places"),
-        *("heads", "high", "low", "now", "place", "until"),
+        *("heads", "high", "low", "now", "observed", "place", "until"),
     )
 
     def __init__(self, topic: str, queue_id: int) -> None:
@@ -67,6 +67,8 @@ class KeptQueue:
         self.low = self.high = -1
         self.heads: dict[int, Head] = {}
         self.now: QueueNow
+        self.observed = -1
+        """The end that was observed last."""
         self.until = AT_ONCE
         """When the messages that were stored have to be counted again."""
         self._arrived: int | None = None

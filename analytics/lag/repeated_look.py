@@ -265,8 +265,9 @@ class RepeatedLook:
         for pair, which in stale:
             highs, queues = ends.setdefault(pair.topic, {}), pair.queues
             for queue_id in which:
-                if queue_id not in highs:
-                    highs[queue_id] = queues[queue_id].high
+                queue = queues[queue_id]
+                if queue.observed != queue.high:  # else it is no observation
+                    queue.observed = highs[queue_id] = queue.high
             known = pair.offsets
             if which is pair.ids:  # it has every queue in which the group has progress
                 committed[pair.place] = known

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.console_store import Size, mover
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.__main__ import OBJECTS_BETWEEN_COLLECTIONS
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.painting import Painter
 from rmqctl.console.panes import Pane
@@ -41,6 +42,7 @@ def anonymous_mib() -> float:
 
 def main() -> None:
     """Look and draw."""
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     root = Path(sys.argv[1])
     size = Size(*map(int, sys.argv[2:5]))
     looks, share, every = int(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])

@@ -14,6 +14,7 @@ from analytics.lag.kept import changed
 from analytics.lag.totals import add_up, total_rate
 
 from .rows import LagRow
+from .unknown import unknown_sentence
 
 _row: Final = partial(tuple.__new__, LagRow)
 _FIELDS: Final = LagRow._fields
@@ -38,6 +39,7 @@ class LagColumns:
         self._places: dict[tuple[str, tuple[int, ...]], int] = {}
         """Topics, with the queues that a group reads, and their numbers."""
         self._place: list[int] = []
+        self._unknown: list[str | None] = []
 
     def rows(self, lags: CountedLags, as_of: int) -> list[LagRow]:
         """The rows of a look, as :func:`.tables.group_rows` gives them."""
@@ -66,12 +68,18 @@ class LagColumns:
         """The lag of each group in its topic."""
         return list(self._updated(lags.counts)["lag"])
 
+    def unknown(self, lags: CountedLags) -> list[str]:
+        """The sentences about unknown values, as :func:`.unknown.unknown_sentences` gives them."""
+        self._updated(lags.counts)
+        return [sentence for sentence in self._unknown if sentence is not None]
+
     def _updated(self, counts: Sequence[GroupCounts]) -> dict[str, list[Any]]:
         if len(counts) != len(self._counts) or not self._columns:
             size = len(counts)
             self._columns = {name: [None] * size for name in _FIELDS}
             self._read, self._sums = [None] * size, [None] * size
             self._since, self._place = [0] * size, [0] * size
+            self._unknown = [None] * size
             self._counts = ()
         if counts is not self._counts:
             before = self._counts
@@ -99,6 +107,8 @@ class LagColumns:
         columns["lost"][number] = total.lost
         columns["risk_timestamp"][number] = total.risk_timestamp
         columns["unknown_queues"][number] = total.unknown_queues
+        none_unknown = total.lag is not None and not total.unknown_queues
+        self._unknown[number] = None if none_unknown else unknown_sentence(one)
         place = one.topic, one.queue_ids
         self._place[number] = self._places.setdefault(place, len(self._places))
 

@@ -5,8 +5,7 @@ from enum import Enum
 from math import ceil
 from typing import TYPE_CHECKING
 
-from analytics.lag.counts import CountedLags, GroupCounts, counts_of
-from analytics.lag.kept import Kept
+from analytics.lag.counts import CountedLags, counts_of
 from analytics.lag.lag_snapshot import LagSnapshot
 from analytics.lag.queue_position import QueuePosition
 from analytics.lag.repeated_look import RepeatedLook
@@ -18,7 +17,7 @@ from storage.configs.offset_samples import OffsetSamples
 
 from .columns import LagColumns
 from .snapshot import ReadersAgain
-from .unknown import unknown_sentence, unknown_sentences
+from .unknown import unknown_sentences
 from .watch_rows import WatchedRateRow, WatchedRow
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ class Watcher:
         history = OffsetSamples(view.root).read(now_ms - TREND_WINDOW_MS)
         self._repeated = RepeatedLook(view, history)
         self._columns = LagColumns()
-        self._unknown: Kept[GroupCounts, str | None] = Kept(unknown_sentence)
         self._before: dict[tuple[str, str], int | None] = {}
         self._tell = tell
         self._told: set[str] = set()
@@ -69,8 +67,7 @@ class Watcher:
     def _tell_unknown(self, seen: LagSnapshot) -> None:
         """Warn once of unknown values, and again when they change."""
         doubts = [] if seen.doubt is None else [seen.doubt]
-        found = self._unknown.of(_counted(seen).counts)
-        self.unknown = [sentence for sentence in found if sentence is not None]
+        self.unknown = self._columns.unknown(_counted(seen))
         sentences = {*doubts, *self.unknown}
         for sentence in sorted(sentences - self._told):
             self._tell(sentence)
