@@ -116,9 +116,9 @@ class SampleHistory:
                     known[key] = {queue_id: [(at, offset)] for queue_id, offset in queues.items()}
                     continue
                 if [*row] == [*queues]:  # mostly: few steps, as there may be 50,000 of them
-                    for changes, offset in zip(row.values(), queues.values(), strict=True):
-                        if not changes or changes[-1][1] != offset:
-                            changes.append((at, offset))
+                    for known_ones, offset in zip(row.values(), queues.values(), strict=True):
+                        if not known_ones or known_ones[-1][1] != offset:
+                            known_ones.append((at, offset))
                     continue
                 for queue_id, offset in queues.items():
                     changes = row.get(queue_id)

@@ -34,5 +34,6 @@ def test_the_rows_of_each_look_equal_those_of_a_whole_look(tmp_path, seed):
             assert isinstance(seen.group_lags, CountedLags)
             assert columns.rows(seen.group_lags, seen.as_of) == expected
             assert columns.lags(seen.group_lags) == [row.lag for row in expected]
+            assert columns.unknown(seen.group_lags) == lag.unknown_sentences(whole)
             assert seen.group_lags.keys == [row[:2] for row in expected]
             history.add(sample_of(whole), is_first=not number)
