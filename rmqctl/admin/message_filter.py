@@ -14,7 +14,7 @@ class MessageTest(NamedTuple):
 
     holds: Predicate
     fields: frozenset[str] | None
-    """What it reads, as fields of storage.read.message_table; None where that is not known."""
+    """What it reads, as fields of storage.read.message_table; None for a test of messages only."""
     bodies: Callable[[Any, Any, bytearray], None] | None = None
     """The same test for many bodies: ends (int32 each, after a first 0), text, and a byte for each
     row. Rows that are not 0 become 1 where it holds, else 0."""

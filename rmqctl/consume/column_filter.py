@@ -68,11 +68,6 @@ class RowOfTable:
         return self._bytes(_BODY)
 
     @property
-    def tags(self) -> str | None:
-        """As Message.tags."""
-        return self._bytes("tags").decode() or None
-
-    @property
     def keys(self) -> tuple[str, ...]:
         """As Message.keys."""
         return tuple(self._texts("keys_ends", "keys_text"))
@@ -97,10 +92,3 @@ class RowOfTable:
         """As MessageExt.reconsume_times."""
         times: int = self._numbers("reconsume_times")[self.at]
         return times
-
-    def get_property(self, name: str) -> str | None:
-        """As Message.get_property."""
-        names = self._texts("properties_ends", "properties_name")
-        if name not in names:
-            return None
-        return self._texts("properties_ends", "properties_value")[names.index(name)]

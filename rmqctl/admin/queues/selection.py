@@ -184,10 +184,11 @@ def last_spans(
         for queue_id in numbers:
             least, most = cut.queue_bounds(topic, queue_id)
             ends[topic, queue_id] = most
-            for offset in range(max(least, most - count), most):
-                unit = broker.view.unit(topic, queue_id, offset)
-                if unit is not None:
-                    newest.append((unit[0], topic, queue_id, offset))
+            offset = max(least, most - count)
+            while offset < most:
+                units = broker.view.units(topic, queue_id, offset, most - offset)
+                newest += [(unit[0], topic, queue_id, at) for at, unit in enumerate(units, offset)]
+                offset += len(units) or 1  # the file of one may be missing
     newest.sort()
     starts = dict(ends)
     for _, topic, queue_id, offset in newest[len(newest) - min(count, len(newest)) :]:

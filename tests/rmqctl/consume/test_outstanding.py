@@ -10,12 +10,12 @@ from tests.support.messages import pulled
 
 
 def finished(process_queue, *calls):
-    """What ``settle`` does: the outcome of these calls is recorded."""
-    waiting = list(calls)
+    """What ``settle`` does: the outcome of these calls is recorded, from the second time on."""
+    waiting = [*calls, ()]
 
     def settle():
-        if waiting:
-            process_queue.remove_message(waiting.pop())
+        if waiting and (messages := waiting.pop()):
+            process_queue.remove_message(messages)
 
     return settle, waiting
 
