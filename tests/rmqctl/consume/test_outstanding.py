@@ -12,8 +12,12 @@ from tests.support.messages import pulled
 def finished(process_queue, *calls):
     """What ``settle`` does: the outcome of these calls is recorded, from the second time on."""
     waiting = [*calls, ()]
+    idle = 0
 
     def settle():
+        nonlocal idle
+        idle += not waiting
+        assert idle < 2, "it waits for other messages"
         if waiting and (messages := waiting.pop()):
             process_queue.remove_message(messages)
 
@@ -61,15 +65,15 @@ def test_what_was_taken_back_is_not_waited_for(monkeypatch):
 def test_whole_runs_leave_whole_however_many_there_were():
     """To ask for single messages sorts them, and makes each later removal slow."""
     process_queue, found = ProcessQueue(), Outstanding()
-    for first in range(0, 2000, 10):
-        messages = tuple(pulled(range(first, first + 10)))
+    runs = [tuple(pulled(range(first, first + 10))) for first in range(0, 2000, 10)]
+    for messages in runs:
         process_queue.put_message(messages)
         found.add(QUEUE, messages, process_queue)
-        process_queue.remove_message(messages)
-    later = tuple(pulled(range(2000, 2010)))
-    process_queue.put_message(later)
-    found.add(QUEUE, later, process_queue)
     assert not process_queue._tree
+    for messages in runs:
+        process_queue.remove_message(messages)
+        found.add(QUEUE, messages, process_queue)
+    assert not process_queue.msg_count
     assert len(found._calls[QUEUE]) <= outstanding._PRUNE_AT + 1
 
 

@@ -25,8 +25,8 @@ FORMS = (
     ("-f", r"%s\n"),
     ("-D", r"\0;"),
     ("-o", "csv", "--columns", "queue_id,keys", "-c", "5"),
-    ("--tag", "plain || true", "-k", "all"),
-    ("-H", "note=*e*", "-o", "jsonl"),
+    ("-k", "all", "--max-size", "40"),
+    ("--min-size", "5", "-o", "jsonl"),
     ("--regex", "[0-9]", "--born-host", "*", "-f", r"%o %k\n"),
 )
 

@@ -152,9 +152,10 @@ def test_each_odd_value_has_the_answer_of_each_condition(form):
     for condition in CONDITIONS:
         alone, together = (JsonFilter([JsonCondition(condition)]) for _ in range(2))
         wanted = dict(zip(bodies, map(alone, bodies), strict=True))
-        rows = bytearray(b"\1" * len(bodies))
-        together.many(ends, text, rows)
-        assert dict(zip(bodies, map(bool, rows), strict=True)) == wanted, condition
+        for _ in range(2):  # the names of the first objects that lack one are noted
+            rows = bytearray(b"\1" * len(bodies))
+            together.many(ends, text, rows)
+            assert dict(zip(bodies, map(bool, rows), strict=True)) == wanted, condition
         assert together.mistakes() == alone.mistakes()
 
 
