@@ -432,7 +432,6 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
     from rmqctl.parse.lists import parse_delimiter
 
     from . import parsers
-    from .given_rows import json_reader
 
     if reading.form is not None:
         ends = reading.delimiter
@@ -459,6 +458,8 @@ def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:
                 by_columns=reading.speed is None,
             )
         case "jsonl":
+            from .given_rows import json_reader
+
             ignore = reading.ignore_unknown
             return given.parsed(
                 lambda line: parsers.parse_json(line, ignore_unknown=ignore),
