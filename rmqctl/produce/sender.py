@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, RowColumns, SendStatus
-from broker.errors import MessageIllegalError
+from broker.errors import MessageIllegalError, NoPermissionError
 from broker.validation import BODY_LENGTH_ZERO
 from storage.configs.topics import PERM_WRITE
 from storage.format.message import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
@@ -121,7 +121,7 @@ class Sender:
         self.attempted += count
         try:
             result = self._broker.send_rows(columns)
-        except MessageIllegalError:  # no message of the columns is stored
+        except (MessageIllegalError, NoPermissionError):  # no message of the columns is stored
             self.attempted = self.count
             self.send(rows.messages(), lines)  # up to the refused one
             return

@@ -370,6 +370,20 @@ def test_both_roads_store_the_same_and_refuse_the_same(tmp_path, command):
     assert roads[0][3], roads[0][2]
 
 
+def test_messages_before_one_of_a_topic_that_takes_none_are_stored(tmp_path):
+    rows = [{"topic": "TU"[n == 30], "queue_id": 0, "body": f"{n}"} for n in range(40)]
+    given = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    roads = []
+    for number, call in enumerate((run, by_objects)):
+        root = tmp_path / str(number)
+        run("store", "init", root)
+        run("topic", "create", "U", "--perm", "4", "-S", root)
+        result = call("message", "import", "-", "-S", root, stdin=given)
+        roads.append((result.code, result.err, [body for _, body, *_ in contents(root)]))
+    assert roads[0] == roads[1]
+    assert roads[0][2] == [b"%d" % n for n in range(30)]
+
+
 @pytest.mark.parametrize("options", [["-Q", "1"], ["-Q", "1", "--key-field", "id"]])
 @pytest.mark.slow
 def test_both_roads_of_csv_store_the_same(tmp_path, options):
