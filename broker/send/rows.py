@@ -62,6 +62,10 @@ def check_rows(rows: RowColumns) -> None:
     for tag in set(rows.tags):
         if tag is not None:
             check_properties({PROPERTY_TAGS: tag})
+            try:
+                tag.encode()
+            except UnicodeEncodeError as error:
+                raise MessageIllegalError("a tag holds characters that are no Unicode") from error
 
 
 def _check_encoded(properties: Collection[bytes]) -> None:

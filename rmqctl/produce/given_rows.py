@@ -11,8 +11,9 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from rmqctl import native
+from storage.errors import InvalidMessageError
 from storage.format.message import RESERVED_PROPERTIES
-from storage.format.properties import parse_properties
+from storage.format.properties import encode_properties, parse_properties
 
 from .field_names import ALIASES, FIELDS
 from .parsers import Outgoing
@@ -82,6 +83,26 @@ class GivenRows(NamedTuple):
             )
             for body, keys, tags, properties, flag, topic, queue_id in rows
         ]
+
+
+def rows_of(messages: "Sequence[Outgoing]") -> GivenRows | None:
+    """Messages as columns; None without compiled code, and for properties that are not stored."""
+    if native.compiled is None:
+        return None
+    try:
+        encoded = [encode_properties(message.properties or {}) for message in messages]
+    except (InvalidMessageError, UnicodeEncodeError):
+        return None
+    topics, queue_ids = [m.topic for m in messages], [m.queue_id for m in messages]
+    return GivenRows(
+        [message.body for message in messages],
+        [message.keys or "" for message in messages],
+        [message.tags or None for message in messages],
+        encoded,
+        [message.flag or 0 for message in messages],
+        topics if any(topics) else [],
+        queue_ids if any(queue_id is not None for queue_id in queue_ids) else [],
+    )
 
 
 class RowReader:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, RowColumns, SendStatus
 from broker.errors import MessageIllegalError, NoPermissionError
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from .given_rows import GivenRows
     from .parsers import Outgoing
+
+
+_MANY: Final = 16
+"""So many messages that are not alike are sent as columns."""
 
 
 class InvalidRecordError(Exception):
@@ -84,11 +88,23 @@ class Sender:
         self._send(defaults.topic, bodies, queue_id, shared, None, 0, range(first_line, 1 << 62))
 
     def send(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
-        """Send messages in order; ``lines`` are their line numbers in the input.
+        """Send messages in order; ``lines`` are their line numbers in the input. Raises
+        InvalidRecordError."""
+        if len(messages) >= _MANY and not self._are_alike(messages):
+            from .given_rows import rows_of
 
-        Neighbours that differ only in body, keys and queue are sent together. Raises
-        InvalidRecordError.
-        """
+            rows = rows_of(messages)
+            if rows is not None and self._send_columns(rows):
+                return
+        self._send_runs(messages, lines)
+
+    def _are_alike(self, messages: "Sequence[Outgoing]") -> bool:
+        """Whether messages differ only in body, keys and queue."""
+        first = self._alike((messages[0], 0))
+        return all(self._alike((message, 0)) == first for message in messages)
+
+    def _send_runs(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
+        """The same: neighbours that differ only in body, keys and queue are sent together."""
         numbered = zip(messages, lines, strict=True)
         for (topic, tags, properties, flag, placed), group in groupby(numbered, self._alike):
             run = list(group)
@@ -113,19 +129,23 @@ class Sender:
 
     def send_rows(self, rows: "GivenRows", lines: Sequence[int]) -> None:
         """The same for columns. Raises InvalidRecordError."""
+        if not self._send_columns(rows):
+            self._send_runs(rows.messages(), lines)
+
+    def _send_columns(self, rows: "GivenRows") -> bool:
+        """Whether all rows are stored; else none is, and they have to be sent as objects: some are
+        refused, or the options say more than columns hold."""
         columns = self._columns_of(rows)
         if columns is None:
-            self.send(rows.messages(), lines)
-            return
-        count = len(rows.bodies)
-        self.attempted += count
+            return False
+        self.attempted += len(rows.bodies)
         try:
             result = self._broker.send_rows(columns)
-        except (MessageIllegalError, NoPermissionError):  # no message of the columns is stored
+        except (MessageIllegalError, NoPermissionError):
             self.attempted = self.count
-            self.send(rows.messages(), lines)  # up to the refused one
-            return
+            return False
         self._note(result, rows.bodies)
+        return True
 
     def _columns_of(self, rows: "GivenRows") -> RowColumns | None:
         """Rows with what the options add; None for those that have to be sent as objects."""

@@ -132,6 +132,8 @@ def rows_of(**changed):
         ),
         ({"properties": [b"a\x01\xff", b""]}, "bytes that are no UTF-8"),
         ({"tags": ["a\x02b", None]}, "the value of property 'TAGS' holds"),
+        ({"tags": [None, "\udc80"]}, "a tag holds characters that are no Unicode"),
+        ({"keys": ["a", "\udc80"]}, "a key holds characters that are no Unicode"),
         ({"keys": ["a", "\x01"]}, "the value of property 'KEYS' holds"),
         ({"topics": ["T", "U"]}, "rows of several topics name a queue each"),
         ({"properties": [b"a\x01" + b"x" * 32_760, b""]}, "the properties have"),

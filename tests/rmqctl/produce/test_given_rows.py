@@ -370,6 +370,24 @@ def test_both_roads_store_the_same_and_refuse_the_same(tmp_path, command):
     assert roads[0][3], roads[0][2]
 
 
+@pytest.mark.parametrize(
+    "template", ["%k,%g,%h,%s", "%k,%g,%h,%s --delay-level 1", "%k,%g,%h,%s -H a=b"]
+)
+def test_messages_of_a_template_that_are_not_alike(tmp_path, template):
+    lines = [b"k%d,t%d,a=b;c=%d,body %d" % (n, n % 3, n, n) for n in range(50)]
+    lines[20:20] = [b"k\x01,t,,x", b"k,t\x02,,x", b"k,t,,", b"k,\xff,,x", b"k,t,DELAY=3,x"]
+    roads = []
+    for number, call in enumerate((run, by_objects)):
+        root = tmp_path / str(number)
+        run("store", "init", root)
+        command = ["produce", "T", "-Q", "1", "--skip-invalid", "--batch", "18", "-S", root, "-f"]
+        result = call(*command, *template.split(" ", 2), stdin=b"\n".join(lines))
+        told = [line for line in result.err.splitlines() if not line.startswith("sent ")]
+        roads.append((result.code, told, contents(root)))
+    assert roads[0] == roads[1]
+    assert len(roads[0][2]) >= 50, roads[0][1]
+
+
 def test_messages_before_one_of_a_topic_that_takes_none_are_stored(tmp_path):
     rows = [{"topic": "TU"[n == 30], "queue_id": 0, "body": f"{n}"} for n in range(40)]
     given = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
