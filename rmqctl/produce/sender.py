@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, RowColumns, SendStatus
 from broker.errors import MessageIllegalError, NoPermissionError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .parsers import Outgoing
 
 
+_Alike: TypeAlias = "tuple[str, str | None, tuple[tuple[str, str], ...], int, bool]"
+"""Topic, tag, properties, flag, and whether the queue is chosen."""
+_Run: TypeAlias = "tuple[_Alike, list[tuple[Outgoing, int]]]"
 _MANY: Final = 16
 """So many messages that are not alike are sent as columns."""
 
@@ -90,24 +93,22 @@ class Sender:
     def send(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
         """Send messages in order; ``lines`` are their line numbers in the input. Raises
         InvalidRecordError."""
-        if len(messages) >= _MANY and not self._are_alike(messages):
+        runs = self._runs(messages, lines)
+        if len(runs) > 1 and len(messages) >= _MANY:
             from .given_rows import rows_of
 
             rows = rows_of(messages)
             if rows is not None and self._send_columns(rows):
                 return
-        self._send_runs(messages, lines)
+        self._send_runs(runs)
 
-    def _are_alike(self, messages: "Sequence[Outgoing]") -> bool:
-        """Whether messages differ only in body, keys and queue."""
-        first = self._alike((messages[0], 0))
-        return all(self._alike((message, 0)) == first for message in messages)
-
-    def _send_runs(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> None:
-        """The same: neighbours that differ only in body, keys and queue are sent together."""
+    def _runs(self, messages: "Sequence[Outgoing]", lines: Sequence[int]) -> "list[_Run]":
+        """Neighbours that differ only in body, keys and queue."""
         numbered = zip(messages, lines, strict=True)
-        for (topic, tags, properties, flag, placed), group in groupby(numbered, self._alike):
-            run = list(group)
+        return [(alike, list(group)) for alike, group in groupby(numbered, self._alike)]
+
+    def _send_runs(self, runs: "list[_Run]") -> None:
+        for (topic, tags, properties, flag, placed), run in runs:
             defaults = self._defaults
             shared = self._shared(tags, dict(properties))
             keys = [message.keys or defaults.keys or "" for message, _ in run]
@@ -130,7 +131,7 @@ class Sender:
     def send_rows(self, rows: "GivenRows", lines: Sequence[int]) -> None:
         """The same for columns. Raises InvalidRecordError."""
         if not self._send_columns(rows):
-            self._send_runs(rows.messages(), lines)
+            self._send_runs(self._runs(rows.messages(), lines))
 
     def _send_columns(self, rows: "GivenRows") -> bool:
         """Whether all rows are stored; else none is, and they have to be sent as objects: some are
@@ -173,9 +174,7 @@ class Sender:
             tags = [own or defaults.tags for own in tags]
         return RowColumns(topics, rows.bodies, queue_ids, rows.properties, tags, keys, rows.flags)
 
-    def _alike(
-        self, numbered: "tuple[Outgoing, int]"
-    ) -> tuple[str, str | None, tuple[tuple[str, str], ...], int, bool]:
+    def _alike(self, numbered: "tuple[Outgoing, int]") -> "_Alike":
         message, defaults = numbered[0], self._defaults
         properties = {**(defaults.properties or {}), **(message.properties or {})}
         queue_id = defaults.queue_id if message.queue_id is None else message.queue_id
