@@ -26,7 +26,8 @@ MAX_VERSION: Final = 1_000
 """A larger version is damage, and not the version of a later rmqctl."""
 _HEAD: Final = b'{"crc":"'
 _MIDDLE: Final = b'","entry":'
-_ENTRY_START: Final = len(_HEAD) + 8 + len(_MIDDLE)
+ENTRY_START: Final = len(_HEAD) + 8 + len(_MIDDLE)
+"""Where the entry begins in its line."""
 _VERSIONED: Final = members({"version": whole(1, MAX_VERSION)})
 
 
@@ -66,21 +67,21 @@ def examine(line: bytes, shape: Shape | None = None) -> dict[str, Any]:
     try:
         entry = loads_strict(body)
     except JsonError as error:
-        raise SealError(f"not JSON: {error.reason}", _ENTRY_START + error.position) from None
+        raise SealError(f"not JSON: {error.reason}", ENTRY_START + error.position) from None
     if not isinstance(entry, dict):
-        raise SealError("its entry is no object", _ENTRY_START)
+        raise SealError("its entry is no object", ENTRY_START)
     if shape is not None:
         try:
             check(entry, shape)
         except FormatError as error:
-            raise SealError(str(error), _ENTRY_START) from None
+            raise SealError(str(error), ENTRY_START) from None
     return entry
 
 
 def body_of(line: bytes) -> bytes | None:
     """The bytes of a line's entry, which may still be no JSON; None if the checksum is wrong."""
     line = line.strip()
-    body = line[_ENTRY_START:-1]
+    body = line[ENTRY_START:-1]
     if not body or line != b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body):
         return None
     return body
@@ -117,13 +118,13 @@ def entry_of(
     except SealError as error:
         raise CorruptFileError(path, error.position, f"{error.reason} ({remedy})") from None
     except FormatError as error:
-        raise CorruptFileError(path, _ENTRY_START, f"{error} ({remedy})") from None
+        raise CorruptFileError(path, ENTRY_START, f"{error} ({remedy})") from None
     return entry
 
 
 def _is_torn(line: bytes) -> bool:
     """Whether a line may be the first part of one."""
-    head, middle = line[: len(_HEAD)], line[len(_HEAD) + 8 : _ENTRY_START]
+    head, middle = line[: len(_HEAD)], line[len(_HEAD) + 8 : ENTRY_START]
     return (
         _HEAD.startswith(head) and _MIDDLE.startswith(middle) and not line.endswith(b"}}")
     ) or not line.strip(b"\0")

@@ -1,7 +1,7 @@
-"""Reading offsets.json again after a change: only rows that differ are parsed.
+"""Reading the table of a log of progress again: only rows that differ are parsed.
 
 A row is one ``topic@group``; a file of 50,000 positions takes 0.1 s to parse and check, and between
-two looks few of its rows change. The text is cut between rows, and a piece that is the same bytes
+two readings few of its rows change. The text is cut between rows, and a piece of the same bytes
 as before has the same value. Each other piece is parsed and checked as an object of one member, so
 the whole is an object of these members. Where a file is not of the usual form, it is read as a
 whole by the caller, which also says what is wrong with it.
@@ -14,17 +14,18 @@ from operator import ne
 from typing import Any, Final
 
 from storage.format.errors import FormatError
+from storage.format.shapes import check
 from storage.format.strict_json import loads_strict
 
 from .checksummed_json import body_of
-from .consumer_offsets import OffsetTable
-from .progress_table import VERSION, ProgressTable
+from .progress_log import TABLE
+from .progress_table import VERSION, ProgressTable, exported_of
 
 _QUEUES: Final = b'"queues":{"'
 _EXPORTED: Final = b'}},"exported":{"'
 _END: Final = b"}}}"
 _BETWEEN: Final = b'},"'
-_HEAD: Final = frozenset({"version", "lock_mtime_ns", "change_id"})
+_HEAD: Final = frozenset({"n", "after", "version", "lock_mtime_ns", "change_id"})
 
 
 class KnownRows:
@@ -33,48 +34,30 @@ class KnownRows:
     def __init__(self) -> None:
         self._queues = _Section()
 
-    def read(self, data: bytes) -> ProgressTable | None:
-        """The table in a file's bytes; None where they are not of the usual form."""
-        body = body_of(data)
+    def read(self, line: bytes) -> tuple[dict[str, Any], ProgressTable] | None:
+        """The entry of the first line, without its rows, and the table; None where it is not of
+        the usual form."""
+        body = body_of(line)
         begin = -1 if body is None else body.find(_QUEUES)
         middle = -1 if body is None else body.find(_EXPORTED)
         if body is None or begin < 0 or middle < begin or not body.endswith(_END):
             return None
         queues = body[begin + len(_QUEUES) : middle].split(_BETWEEN)
-        exported = body[middle + len(_EXPORTED) : -len(_END)]
+        exported = b'{"exported":{"' + body[middle + len(_EXPORTED) :]
         try:
             head = loads_strict(body[:begin] + b'"queues":0}')
             del head["queues"]
             if head.keys() != _HEAD or head["version"] != VERSION:
                 return None
+            check(head, TABLE)
             new = self._queues.new(queues)
-            table = ReadTable.from_entry({**head, "queues": new, "exported": {}})
+            table = ProgressTable.from_entry({**head, "queues": new, "exported": {}})
             table.queues = self._queues.take(queues, table.queues)
-            table.exported_text = b'{"' + exported + b"}}"
+            table.exported_later(lambda: exported_of(loads_strict(exported)))
         except (FormatError, TypeError, ValueError):
             self._queues = _Section()
             return None
-        return table
-
-
-class ReadTable(ProgressTable):
-    """A table that was read again. What Java's file has is parsed when it is asked for: only those
-    who write need it."""
-
-    exported_text: bytes | None = None
-
-    @property
-    def exported(self) -> OffsetTable:
-        """The content of Java's file when it was written last. Raises ShapeError and JsonError."""
-        if self.exported_text is not None:
-            entry = {"queues": {}, "exported": loads_strict(self.exported_text)}
-            self._exported = ProgressTable.from_entry(entry).exported
-            self.exported_text = None
-        return self._exported
-
-    @exported.setter
-    def exported(self, offsets: OffsetTable) -> None:
-        self._exported, self.exported_text = offsets, None
+        return head, table
 
 
 class _Section:

@@ -14,6 +14,7 @@ back. This is rmqctl's own rule; a Java broker accepts every commit (ConsumerOff
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
@@ -21,7 +22,8 @@ from storage.format.shapes import MAX_LONG, ShapeError, are_ids, is_id, shown
 
 from .consumer_offsets import OffsetTable
 
-VERSION = 1
+VERSION = 2
+"""1 was a file of one table, offsets.json; 2 is a log of changes, offsets.log."""
 
 # A file's time may be any second of 64 bits: in nanoseconds, these are more than 64.
 _MAX_FILE_TIME_NS: Final = (MAX_LONG + 1) * 1_000_000_000
@@ -39,31 +41,39 @@ _progress_of: Final = partial(tuple.__new__, QueueProgress)
 
 
 class ProgressTable:
-    """The content of offsets.json. Not safe for threads.
+    """The progress of all groups. Not safe for threads.
 
     ``exported`` is the last content written to Java's file; ``lock_mtime_ns`` the modification time
     of Java's lock file then: Java writes that file at each start, so another time means that Java
     has run since. ``change_id`` is the journal's number of the last completed move: later entries
     of the journal were noted, but not done. ``changed`` says whether the table differs from the
     file.
+
+    A copy shares its rows with the original, and a row is copied before its first change: to change
+    a row in place would change tables that readers have.
     """
 
     def __init__(self, lock_mtime_ns: int | None = None) -> None:
         self.queues: dict[str, dict[int, QueueProgress]] = {}
-        self.exported: OffsetTable = {}
         self.lock_mtime_ns = lock_mtime_ns
         self.change_id: int | None = None
         self.changed = False
         self.doubt: str | None = None
         """Why this may not be the last progress of groups: Java's file is empty, or its .bak was
         read."""
+        self._exported: OffsetTable | Callable[[], OffsetTable] = {}
+        self._before: dict[str, dict[int, int | None]] | None = None
+        """Offsets in Java's file of queues that have changed since it was written; the others are
+        there as they are here. None: ``_exported`` holds."""
+        self._own: set[str] = set()
+        """Keys of rows that no other table has."""
 
     def get(self, key: str, queue_id: int) -> QueueProgress:
         """Read the progress of ``topic@group`` in a queue."""
         return self.queues.get(key, {}).get(queue_id, NO_PROGRESS)
 
-    def commit(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
-        """Merge an offset that was consumed up to; gives the result."""
+    def merged(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
+        """Give what holds once an offset that was consumed up to is merged; changes nothing."""
         known = self.get(key, queue_id)
         if offered.offset is None or offered.generation < known.generation:
             return known
@@ -73,13 +83,20 @@ class ProgressTable:
             and known.offset >= offered.offset
         ):
             return known
-        self._put(key, queue_id, offered)
         return offered
+
+    def commit(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
+        """Merge an offset that was consumed up to; gives the result."""
+        known = self.get(key, queue_id)
+        result = self.merged(key, queue_id, offered)
+        if result is not known:
+            self.put(key, queue_id, result)
+        return result
 
     def move(self, key: str, queue_id: int, offset: int | None) -> QueueProgress:
         """Set the progress, forward or back, or forget it (None): a new generation."""
         moved = QueueProgress(self.get(key, queue_id).generation + 1, offset)
-        self._put(key, queue_id, moved)
+        self.put(key, queue_id, moved)
         return moved
 
     def adopt(self, java: OffsetTable) -> None:
@@ -89,27 +106,87 @@ class ProgressTable:
         stays, which may be newer if we were killed before the export. A missing one was deleted by
         Java, unless it was never exported.
         """
+        before = self.exported
         for key, offsets in java.items():
             self.queues.setdefault(key, {})
-            exported = self.exported.get(key, {})
+            exported = before.get(key, {})
             for queue_id, offset in offsets.items():
                 known = self.get(key, queue_id)
                 if known == NO_PROGRESS:
-                    self._put(key, queue_id, QueueProgress(0, offset))
+                    self.put(key, queue_id, QueueProgress(0, offset))
                 elif exported.get(queue_id) != offset and known.offset != offset:
                     self.move(key, queue_id, offset)
-        for key, exported in self.exported.items():
+        for key, exported in before.items():
             for queue_id in exported:
                 gone = queue_id not in java.get(key, {})
                 if gone and self.get(key, queue_id).offset is not None:
                     self.move(key, queue_id, None)
         self.set_exported(java)
 
+    @property
+    def exported(self) -> OffsetTable:
+        """The content of Java's file when it was written last.
+
+        Raises ShapeError and JsonError where it is read only now (``exported_later``).
+        """
+        if self._before is None:
+            if callable(self._exported):
+                self._exported = self._exported()
+            return self._exported
+        table = self.offsets()
+        for key, offsets in self._before.items():
+            row = table[key] = {**table.get(key, {})}
+            for queue_id, offset in offsets.items():
+                if offset is None:
+                    row.pop(queue_id, None)
+                else:
+                    row[queue_id] = offset
+            if not row:
+                del table[key]
+        return table
+
+    @exported.setter
+    def exported(self, offsets: OffsetTable) -> None:
+        self._exported, self._before = offsets, None
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether Java's file had all offsets of this table when it was written last."""
+        if self._before is None:
+            return self.exported == self.offsets()
+        return all(
+            self.get(key, queue_id).offset == offset
+            for key, offsets in self._before.items()
+            for queue_id, offset in offsets.items()
+        )
+
     def set_exported(self, offsets: OffsetTable) -> None:
         """Note the content of Java's file."""
         if self.exported != offsets:
             self.exported = offsets
             self.changed = True
+
+    def exported_later(self, read: Callable[[], OffsetTable]) -> None:
+        """Have the content of Java's file read when it is asked for: only those who write need
+        it."""
+        self._exported, self._before = read, None
+
+    def note_exported(self) -> None:
+        """Note that Java's file has the offsets of this table."""
+        if not self.is_exported:
+            self.changed = True
+        self._before = {}
+
+    def copy(self) -> Self:
+        """Give a table of its own with the same content."""
+        other = type(self)(self.lock_mtime_ns)
+        other.queues = self.queues.copy()
+        other.change_id, other.changed, other.doubt = self.change_id, self.changed, self.doubt
+        other._exported = self._exported
+        if self._before is not None:
+            other._before = {key: {**row} for key, row in self._before.items()}
+        self._own = set()
+        return other
 
     def keep_rows_of(self, before: ProgressTable) -> None:
         """Take rows that are equal in a table of before, so that a reader sees which changed."""
@@ -118,6 +195,7 @@ class ProgressTable:
         for key in others:
             if known.get(key) == self.queues[key]:
                 self.queues[key] = known[key]
+                self._own.discard(key)
 
     def offsets(self) -> OffsetTable:
         """Give the committed offsets, for Java's file."""
@@ -139,7 +217,7 @@ class ProgressTable:
         }
 
     def entry(self) -> dict[str, Any]:
-        """Give the table as JSON."""
+        """Give the table as JSON: the first line of a log."""
         return {
             "version": VERSION,
             "lock_mtime_ns": self.lock_mtime_ns,
@@ -155,38 +233,67 @@ class ProgressTable:
         Raises ShapeError for content that it never writes.
         """
         table = cls(_number_or_none(entry, "lock_mtime_ns", _MAX_FILE_TIME_NS))
-        table.change_id = _number_or_none(entry, "change_id", MAX_LONG)
-        # Not by a shape: a table of 100,000 queues is read with each commit.
-        for key, queues in _member(entry, "queues").items():
-            items = _row(queues, f"queues.{key}")
-            values = [known for _, known in items]
-            if _are_usual(values):
-                ids = [queue_id for queue_id, _ in items]
-                table.queues[key] = dict(zip(ids, map(_progress_of, values), strict=True))
-                continue
-            row = table.queues[key] = {}
-            for queue_id, known in items:
-                if not isinstance(known, (list, tuple)) or len(known) != 2:
-                    raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
-                generation, offset = known
-                if (
-                    type(generation) is not int
-                    or not 0 <= generation <= MAX_LONG
-                    or (offset is not None and not _is_long(offset))
-                ):
-                    raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
-                row[queue_id] = QueueProgress(generation, offset)
-        for key, offsets in _member(entry, "exported").items():
-            given = table.exported[key] = {}
-            for queue_id, offset in _row(offsets, f"exported.{key}"):
-                if not _is_long(offset):
-                    raise _wrong(f"exported.{key}.{queue_id}", offset, "an offset")
-                given[queue_id] = offset
+        table.change_id = change_id_of(entry)
+        table.queues = rows_of(entry)
+        table.exported = exported_of(entry)
         return table
 
-    def _put(self, key: str, queue_id: int, progress: QueueProgress) -> None:
-        self.queues.setdefault(key, {})[queue_id] = progress
+    def put(self, key: str, queue_id: int, progress: QueueProgress) -> None:
+        """Set the progress of a queue as it is: by the rules, or read from a file."""
+        row = self.queues.get(key)
+        before = self._before
+        if before is not None:
+            known = None if row is None else row.get(queue_id)
+            before.setdefault(key, {}).setdefault(queue_id, known and known.offset)
+        if key in self._own and row is not None:
+            row[queue_id] = progress
+        else:
+            self.queues[key] = {queue_id: progress} if row is None else {**row, queue_id: progress}
+            self._own.add(key)
         self.changed = True
+
+
+def change_id_of(entry: dict[str, Any]) -> int | None:
+    """The change that an entry names as the last one that was done. Raises ShapeError."""
+    return _number_or_none(entry, "change_id", MAX_LONG)
+
+
+def rows_of(entry: dict[str, Any]) -> dict[str, dict[int, QueueProgress]]:
+    """The rows of an entry, after JSON made text of the queue ids. Raises ShapeError."""
+    # Not by a shape: a table may have 100,000 queues.
+    rows: dict[str, dict[int, QueueProgress]] = {}
+    for key, queues in _member(entry, "queues").items():
+        items = _row(queues, f"queues.{key}")
+        values = [known for _, known in items]
+        if _are_usual(values):
+            ids = [queue_id for queue_id, _ in items]
+            rows[key] = dict(zip(ids, map(_progress_of, values), strict=True))
+            continue
+        row = rows[key] = {}
+        for queue_id, known in items:
+            if not isinstance(known, (list, tuple)) or len(known) != 2:
+                raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
+            generation, offset = known
+            if (
+                type(generation) is not int
+                or not 0 <= generation <= MAX_LONG
+                or (offset is not None and not _is_long(offset))
+            ):
+                raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
+            row[queue_id] = QueueProgress(generation, offset)
+    return rows
+
+
+def exported_of(entry: dict[str, Any]) -> OffsetTable:
+    """What an entry says of Java's file. Raises ShapeError."""
+    exported: OffsetTable = {}
+    for key, offsets in _member(entry, "exported").items():
+        given = exported[key] = {}
+        for queue_id, offset in _row(offsets, f"exported.{key}"):
+            if not _is_long(offset):
+                raise _wrong(f"exported.{key}.{queue_id}", offset, "an offset")
+            given[queue_id] = offset
+    return exported
 
 
 def _member(entry: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""offsets.json on disk: one truth for many processes, and Java's file written from it."""
+"""offsets.log on disk: one truth for many processes, and Java's file written from it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from storage.configs.checksummed_json import seal
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
+from storage.configs.progress_log import Move, ProgressLog
+from storage.configs.progress_rows import KnownRows
 from storage.configs.progress_table import QueueProgress
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
@@ -37,6 +39,11 @@ def put_java(root: Path, offsets: dict[str, dict[int, int]]) -> None:
     path = root / "config" / "consumerOffset.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(dumps({"offsetTable": offsets}))
+
+
+def move_under_way(file: ProgressFile) -> Move | None:
+    data = file.path.read_bytes()
+    return ProgressLog(file.path, data, file.path.stat().st_ino, KnownRows).move
 
 
 def java_ran(root: Path) -> None:
@@ -142,7 +149,7 @@ def test_a_move_is_done_in_both_files_at_once(root, monkeypatch, java_was_writte
         assert (after.read().get(*KEY), after.read().change_id) == (expected, change)
         assert load_consumer_offsets(root)[KEY[0]] == {KEY[1]: expected.offset}
         after.export()  # settles it
-    assert b"next" not in after.path.read_bytes()
+    assert move_under_way(after) is None
     assert after.commit({OTHER: QueueProgress(0, 2)}) == {OTHER: (0, 2)}
     assert after.read().get(*KEY) == expected
 
@@ -158,7 +165,7 @@ def test_a_move_that_javas_file_can_not_take_is_not_done(root, monkeypatch):
     with pytest.raises(StoreNotWritableError):
         file.move({KEY: 1})
     assert ProgressFile(root).read().get(*KEY) == QueueProgress(0, 5)
-    assert b"next" not in file.path.read_bytes()
+    assert move_under_way(file) is None
 
 
 @pytest.mark.conformance("A17")
@@ -225,7 +232,7 @@ def test_damage_and_newer_versions_are_refused_with_a_sentence(root):
     file.commit({KEY: QueueProgress(0, 5)})
     good = file.path.read_bytes()
     file.path.write_bytes(good.replace(b"[0,5]", b"[0,7]"))
-    with pytest.raises(CorruptFileError, match="remove it to go on from Java's"):
+    with pytest.raises(CorruptFileError, match="remove offsets.log and offsets.json to go on from Java's"):
         ProgressFile(root).read()
     file.path.write_bytes(seal({"version": 99}))
     with pytest.raises(StoreVersionError, match="version 99"):

@@ -1,4 +1,4 @@
-"""The file of progress read again after a change: what it holds, and which rows are kept."""
+"""The log of progress read again after a change: what it holds, and which rows are kept."""
 
 import random
 from pathlib import Path
@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from storage.configs import progress
+from storage.configs import progress_log
 from storage.configs.checksummed_json import body_of
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
@@ -55,7 +55,7 @@ def test_a_large_file_that_is_read_first_is_what_a_small_one_is(
             (tmp_path / "lock").write_bytes(b"")
         tables = []
         for large in (0, 1 << 60):
-            monkeypatch.setattr(progress, "_LARGE", large)
+            monkeypatch.setattr(progress_log, "_LARGE", large)
             tables.append(ProgressFile(tmp_path).read())
         assert tables[0].entry() == tables[1].entry()
         assert tables[0].doubt == tables[1].doubt
@@ -65,7 +65,7 @@ def test_a_large_file_that_is_read_first_is_what_a_small_one_is(
 def test_a_name_that_comes_twice_is_refused_as_by_a_first_reading(
     tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_LARGE", large)
+    monkeypatch.setattr(progress_log, "_LARGE", large)
     (tmp_path / "config").mkdir()
     writer, reader = ProgressFile(tmp_path), ProgressFile(tmp_path)
     for offset in range(2):  # from the second change on rows are compared
@@ -74,11 +74,12 @@ def test_a_name_that_comes_twice_is_refused_as_by_a_first_reading(
         reader.read()
     writer.commit({("T@g3", 0): QueueProgress(0, 7)})
     reader.read()
+    writer.recover({}, lambda *_: None)  # writes a table
     body = body_of(writer.path.read_bytes())
     assert body is not None
     twice = body.replace(b'"T@g4"', b'"T@g3"', 1)
     assert twice != body
-    line = b'{"crc":"%08x","entry":%s}' % (crc32(twice), twice)
+    line = b'{"crc":"%08x","entry":%s}\n' % (crc32(twice), twice)
     writer.path.write_bytes(line)
     for file in (reader, ProgressFile(tmp_path)):
         with pytest.raises(CorruptFileError, match="T@g3"):
