@@ -32,8 +32,8 @@ from typing import Final
 
 _OURS: Final = "rmqctl"
 """The folder of rmqctl's own files; ``storage.format.names`` may not be imported here."""
-_CHECKED: Final = "offsets.json"
-"""The file of rmqctl's own without which a check cannot even begin; it reports the others
+_CHECKED: Final = frozenset({"offsets.log", "offsets.json"})
+"""The files of rmqctl's own without which a check cannot even begin; it reports the others
 itself."""
 
 
@@ -192,7 +192,7 @@ class CorruptFileError(StoreError):
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
         sentence = f"{path} is damaged at byte {position}: {reason}"
-        if path.parent.name != _OURS or path.name == _CHECKED:
+        if path.parent.name != _OURS or path.name in _CHECKED:
             sentence += "; 'rmqctl store fsck' lists all damage"
         super().__init__(sentence)
         self.path = path

@@ -28,7 +28,7 @@ class Source(StrEnum):
     FILE = "file"
     """What is whole of config/consumerOffset.json."""
     OFFSETS = "offsets"
-    """What is whole of rmqctl/offsets.json."""
+    """What is whole of rmqctl/offsets.log."""
     BAK = "bak"
     """config/consumerOffset.json.bak: what the file held before its last change."""
     NOTE = "note"

@@ -233,8 +233,8 @@ WORDS: Final[Mapping[str, Word]] = {
     ),
     "consumerOffset.json": Word(
         "The file in which Java brokers store the progress of groups (<store>/config/). rmqctl "
-        "stores progress in <store>/rmqctl/offsets.json and writes this file from it.",
-        ("offsets.json",),
+        "stores progress in <store>/rmqctl/offsets.log and writes this file from it.",
+        ("offsets.log", "offsets.json"),
         ("offset inspect", "store dump"),
     ),
     "topics.json": Word(

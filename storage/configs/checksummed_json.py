@@ -28,6 +28,7 @@ _HEAD: Final = b'{"crc":"'
 _MIDDLE: Final = b'","entry":'
 ENTRY_START: Final = len(_HEAD) + 8 + len(_MIDDLE)
 """Where the entry begins in its line."""
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _VERSIONED: Final = members({"version": whole(1, MAX_VERSION)})
 
 
@@ -47,7 +48,7 @@ class SealError(FormatError):
 
 def seal(entry: dict[str, Any]) -> bytes:
     """Write ``entry`` as one line, without the newline."""
-    body = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()
+    body = _ENCODER.encode(entry).encode()
     return b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body)
 
 

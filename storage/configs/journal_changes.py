@@ -23,7 +23,7 @@ class Change(NamedTuple):
     at_timestamp: int
     entry: Mapping[str, Any]
     applied: bool | None
-    """Whether it was done; None if offsets.json does not tell."""
+    """Whether it was done; None if our file of progress does not tell."""
 
     def text(self, name: str) -> str | None:
         """A text field of the entry, None if it is absent."""

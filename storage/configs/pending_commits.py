@@ -1,6 +1,6 @@
 """Progress in a process's memory, shown to other processes: ``rmqctl/members/NAME.notes``.
 
-A commit with a pull reaches ``offsets.json`` within 5 s. Until then it is here, in a file of the
+A commit with a pull reaches ``offsets.log`` within 5 s. Until then it is here, in a file of the
 process (of its process entry, storage.coordination.processes), written without a lock and without a
 sync: it survives the process, not the machine. So a process that takes a queue over goes on where
 the last owner really was.

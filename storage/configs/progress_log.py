@@ -113,6 +113,8 @@ class ProgressLog:
         """
         self.path = path
         self.inode = inode
+        self.size = len(data)
+        """Bytes of the file when it was read last, with what is not whole at its end."""
         first, separator, _ = data.partition(b"\n")
         entry, self.table = self._read_table(first, known_rows)
         if not separator:
@@ -146,7 +148,7 @@ class ProgressLog:
         first, separator, _ = data.partition(b"\n")
         if not separator or body_of(first) is None:
             return False
-        self.inode, self.table_size = inode, len(first) + 1
+        self.inode, self.size, self.table_size = inode, len(data), len(first) + 1
         self.ending = Ending(
             self.table_size, known.n, known.n, 0, first[:MOST_KNOWN], _crc_of(first)
         )
@@ -162,16 +164,17 @@ class ProgressLog:
         status = os.fstat(fd)
         if status.st_ino != self.inode or status.st_size < known.end:
             return False
+        self.size = status.st_size
         start = known.start
         if known.end - start > MOST_KNOWN:  # a table: its first bytes are compared
             if os.pread(fd, MOST_KNOWN, start) != known.line:
                 return False
             start = known.end - 1
-            data = os.pread(fd, status.st_size - start, start)
+            data = os.pread(fd, self.size - start, start)
             if data[:1] != b"\n":
                 return False
         else:
-            data = os.pread(fd, status.st_size - start, start)
+            data = os.pread(fd, self.size - start, start)
             if not data.startswith(known.line + b"\n"):
                 return False  # it was cut off, and another one has its place
         if len(data) > known.end - start:

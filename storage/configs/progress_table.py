@@ -40,6 +40,16 @@ NO_PROGRESS = QueueProgress()
 _progress_of: Final = partial(tuple.__new__, QueueProgress)
 
 
+def merge(known: QueueProgress, offered: QueueProgress) -> QueueProgress:
+    """Give what holds once an offset that was consumed up to is merged: one of both."""
+    generation, offset = known
+    if offered.offset is None or offered.generation < generation:
+        return known
+    if offered.generation == generation and offset is not None and offset >= offered.offset:
+        return known
+    return offered
+
+
 class ProgressTable:
     """The progress of all groups. Not safe for threads.
 
@@ -70,25 +80,13 @@ class ProgressTable:
 
     def get(self, key: str, queue_id: int) -> QueueProgress:
         """Read the progress of ``topic@group`` in a queue."""
-        return self.queues.get(key, {}).get(queue_id, NO_PROGRESS)
-
-    def merged(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
-        """Give what holds once an offset that was consumed up to is merged; changes nothing."""
-        known = self.get(key, queue_id)
-        if offered.offset is None or offered.generation < known.generation:
-            return known
-        if (
-            offered.generation == known.generation
-            and known.offset is not None
-            and known.offset >= offered.offset
-        ):
-            return known
-        return offered
+        row = self.queues.get(key)
+        return NO_PROGRESS if row is None else row.get(queue_id, NO_PROGRESS)
 
     def commit(self, key: str, queue_id: int, offered: QueueProgress) -> QueueProgress:
         """Merge an offset that was consumed up to; gives the result."""
         known = self.get(key, queue_id)
-        result = self.merged(key, queue_id, offered)
+        result = merge(known, offered)
         if result is not known:
             self.put(key, queue_id, result)
         return result

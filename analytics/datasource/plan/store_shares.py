@@ -14,7 +14,7 @@ from zlib import crc32
 
 from analytics.report.stores import StoreRef
 from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE
-from storage.configs.progress import OFFSETS_FILE
+from storage.configs.progress import OFFSETS_FILE, OFFSETS_MARK
 from storage.errors import RocketMQError
 from storage.format.names import CONFIG, OURS
 
@@ -82,7 +82,8 @@ def _look(looks: LogLooks, ref: StoreRef) -> LogNow | None:
 
 def _progress_bytes(ref: StoreRef) -> int:
     sizes = [0]
-    for path in (Path(ref.path, CONFIG, CONSUMER_OFFSET_FILE), Path(ref.path, OURS, OFFSETS_FILE)):
+    names = (CONFIG, CONSUMER_OFFSET_FILE), (OURS, OFFSETS_FILE), (OURS, OFFSETS_MARK)
+    for path in (Path(ref.path, *name) for name in names):
         try:
             sizes.append(path.stat().st_size)
         except OSError:

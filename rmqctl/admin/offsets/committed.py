@@ -15,7 +15,7 @@ from storage.configs.consumer_offsets import (
     decode_offsets,
     split_topic_at_group,
 )
-from storage.configs.progress import OFFSETS_FILE
+from storage.configs.progress import OFFSETS_FILE, OFFSETS_MARK
 from storage.errors import CorruptFileError
 from storage.format.names import OURS
 
@@ -33,7 +33,7 @@ class OffsetSource(StrEnum):
     """Where committed offsets are read; the values of ``--source``."""
 
     FILE = "file"
-    """What holds: rmqctl/offsets.json, or Java's config/consumerOffset.json where rmqctl has
+    """What holds: rmqctl/offsets.log, or Java's config/consumerOffset.json where rmqctl has
     none."""
     BAK = "bak"
     """config/consumerOffset.json.bak: what Java's file held before its last change."""
@@ -86,7 +86,7 @@ def offsets_in_force(
     doubt = view.progress_doubt()
     if doubt is not None:
         warn(doubt)
-    if (root / OURS / OFFSETS_FILE).exists():
+    if any((root / OURS / name).exists() for name in (OFFSETS_FILE, OFFSETS_MARK)):
         return CommittedOffsets(broker.consumer_offsets(), OffsetSource.FILE, topics)
     file = consumer_offset_file(root)
     loaded = file.load()  # without a truth of our own it is Java's file

@@ -29,7 +29,7 @@ Check = Callable[["Moves"], None]
 def progress_now(root: Path) -> ProgressTable:
     """The offsets that hold now, pending commits of consumers included. Changes nothing."""
     shown = [note for path in notes_in(processes_folder(root)) for note in read_notes(path)]
-    table = ProgressTable.from_entry(ProgressFile(root).read().entry())
+    table = ProgressFile(root).read().copy()
     for (key, queue_id), progress in shown:
         table.commit(key, queue_id, progress)
     return table

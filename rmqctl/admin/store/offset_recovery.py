@@ -15,13 +15,12 @@ from rmqctl.admin.offsets.move import members_of
 from rmqctl.errors import Refused
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
-from storage.configs.progress import OFFSETS_FILE, ProgressFile
+from storage.configs.progress import ProgressFile
 from storage.coordination.config_lock import config_lock
 from storage.errors import CorruptFileError
 from storage.format.message import TRACE_TOPIC
-from storage.format.names import OURS
 from storage.readonly import StoreView
-from storage.tools.config_recovery.progress_files import FileState
+from storage.tools.config_recovery.progress_files import FileState, own_progress_files
 from storage.tools.quarantine import Quarantine
 
 from .recovery_rows import RecoveredOffset, RecoveredOffsetDone
@@ -30,8 +29,8 @@ from .trace_evidence import traced
 if TYPE_CHECKING:
     from storage.configs.progress import Moves
 
-_OFFSETS: Final = f"{OURS}/{OFFSETS_FILE}"
 _WHY: Final = "recover-offsets"
+_DAMAGED: Final = (FileState.CUT, FileState.EMPTY)
 
 
 class OffsetRecovery(Change):
@@ -41,6 +40,7 @@ class OffsetRecovery(Change):
         damage: sentences about the damaged files.
         effect_on_file: what ``apply`` does to a file as a whole, in words, where no progress of a
             group is written; "" else. Such a change may have no rows.
+        ours: the name of our file of progress in the store.
         gives_up: whether that is to go on without the file, of whose content nothing is known.
     """
 
@@ -58,19 +58,20 @@ class OffsetRecovery(Change):
         self._found = found
         self._java_check = java_check
         files = lost.files
+        self.ours = ours = str(files.ours.path.relative_to(root))
         self._wanted = wanted = [
             row for row in found if row.offset is not None and row.offset != row.present
         ]
         self.damage = tuple(_of_files(lost, root))
         self.gives_up = False
         self.effect_on_file = ""
-        if not wanted and files.ours.lost and files.ours.path.exists() and not found:
+        if not wanted and files.ours.state in _DAMAGED and not found:
             self.gives_up = True
-            self.effect_on_file = f"{_OFFSETS} lies in the quarantine; no group has progress now"
-            question = f"Put {_OFFSETS} into the quarantine and go on without it?"
+            self.effect_on_file = f"{ours} lies in the quarantine; no group has progress now"
+            question = f"Put {ours} into the quarantine and go on without it?"
         elif not wanted and files.ours.state is FileState.WHOLE and files.java.lost:
             self.effect_on_file = f"wrote {files.java.path}"
-            question = f"Write {files.java.path.name} from {_OFFSETS}?"
+            question = f"Write {files.java.path.name} from {ours}?"
         else:
             question = _question(wanted)
         self._live = live = members_of(root, sorted({row.place[0] for row in wanted}))
@@ -87,7 +88,7 @@ class OffsetRecovery(Change):
             refusals=refusals,
             question=question,
             has_effect=bool(wanted or self.effect_on_file),
-            entry={"what": _OFFSETS, "old": "damaged", "new": None} if self.gives_up else None,
+            entry={"what": ours, "old": "damaged", "new": None} if self.gives_up else None,
         )
 
     def check(self) -> None:
@@ -167,7 +168,9 @@ class OffsetRecovery(Change):
             self._refuse_java()
             now_ms = clock_ms()
             Journal(self._root).append({**note, **self.entry}, now_ms)
-            Quarantine(self._root, now_ms).move(_OFFSETS, _WHY)
+            quarantine = Quarantine(self._root, now_ms)
+            for name in own_progress_files(self._root):
+                quarantine.move(name, _WHY)
 
     def _keep(self, now_ms: int) -> None:
         """Keep what is damaged, and the .bak, in the quarantine."""
@@ -232,7 +235,8 @@ def _of_files(lost: LostProgress, root: Path) -> Iterator[str]:
     if files.java.state is FileState.MISSING and files.ours.state is not FileState.WHOLE:
         yield (f"{files.java.path.relative_to(root)} is missing")
     if files.ours.state is FileState.WHOLE and files.java.lost:
-        yield ("rmqctl/offsets.json is whole: consumerOffset.json is written from it")
+        ours = files.ours.path.relative_to(root)
+        yield (f"{ours} is whole: consumerOffset.json is written from it")
 
 
 def _foot(found: Sequence[Recovered]) -> list[str]:

@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.configs.journal import Journal
-from storage.configs.progress import OFFSETS_FILE, ProgressFile
-from storage.format.names import OURS
-from storage.tools.config_recovery.progress_files import FileState, read_progress_files
+from storage.configs.progress import ProgressFile
+from storage.tools.config_recovery.progress_files import (
+    FileState,
+    own_progress_files,
+    read_progress_files,
+)
 from storage.tools.fsck import Code, Part
 from storage.tools.quarantine import Quarantine
 from storage.tools.repair.steps import Action, Plan, Step
@@ -19,13 +22,12 @@ if TYPE_CHECKING:
     from broker.offset_recovery.recovery import Recovered
     from storage.readonly import StoreView
 
-_FILE: Final = f"{OURS}/{OFFSETS_FILE}"
 _WHY: Final = str(Code.CONFIG_UNREADABLE)
 _DAMAGED: Final = (FileState.CUT, FileState.EMPTY)
 
 
 class ProgressRepair:
-    """The plan for a store's ``offsets.json``, and its execution."""
+    """The plan for a store's ``offsets.log``, and its execution."""
 
     def __init__(self, view: "StoreView", parts: Sequence[Part] | None) -> None:
         """``parts`` are the selected parts, None for all. Reads the files."""
@@ -33,15 +35,16 @@ class ProgressRepair:
         self._found: list[Recovered] = []
         self._step: Step | None = None
         ours = read_progress_files(view.root).ours
+        self._file = str(ours.path.relative_to(view.root))
         if (parts is None or Part.OFFSET in parts) and ours.state in _DAMAGED:
             self._found = _recovered(view)
-            self._step = _step_of(self._found)
+            self._step = _step_of(self._file, self._found)
 
     def added_to(self, plan: Plan) -> Plan:
         """A plan with this step, if there is one, instead of the note that repair cannot fix it."""
         if self._step is None:
             return plan
-        steps = [s for s in plan.steps if s.action is not Action.NONE or s.file != _FILE]
+        steps = [s for s in plan.steps if s.action is not Action.NONE or s.file != self._file]
         return plan._replace(steps=[*steps, self._step])
 
     def carry_out(self, note: Mapping[str, Any], now_ms: int) -> Iterator[Step]:
@@ -57,9 +60,10 @@ class ProgressRepair:
         targets = targets_of(self._found)
         quarantine = Quarantine(self._root, now_ms)
         if targets:
-            quarantine.keep(_FILE, "repair", leave_empty=True)
+            quarantine.keep(self._file, "repair", leave_empty=True)
         else:
-            quarantine.move(_FILE, "repair")
+            for name in own_progress_files(self._root):
+                quarantine.move(name, "repair")
         if targets:
             move_progress(
                 ProgressFile(self._root),
@@ -86,7 +90,7 @@ def _recovered(view: "StoreView") -> "list[Recovered]":
     return [row for row in lost.recovered(queues) if row.offset is not None or lost.damaged]
 
 
-def _step_of(found: "list[Recovered]") -> Step:
+def _step_of(file: str, found: "list[Recovered]") -> Step:
     known = [row for row in found if row.offset is not None]
     groups = len({row.place[0] for row in known})
     what = "no evidence of its content exists: it is moved to the quarantine"
@@ -98,4 +102,4 @@ def _step_of(found: "list[Recovered]") -> Step:
     cost = ""
     if len(known) < len(found) or not known:
         cost = "a group without evidence of its progress starts as a new group"
-    return Step(Action.RECOVER, _FILE, None, None, _WHY, what, cost)
+    return Step(Action.RECOVER, file, None, None, _WHY, what, cost)

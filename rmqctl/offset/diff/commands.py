@@ -38,7 +38,7 @@ def diff(
 ) -> None:
     """Compare two groups, files, stores or times: the queues whose offsets differ.
 
-    A file is what 'offset export' writes, a plan, a consumerOffset.json or an offsets.json. At a
+    A file is what 'offset export' writes, a plan, a consumerOffset.json or an offsets.log. At a
     time an offset is known where the journal leaves no doubt; else the note says between what it
     lay. With group:, file: or store: before it a name is taken for just that.
 

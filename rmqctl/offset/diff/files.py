@@ -4,7 +4,7 @@ CSV     ``topic,queue,offset`` or ``group,topic,queue,offset``, as Kafka's tool 
         a head line; with one, any columns in any order: group, topic, queue (queue_id,
         partition) and offset (else new_offset, else committed_offset)
 JSON    an array of objects with those names, or an object for each line
-        RocketMQ's consumerOffset.json, rmqctl's offsets.json
+        RocketMQ's consumerOffset.json, rmqctl's offsets.log, offsets.json of an older rmqctl
 """
 
 import csv
@@ -19,7 +19,11 @@ from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
 from rmqctl.parse.near_names import did_you_mean
 from storage.configs.checksummed_json import unseal
 from storage.configs.consumer_offsets import OffsetTable, decode_offsets, split_topic_at_group
+from storage.configs.progress_log import QUEUES, ProgressLog
+from storage.configs.progress_reader import OFFSETS_FILE, TABLE_VERSION
+from storage.configs.progress_rows import KnownRows
 from storage.configs.progress_table import ProgressTable
+from storage.errors import CorruptFileError
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
 
@@ -43,7 +47,7 @@ def read_offset_file(path: Path) -> list[FileOffset]:
     """Read a file of offsets of any kind, told by its content; ``-`` is standard input.
 
     NotFound without a file; UsageProblem names the line that cannot be read, or that contradicts
-    one before it; CliError (4) for an offsets.json whose check sum is wrong.
+    one before it; CliError (4) for a file of rmqctl's whose check sum is wrong.
     """
     try:
         data = read_given(path, stdin=True)
@@ -52,10 +56,7 @@ def read_offset_file(path: Path) -> list[FileOffset]:
     except OSError as error:
         raise CliError(f"{path} can not be read: {error.strerror}", NOT_WRITABLE) from error
     if data.startswith(b'{"crc":'):
-        entry = unseal(data)
-        if entry is None:
-            raise CliError(f"{path} is damaged: its check sum is wrong", DAMAGED)
-        return _of_table(ProgressTable.from_entry(entry).offsets())
+        return _of_table(_own_table(path, data).offsets())
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -83,6 +84,19 @@ def _agreeing(path: Path, lines: Iterable[tuple[str, FileOffset]]) -> list[FileO
 def shown_offset(offset: int | None) -> str:
     """An offset of a file in a sentence."""
     return "none" if offset is None else str(offset)
+
+
+def _own_table(path: Path, data: bytes) -> ProgressTable:
+    """The progress in a log of rmqctl's own, or in the one table of an older rmqctl."""
+    entry = unseal(data)
+    if entry is not None and entry.get("version") == TABLE_VERSION:
+        return ProgressTable.from_entry(entry)
+    if entry is not None and QUEUES not in entry:
+        raise UsageProblem(f"{path} has no offsets: they are in {OFFSETS_FILE} beside it")
+    try:
+        return ProgressLog(path, data, 0, KnownRows).table
+    except CorruptFileError as error:
+        raise CliError(f"{path} is damaged: {error.reason}", DAMAGED) from None
 
 
 def _of_table(table: OffsetTable) -> list[FileOffset]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import CliError, NotFound
+from storage.configs.progress_reader import OFFSETS_FILE
 from storage.coordination.shared_state import SHARED_STATE_NAME
 from storage.files.read_files import ReadMap
 from storage.format.names import (
@@ -128,6 +129,8 @@ def _kind(path: Path) -> FileKind | None:
         return FileKind.PAGE
     if ".json" in name:
         return FileKind.LINES if name.endswith(".jsonl") else FileKind.JSON
+    if name == OFFSETS_FILE and OURS in above:
+        return FileKind.LINES
     if is_index_file_name(name):
         return FileKind.INDEX
     if name in _TEXTS:

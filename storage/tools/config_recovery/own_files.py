@@ -9,9 +9,11 @@
     deliveries          no damage to report: a slot with a wrong sum is empty, and the next
                         delivery writes it
     journal, samples, redrives   their lines that are whole
+    offsets.json        nothing: its content is always the same, beside offsets.log
 
-``offsets.json`` is not here: evidence of progress is read in broker.offset_recovery. Nothing here
-writes; ``store fsck`` reports the damage and ``store repair`` writes the new content.
+``offsets.log`` is not here, but for a line that a crash has cut short: evidence of progress is read
+in broker.offset_recovery. Nothing here writes; ``store fsck`` reports the damage and ``store
+repair`` writes the new content.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
 from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import JOURNAL_ENTRY, Journal
 from storage.configs.offset_samples import SAMPLE, OffsetSamples
+from storage.configs.progress_log import ProgressLog
+from storage.configs.progress_reader import MARK, OFFSETS_FILE, check_mark
+from storage.configs.progress_rows import KnownRows
 from storage.configs.redrive_runs import RECEIPT, TASK, RedriveRuns
 from storage.configs.store_settings import (
     SETTINGS_FILE,
@@ -40,7 +45,7 @@ from storage.configs.store_settings import (
 from storage.coordination.shared_state import SHARED_STATE_MAGIC, SharedState, Word
 from storage.detect import recorded_config
 from storage.errors import CorruptFileError, StoreVersionError
-from storage.files.bounded import read_bounded
+from storage.files.bounded import read_bounded, read_with_status
 from storage.files.fs import FileSystem
 from storage.format.message import dlq_topic
 from storage.format.names import OURS
@@ -77,7 +82,7 @@ BrokerCheck = Callable[[dict[str, Any]], object]
 def damaged_own_files(
     view: StoreView, check_broker: BrokerCheck | None = None
 ) -> Iterator[OwnDamage]:
-    """Check each file of a store's ``rmqctl`` folder except ``offsets.json``.
+    """Check each file of a store's ``rmqctl`` folder except ``offsets.log``.
 
     ``content`` reads more of the store when it is called. Raises OSError; files of a later rmqctl
     are left alone.
@@ -89,6 +94,7 @@ def damaged_own_files(
         (read_deleted_topics, _deleted),
         (lambda root: DlqAcksFile(root).all(), _handled),
         (lambda root: EarlyDeliveries(root).all(), _ended),
+        (check_mark, _mark),
         (_read_names, _names),
     )
     for read, made in whole_files:
@@ -98,6 +104,7 @@ def damaged_own_files(
             yield made(view, error)
         except StoreVersionError:
             continue
+    yield from _end_of_log(root)
     for path in Journal(root).files():
         yield from _lines(root, path, [JOURNAL_ENTRY], "changes in these lines")
     for path in OffsetSamples(root).files():
@@ -261,6 +268,25 @@ def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:
         "nothing: it goes to the quarantine",
         "messages that were sent before their time come once more",
     )
+
+
+def _mark(view: StoreView, error: CorruptFileError) -> OwnDamage:
+    return _damage(error, lambda: MARK, "nothing: it marks a store with a log of progress")
+
+
+def _end_of_log(root: Path) -> Iterator[OwnDamage]:
+    """The end of the log of progress, where a crash has left a line there."""
+    path = root / OURS / OFFSETS_FILE
+    try:
+        data, status = read_with_status(path)
+        end = ProgressLog(path, data, status.st_ino, KnownRows).ending.end
+    except (FileNotFoundError, NotADirectoryError, CorruptFileError, StoreVersionError):
+        return  # reported with the offsets
+    if end < len(data):
+        what = f"the last {len(data) - end} bytes are no whole line"
+        yield OwnDamage(
+            f"{OURS}/{OFFSETS_FILE}", end, what, lambda: data[:end], "its whole lines", torn=True
+        )
 
 
 def _read_names(root: Path) -> None:

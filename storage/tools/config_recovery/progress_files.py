@@ -1,19 +1,31 @@
-"""Contents of the files of progress: consumerOffset.json, its ``.bak``, rmqctl/offsets.json.
+"""Contents of the files of progress: consumerOffset.json, its ``.bak``, and rmqctl's own.
+
+Ours is rmqctl/offsets.log; in a store of an older rmqctl it is rmqctl/offsets.json.
 
 Each file is read by itself: nothing here falls back from one to the other.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from storage.configs.checksummed_json import unseal
 from storage.configs.consumer_offsets import OffsetTable, consumer_offset_file, decode_offsets
-from storage.configs.progress import OFFSETS_FILE
-from storage.configs.progress_table import ProgressTable
-from storage.errors import CorruptFileError
+from storage.configs.progress_log import NEXT_JAVA, SETTLED, ProgressLog
+from storage.configs.progress_reader import (
+    OFFSETS_FILE,
+    OFFSETS_MARK,
+    TABLE_VERSION,
+    version_of_mark,
+)
+from storage.configs.progress_rows import KnownRows
+from storage.configs.progress_table import VERSION, ProgressTable
+from storage.errors import CorruptFileError, StoreVersionError
 from storage.files.bounded import read_with_status
 from storage.format.names import OURS
 from storage.format.partial_json import loads_torn
@@ -66,9 +78,14 @@ class ProgressFiles(NamedTuple):
 def read_progress_files(root: Path) -> ProgressFiles:
     """Read the files of the store at ``root``; no damage is an error."""
     file = consumer_offset_file(root)
-    return ProgressFiles(
-        _read(file.path), _read(file.bak_path), _read(root / OURS / OFFSETS_FILE, sealed=True)
-    )
+    return ProgressFiles(_read(file.path), _read(file.bak_path), _read_ours(root))
+
+
+def own_progress_files(root: Path) -> list[str]:
+    """Our files, in the order in which they may be put away: the log is missed until the mark has
+    gone, and from then on Java's file is the progress."""
+    names = [f"{OURS}/{name}" for name in (OFFSETS_FILE, OFFSETS_MARK)]
+    return [name for name in names if os.path.lexists(root / name)]
 
 
 def _read(path: Path, *, sealed: bool = False) -> SavedOffsets:
@@ -92,6 +109,67 @@ def _read(path: Path, *, sealed: bool = False) -> SavedOffsets:
         offsets = _of_java(document)
     state = FileState.WHOLE if cut_at is None else FileState.CUT
     return SavedOffsets(path, state, offsets, cut_at, written)
+
+
+def _read_ours(root: Path) -> SavedOffsets:
+    path, mark = root / OURS / OFFSETS_FILE, root / OURS / OFFSETS_MARK
+    version = version_of_mark(mark)
+    if version is not None and version > VERSION:
+        return SavedOffsets(mark, FileState.WHOLE, {}, None, None)  # its readers refuse it
+    if version == TABLE_VERSION:
+        return _read(mark, sealed=True)
+    found = _read_log(path)
+    if found.state is not FileState.MISSING:
+        return found
+    if version is not None:  # the log is lost
+        return found._replace(state=FileState.CUT, cut_at=0)
+    damaged = _read(mark, sealed=True)
+    return found if damaged.state is FileState.MISSING else damaged
+
+
+def _read_log(path: Path) -> SavedOffsets:
+    try:
+        data, status = read_with_status(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return SavedOffsets(path, FileState.MISSING, {}, None, None)
+    except CorruptFileError:
+        return SavedOffsets(path, FileState.CUT, {}, 0, None)
+    written = status.st_mtime_ns // 1_000_000
+    if not data.strip(b"\0 \t\r\n"):
+        return SavedOffsets(path, FileState.EMPTY, {}, None, written)
+    try:
+        table = ProgressLog(path, data, status.st_ino, KnownRows).table
+    except StoreVersionError:
+        return SavedOffsets(path, FileState.WHOLE, {}, None, written)
+    except CorruptFileError as error:
+        return SavedOffsets(path, FileState.CUT, _of_lines(data), error.position, written)
+    return SavedOffsets(path, FileState.WHOLE, table.offsets(), None, written)
+
+
+def _of_lines(data: bytes) -> OffsetTable:
+    """The offsets in the whole lines of a log, and in the whole part of its table.
+
+    Lines after damage count, too: each has what was committed then, and a later one is newer.
+    """
+    first, *lines = data.split(b"\n")
+    found = _of_sealed(loads_torn(first.decode("utf-8", "surrogateescape")).document)
+    entries = [entry for line in lines if (entry := unseal(line)) is not None]
+    for entry, following in zip_longest(entries, entries[1:]):
+        if NEXT_JAVA in entry and (following is None or following.get(SETTLED) is not True):
+            continue
+        for key, offsets in _of_sealed({"entry": entry}).items():
+            found.setdefault(key, {}).update(offsets)
+        for key, queue_id in _forgotten(entry):
+            found.get(key, {}).pop(queue_id, None)
+    return found
+
+
+def _forgotten(entry: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    rows = entry.get("queues")
+    for key, queues in rows.items() if isinstance(rows, dict) else ():
+        for queue_id, progress in queues.items() if isinstance(queues, dict) else ():
+            if isinstance(progress, list) and progress[1:] == [None] and _is_number(queue_id):
+                yield key, int(queue_id)
 
 
 def _is_whole(data: bytes) -> bool:
@@ -132,7 +210,7 @@ def _is_number(value: object) -> bool:
 
 
 def _of_sealed(document: dict[Any, Any]) -> OffsetTable:
-    """The offsets of rmqctl's own file: ``{"entry":{"queues":{key:{queue:[generation,offset]}}}}``.
+    """The offsets of a line of our own: ``{"entry":{"queues":{key:{queue:[generation,offset]}}}}``.
 
     A move in progress is left out: Java's file shows whether it was done.
     """

@@ -169,7 +169,7 @@ def _no_progress(root: Path, error: CorruptFileError | StoreVersionError) -> Fin
         Code.CONFIG_UNREADABLE,
         Severity.ERROR,
         str(error.path.relative_to(root)),
-        0,
+        0 if isinstance(error, StoreVersionError) else error.position,
         f"it has version {error.found}, this rmqctl knows up to version {error.known}"
         if isinstance(error, StoreVersionError)
         else error.reason,

@@ -7,7 +7,7 @@ after the death of a consumer.
 
     before    samples/, handled.json, redrives/, delays-ended.json, deliveries,
               config/delayOffset.json, checkpoint, progress in members/*.notes, offsets.json,
-              config/consumerOffset.json
+              offsets.log, config/consumerOffset.json
     after     all other config/*, journal/, created, store.json, settings.json, deleted.json, lock
     never     files of the processes that have the store open, or of this machine
 """
@@ -25,7 +25,7 @@ from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE, LMQ_CONSUMER_
 from storage.configs.delay_offsets import DELAY_OFFSET_FILE
 from storage.configs.delivery_notes import DELIVERIES_FILE
 from storage.configs.pending_commits import notes_in, read_notes
-from storage.configs.progress import OFFSETS_FILE, ProgressFile, ProgressKey
+from storage.configs.progress import OFFSETS_FILE, OFFSETS_MARK, ProgressFile, ProgressKey
 from storage.configs.progress_table import QueueProgress
 from storage.files.bounded import read_with_status
 from storage.files.creating import create, is_temporary, make_folders
@@ -51,6 +51,8 @@ from .file_copy import FileCopier, set_times
 _BAK: Final = ".bak"
 _TMP: Final = ".tmp"
 _BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json", DELIVERIES_FILE)
+_OFFSETS: Final = (OFFSETS_MARK, OFFSETS_FILE)
+"""In this order: an old store that is given a log meanwhile has it before the mark."""
 _BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
 _NOT_OURS: Final = frozenset(
     {"shared", "queues", "bells", "members", "locks", "kept", "set-aside", "quarantine", "lock"}
@@ -77,7 +79,8 @@ def place_before(root: Path, stage: Path, placer: FileCopier) -> tuple[Notes, li
         notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
     _place_other(root / CHECKPOINT, stage / CHECKPOINT, placer)
     shown = _notes(ours / MEMBERS_FOLDER)
-    _place_ours(ours / OFFSETS_FILE, stage / OURS / OFFSETS_FILE)
+    for name in _OFFSETS:
+        _place_ours(ours / name, stage / OURS / name)
     for name in _with_bak(_BEFORE_CONFIG[1:]):
         notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
     return shown, notes
@@ -99,7 +102,7 @@ def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
         elif not name.endswith(_STAGED):
             notes += _place_json(path, stage / CONFIG / name)
     for path in _entries(root / OURS):
-        if path.name not in (*_BEFORE_OURS, OFFSETS_FILE):
+        if path.name not in (*_BEFORE_OURS, *_OFFSETS):
             _place_ours(path, stage / OURS / path.name)
     for path in _entries(root):
         if path.name in _ELSEWHERE or path.name in _NOT_OF_A_STORE:
@@ -119,7 +122,7 @@ def merge_notes(stage: Path, notes: Notes, fs: FileSystem) -> None:
     progress = ProgressFile(stage, fs)
     if notes:
         progress.commit(notes)
-    if (stage / OURS / OFFSETS_FILE).exists():
+    if any((stage / OURS / name).exists() for name in _OFFSETS):
         progress.export()
     for path in _entries(stage / OURS):
         if path.name.endswith(_STAGED):
@@ -158,7 +161,7 @@ def _place_ours(source: Path, target: Path) -> None:
     read = _read(source)
     if read is not None:
         data, modified_ns = read
-        if name.endswith(".jsonl"):
+        if name.endswith(".jsonl") or name == OFFSETS_FILE:
             data = data[: data.rfind(b"\n") + 1]  # another process is writing the next line
         _write(target, data, modified_ns)
 
