@@ -17,6 +17,8 @@ from broker.retry.redrive_properties import LINEAGE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.checksummed_json import seal
+from storage.configs.progress_log import EXPORTED, QUEUES, ProgressLog, table_line
+from storage.configs.progress_rows import KnownRows
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.coordination.shared_state import (
     GONE,
@@ -130,14 +132,19 @@ HEX: dict[str, Callable[[], bytes]] = {
 }
 
 
-def progress_entry() -> str:
+def progress_log() -> str:
     table = ProgressTable(1700000000123456789)
     table.commit("TopicTest@g1", 0, QueueProgress(0, 5))
     table.commit("TopicTest@g1", 1, QueueProgress(0, 7))
     table.move("TopicTest@g1", 1, 3)
     table.change_id = 4
     table.set_exported(table.offsets())
-    return seal(table.entry()).decode()
+    table.changed = False
+    first = table_line(table, 6, None)
+    log = ProgressLog(Path("offsets.log"), first, 0, KnownRows)
+    commit = log.line_of({QUEUES: {"TopicTest@g1": {0: QueueProgress(0, 6)}}})
+    log.note_written(commit)
+    return (first + commit + log.line_of({EXPORTED: True})).decode().replace("\n", "")
 
 
 def journal_line() -> str:
@@ -160,10 +167,10 @@ def offsets_file() -> str:
 SAMPLES: dict[str, Callable[[], str]] = {
     "hashes": hashes,
     "consumer-offset": offsets_file,
-    "offsets-json": progress_entry,
+    "offsets-log": progress_log,
     "journal-line": journal_line,
 }
-BROKEN_TO_FIT = ("offsets-json", "journal-line")
+BROKEN_TO_FIT = ("offsets-log", "journal-line")
 WITH_FILES = {"store-tree", "store-json"}
 
 _BLOCK = re.compile(r"^```(hex|sample) (\S+)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)

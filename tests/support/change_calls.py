@@ -40,7 +40,7 @@ def _damaged(store: Path) -> None:
 
 def _lost(store: Path) -> None:
     """No file with the progress of groups."""
-    for path in (*(store / "config").glob("consumerOffset.json*"), store / "rmqctl/offsets.json"):
+    for path in (*(store / "config").glob("consumerOffset.json*"), store / "rmqctl/offsets.log"):
         path.unlink(missing_ok=True)
 
 

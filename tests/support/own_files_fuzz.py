@@ -59,6 +59,7 @@ _MORE: Final = (
     "store repair --execute --yes",
     "store fsck --fast",
     "store dump rmqctl/queues",
+    "store dump rmqctl/offsets.log",
     "store dump rmqctl/offsets.json",
     "store dump rmqctl/settings.json",
     "store dump rmqctl/journal/00000001.jsonl",

@@ -88,10 +88,10 @@ def test_commit_writes_a_batch_that_no_other_one_follows(root: Path) -> None:
     assert progress(root) == {}
     stream.commit()
     assert unread(root) == 0
-    written = (root / "rmqctl" / "offsets.json").stat()
+    written = (root / "rmqctl" / "offsets.log").stat()
     stream.commit()
     assert stream.trigger() == []
-    now = (root / "rmqctl" / "offsets.json").stat()
+    now = (root / "rmqctl" / "offsets.log").stat()
     assert (now.st_ino, now.st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
 
 

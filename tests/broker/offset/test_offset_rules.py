@@ -110,12 +110,12 @@ def test_a_move_is_noted_in_the_journal(broker, root):
 def test_a_move_is_noted_before_it_is_done(broker, root, monkeypatch):
     fill(broker)
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
-    before = (root / "rmqctl/offsets.json").read_bytes()
+    before = (root / "rmqctl/offsets.log").read_bytes()
     at_writing = []
     write = ProgressFile._put
 
     def look(file: ProgressFile, entry: Any) -> None:
-        at_writing.append(((root / "rmqctl/offsets.json").read_bytes(), [*Journal(root).entries()]))
+        at_writing.append(((root / "rmqctl/offsets.log").read_bytes(), [*Journal(root).entries()]))
         write(file, entry)
 
     monkeypatch.setattr(ProgressFile, "_put", look)
@@ -160,14 +160,14 @@ def test_senseless_commits_are_refused(broker, root, group, commit, error):
         broker.update_consumer_offsets(group, [commit])
     with pytest.raises(error):
         broker.progress.note(group, commit)
-    assert not (root / "rmqctl" / "offsets.json").exists()
+    assert not (root / "rmqctl" / "offsets.log").exists()
 
 
 def test_what_could_not_be_written_is_not_forgotten(open_broker, root):
     broker = open_broker()
     fill(broker)
     broker.progress.note("g", OffsetCommit("T", 0, 4))
-    blocked = root / "rmqctl" / "offsets.json"
+    blocked = root / "rmqctl" / "offsets.log"
     blocked.mkdir()
     with pytest.raises((CorruptFileError, OSError)):
         broker.progress.persist()

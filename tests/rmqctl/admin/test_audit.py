@@ -79,4 +79,4 @@ def test_the_history_is_shown_where_offsets_cannot_be_read(changed, ask, tmp_pat
     warnings: list[str] = []
     rows = list(audit.history(view, broker, warn=warnings.append))
     assert [row.applied for row in rows] == [None, None]
-    assert "offsets.json is damaged" in warnings[0]
+    assert "offsets.log is damaged" in warnings[0]

@@ -194,7 +194,7 @@ def test_lost_progress_is_written_and_can_be_undone(moved, offsets_of):
     known = {row.queue_id: row.new_offset for row in change.plan if row.group == "g"}
     assert known[0] == 7
     assert change.question == "Write the progress of 1 group in 1 queue?"
-    assert any("rmqctl/offsets.json is damaged" in sentence for sentence in change.damage)
+    assert any("rmqctl/offsets.log is damaged" in sentence for sentence in change.damage)
     assert (change.effect_on_file, change.gives_up, change.has_effect) == ("", False, True)
     change.check()
     assert files(moved) == before
@@ -239,7 +239,7 @@ def test_javas_file_is_written_from_ours(orders):
     lose(orders, JAVA)
     change = recovery(orders)
     assert (change.plan, change.has_effect, change.gives_up) == ([], True, False)
-    assert change.question == "Write consumerOffset.json from rmqctl/offsets.json?"
+    assert change.question == "Write consumerOffset.json from rmqctl/offsets.log?"
     assert list(change.apply(NOTE).rows) == []
     assert b"orders@g" in (orders / JAVA).read_bytes()
     assert not recovery(orders).has_effect
@@ -253,9 +253,9 @@ def test_without_any_evidence_the_file_is_put_away(store):
     path.write_bytes(b"")
     change = recovery(store)
     assert (change.plan, change.gives_up) == ([], True)
-    assert change.question.startswith("Put rmqctl/offsets.json into the quarantine")
+    assert change.question.startswith("Put rmqctl/offsets.log into the quarantine")
     list(change.apply(NOTE).rows)
     assert not path.exists()
     entry = noted(store)
-    assert (entry["what"], entry["old"], entry["new"]) == ("rmqctl/offsets.json", "damaged", None)
-    assert list((store / "rmqctl" / "quarantine").rglob("offsets.json"))
+    assert (entry["what"], entry["old"], entry["new"]) == ("rmqctl/offsets.log", "damaged", None)
+    assert list((store / "rmqctl" / "quarantine").rglob("offsets.log"))

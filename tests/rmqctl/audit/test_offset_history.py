@@ -111,7 +111,7 @@ def test_without_a_readable_offsets_file_it_is_unknown_whether_the_last_move_was
     assert [row["applied"] for row in rows] == [True, None]
     result = run("offset", "history", "-S", copy, "-o", "json")
     assert (result.code, result.json()) == (0, rows)
-    assert "offsets.json is damaged" in result.err
+    assert "offsets.log is damaged" in result.err
     (row,) = listed("offset", "inspect", "-S", copy, "--source", "journal", "-t", "t", "-Q", 0)
     assert (row["group"], row["committed_offset"]) == ("g", 2)
 

@@ -83,7 +83,7 @@ def test_a_broker_that_writes_at_this_moment_is_waited_for(tmp_path):
     assert result.code == 5
     assert "in use by another program, which is writing to it" in result.err
     assert looked.code == 0, looked.err
-    assert not (root / "rmqctl/offsets.json").exists()
+    assert not (root / "rmqctl/offsets.log").exists()
 
 
 def test_a_store_that_rests_is_not_watched(tmp_path, monkeypatch):

@@ -217,7 +217,7 @@ def test_a_store_without_an_offsets_file_has_no_rows(java_store):
 def test_a_damaged_offsets_file_of_ours_is_named_with_its_remedy(half_read, tmp_path):
     copy = tmp_path / "copy"
     copy_store(half_read, copy, ignore=shutil.ignore_patterns("bells"))
-    path = copy / "rmqctl" / "offsets.json"
+    path = copy / "rmqctl" / "offsets.log"
     path.write_bytes(path.read_bytes().replace(b"4", b"5", 1))
     result = run("offset", "inspect", "g", "-S", copy)
     assert (result.code, result.err.count("\n")) == (4, 1)

@@ -265,7 +265,7 @@ def test_without_a_spark_that_works_one_sentence(
 
 @pytest.mark.parametrize(
     "path",
-    ["config/topics.json", "config/consumerOffset.json", "rmqctl/offsets.json"],
+    ["config/topics.json", "config/consumerOffset.json", "rmqctl/offsets.log"],
 )
 def test_damaged_settings_and_progress_end_as_in_lag_show(tmp_path: Path, path: str) -> None:
     root = golden.extract("basic-4.9", tmp_path)

@@ -62,7 +62,7 @@ def test_a_group_is_compared_with_a_file_of_any_kind(two_groups, tmp_path):
     array = tmp_path / "all.json"
     run("offset", "export", "--save", array)
     java = two_groups / "config" / "consumerOffset.json"
-    ours = two_groups / "rmqctl" / "offsets.json"
+    ours = two_groups / "rmqctl" / "offsets.log"
     kept = [shutil.copy(path, tmp_path / f"kept-{path.name}") for path in (java, ours)]
     move(two_groups, "g", {("t", 0): 1})
     for path in (plain, several, array, *kept):

@@ -361,7 +361,7 @@ def test_beside_a_java_broker_it_only_looks(orders, own_home, command, dry):
     with EmbeddedBroker.open(orders) as broker:
         broker.update_consumer_offsets("g", [OffsetCommit("orders", 1, 50)])
     assert reset("--to-earliest", "--execute", "--yes").code == 0
-    file = orders / "rmqctl/offsets.json"
+    file = orders / "rmqctl/offsets.log"
     before = file.read_bytes()
     with java_lock(orders):
         looked, done = run(*command, dry), run(*command, "--yes")

@@ -194,4 +194,4 @@ def test_a_log_that_grows_while_it_asks_is_noticed(tmp_path, monkeypatch):
     result = run("-S", root, "offset", "reset", *given)
     assert result.code == 5
     assert "another program" in result.err
-    assert not (root / "rmqctl/offsets.json").exists()
+    assert not (root / "rmqctl/offsets.log").exists()

@@ -16,7 +16,7 @@ from tests.support.rich_store import SIZES
 
 pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.DamagedFileWarning")
 
-OFFSETS = "rmqctl/offsets.json"
+OFFSETS = "rmqctl/offsets.log"
 JAVA = "config/consumerOffset.json"
 BAK = "config/consumerOffset.json.bak"
 TOPICS = "config/topics.json"

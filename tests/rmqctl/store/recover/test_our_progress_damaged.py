@@ -1,4 +1,4 @@
-"""``rmqctl/offsets.json`` is damaged, Java's file is whole: what the checks say, and what helps."""
+"""``rmqctl/offsets.log`` is damaged, Java's file is whole: what the checks say, and what helps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage.store import MessageStore
 from tests.support.cli import run
 from tests.support.rich_store import SIZES
 
-OURS = "rmqctl/offsets.json"
+OURS = "rmqctl/offsets.log"
 
 
 @pytest.fixture(params=["empty", "flipped"])
@@ -59,7 +59,7 @@ def test_repair_and_recovery_put_it_together_again(root, words):
     assert run("store", "fsck", "-S", root, "--fail-on", "warning").code == 0
     rows = run("offset", "list", "-g", "g", "-S", root, "-o", "json").json()
     assert sum(row["committed_offset"] or 0 for row in rows if row["topic"] == "t") == 2
-    assert list((root / "rmqctl/quarantine").glob("*/rmqctl/offsets.json"))
+    assert list((root / "rmqctl/quarantine").glob("*/rmqctl/offsets.log"))
 
 
 def test_where_nothing_tells_of_progress_repair_says_what_that_means(root):

@@ -30,7 +30,7 @@ RECOVER = ("store", "recover-offsets")
 DO = ("--execute", "--yes", "-q")
 JAVA = "config/consumerOffset.json"
 BAK = "config/consumerOffset.json.bak"
-OURS = "rmqctl/offsets.json"
+OURS = "rmqctl/offsets.log"
 
 
 def recovered(root, *options):
@@ -313,13 +313,13 @@ def test_where_nothing_tells_anything_groups_begin_as_new_ones(orders):
     shutil.rmtree(store / "rmqctl/journal", ignore_errors=True)
     told = run(*RECOVER, "-S", store)
     assert told.code == 7
-    assert "nothing tells of what rmqctl/offsets.json held" in told.err
+    assert "nothing tells of what rmqctl/offsets.log held" in told.err
     assert (store / OURS).exists()
     done = run(*RECOVER, "-S", store, "--execute", "--yes")
     assert done.code == 0
     assert "no group has progress now" in done.err
     assert not (store / OURS).exists()
-    assert [path.read_bytes() for path in (store / "rmqctl/quarantine").rglob("offsets.json")] == [
+    assert [path.read_bytes() for path in (store / "rmqctl/quarantine").rglob("offsets.log")] == [
         b""
     ]
     assert run("lag", "show", "-S", store).code == 0

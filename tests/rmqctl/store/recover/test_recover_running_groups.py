@@ -41,7 +41,7 @@ def test_a_running_consumer_tells_where_it_was_and_goes_on_from_there(store):
             )
             for name in ("config/consumerOffset.json", "config/consumerOffset.json.bak"):
                 (store / name).unlink(missing_ok=True)
-            (store / "rmqctl/offsets.json").write_bytes(b"")
+            (store / "rmqctl/offsets.log").write_bytes(b"")
             refused = run("store", "recover-offsets", "--no-live", "--execute", "--yes")
             assert refused.code == 7
             result = run("store", "recover-offsets", "--execute", "--yes", "-o", "json")
