@@ -96,7 +96,8 @@ def _own_table(path: Path, data: bytes) -> ProgressTable:
     try:
         return ProgressLog(path, data, 0, KnownRows).table
     except CorruptFileError as error:
-        raise CliError(f"{path} is damaged: {error.reason}", DAMAGED) from None
+        what = error.reason.partition(" ('rmqctl")[0]
+        raise CliError(f"{path} is damaged at byte {error.position}: {what}", DAMAGED) from None
 
 
 def _of_table(table: OffsetTable) -> list[FileOffset]:

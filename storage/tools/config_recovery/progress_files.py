@@ -152,7 +152,10 @@ def _of_lines(data: bytes) -> OffsetTable:
     Lines after damage count, too: each has what was committed then, and a later one is newer.
     """
     first, *lines = data.split(b"\n")
-    found = _of_sealed(loads_torn(first.decode("utf-8", "surrogateescape")).document)
+    found: OffsetTable = {}
+    torn = loads_torn(first.decode("utf-8", "surrogateescape"))
+    if torn.cut_at is not None or unseal(first) is not None:  # else something in it was changed
+        found = _of_sealed(torn.document)
     entries = [entry for line in lines if (entry := unseal(line)) is not None]
     for entry, following in zip_longest(entries, entries[1:]):
         if NEXT_JAVA in entry and (following is None or following.get(SETTLED) is not True):

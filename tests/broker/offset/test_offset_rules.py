@@ -112,13 +112,13 @@ def test_a_move_is_noted_before_it_is_done(broker, root, monkeypatch):
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 4)])
     before = (root / "rmqctl/offsets.log").read_bytes()
     at_writing = []
-    write = ProgressFile._put
+    write = ProgressFile._add
 
-    def look(file: ProgressFile, entry: Any) -> None:
+    def look(file: ProgressFile, *change: Any) -> None:
         at_writing.append(((root / "rmqctl/offsets.log").read_bytes(), [*Journal(root).entries()]))
-        write(file, entry)
+        write(file, *change)
 
-    monkeypatch.setattr(ProgressFile, "_put", look)
+    monkeypatch.setattr(ProgressFile, "_add", look)
     broker.progress.move("g", {("T", 0): 1})
     file, entries = at_writing[0]
     assert file == before

@@ -241,7 +241,7 @@ def test_files_of_offsets_are_known_by_their_content(tmp_path, text, expected):
         (b'{"offsetTable":{"t@g":3}}', 2, "the offsets of 't@g' are no object"),
         (b"{", 2, "is no file of offsets"),
         (b"\xff\xfe", 2, "it is not UTF-8"),
-        (b'{"crc":"00000000","entry":{}}', 4, "its check sum is wrong"),
+        (b'{"crc":"00000000","entry":{}}', 4, "the check sum is wrong"),
     ],
 )
 def test_a_file_that_is_none_is_named_with_the_line(tmp_path, data, code, sentence):

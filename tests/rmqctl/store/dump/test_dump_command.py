@@ -198,7 +198,10 @@ def test_small_files_are_decoded(sent):
     run("consume", "t", "-g", "g", "-e")
     (journal,) = (sent / "rmqctl/journal").iterdir()
     assert json.loads(run("store", "dump", journal).out)["topic"] == "u"
-    assert dump("rmqctl/offsets.log")["queues"]["t@g"]["0"] == [0, 3]
+    table, change = map(json.loads, run("store", "dump", "rmqctl/offsets.log").out.splitlines())
+    assert table["queues"]["t@g"]["0"] == [0, 3]
+    assert change == {"n": 2, "exported": True}
+    assert dump("rmqctl/offsets.json") == {"version": 2, "progress": "offsets.log"}
     assert dump("config/consumerOffset.json")["offsetTable"]["t@g"]["0"] == 3
 
 
@@ -215,9 +218,9 @@ def test_damage_of_small_files_is_one_sentence(tmp_path):
     root = tmp_path / "s"
     MessageStore.create(root, SMALL_STORE)
     (root / "config/topics.json").write_text('{"a":')
-    (root / "rmqctl/offsets.log").write_text('{"crc":"00000000","entry":{}}')
+    (root / "rmqctl/offsets.json").write_text('{"crc":"00000000","entry":{}}')
     (root / "rmqctl/shared").write_bytes(b"short")
-    for name in ("config/topics.json", "rmqctl/offsets.log", "rmqctl/shared"):
+    for name in ("config/topics.json", "rmqctl/offsets.json", "rmqctl/shared"):
         result = run("store", "dump", root / name)
         assert (result.code, result.err.count("\n")) == (4, 1), result.err
         assert "is damaged" in result.err
