@@ -245,6 +245,7 @@ class ProgressFile:
                 return self._changing.held()
             except FileNotFoundError:
                 self._fs.make_dirs(self.path.parent)
+                self._fs.sync_dir(self._root)
                 return self._changing.held()
         except OSError as error:
             raise self._not_writable(error) from error

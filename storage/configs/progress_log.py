@@ -65,6 +65,8 @@ _CHANGE: Final = members(
 _LARGE: Final = 32 << 10
 """Bytes of a table from which on only its rows are parsed, as what Java's file had last is half of
 it; and they are kept for the next reading."""
+_SECTOR: Final = 512
+"""What a device writes whole or not at all: a lost one begins there, or with the line."""
 _LEAST_LOG: Final = 64 << 10
 """Bytes of changes from which on a table takes their place, if they are more than the table."""
 
@@ -255,7 +257,8 @@ class ProgressLog:
     def _judge(self, lines: list[bytes], position: int, wrong: SealError) -> None:
         """Pass over the end of a log from a wrong line on, or raise for damage."""
         n = self.ending.n + 1
-        lost_sectors = b"\0" in lines[0]
+        zeros = lines[0].find(b"\0")
+        lost_sectors = zeros == 0 or (zeros > 0 and (position + zeros) % _SECTOR == 0)
         for entry in _entries(lines[1:]) if lost_sectors else ():
             if not isinstance(entry, SealError):
                 number = entry.get(N)

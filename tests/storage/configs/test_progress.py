@@ -232,7 +232,9 @@ def test_damage_and_newer_versions_are_refused_with_a_sentence(root):
     file.commit({KEY: QueueProgress(0, 5)})
     good = file.path.read_bytes()
     file.path.write_bytes(good.replace(b"[0,5]", b"[0,7]"))
-    with pytest.raises(CorruptFileError, match="remove offsets.log and offsets.json to go on from Java's"):
+    with pytest.raises(
+        CorruptFileError, match="remove offsets.log and offsets.json to go on from Java's"
+    ):
         ProgressFile(root).read()
     file.path.write_bytes(seal({"version": 99}))
     with pytest.raises(StoreVersionError, match="version 99"):
