@@ -1,0 +1,335 @@
+"""The log of progress: its end, damage in it, stores of version 1, and a table in its place."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.configs import progress_log
+from storage.configs.checksummed_json import entry_of, seal
+from storage.configs.progress import OFFSETS_MARK, ProgressFile
+from storage.configs.progress_log import ProgressLog
+from storage.configs.progress_reader import MARK
+from storage.configs.progress_table import ProgressTable, QueueProgress
+from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
+from storage.files.fs import FileSystem
+
+KEY = ("T@g", 0)
+OTHER = ("T@a-group-with-a-long-name", 1)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "lock").touch()
+    return tmp_path
+
+
+def at(root: Path) -> QueueProgress:
+    return ProgressFile(root).read().get(*KEY)
+
+
+def lines_of(root: Path) -> list[dict[str, Any]]:
+    text = ProgressFile(root).path.read_text()
+    return [json.loads(line)["entry"] for line in text.splitlines()]
+
+
+@pytest.fixture
+def path(root: Path) -> Path:
+    """A log with a table, two commits, a move, and Java's file noted twice."""
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    file.export()
+    file.commit({OTHER: QueueProgress(0, 70)})
+    file.move({OTHER: 3}, lambda *_: 9)
+    file.commit({KEY: QueueProgress(0, 6)})
+    return file.path
+
+
+def test_a_commit_adds_a_line_with_what_it_changed_and_nothing_else(path: Path) -> None:
+    root, before = path.parents[1], path.read_bytes()
+    ProgressFile(root).commit({KEY: QueueProgress(0, 7), OTHER: QueueProgress(0, 1)})
+    after = path.read_bytes()
+    assert after.startswith(before)
+    entry = json.loads(after[len(before) :])["entry"]
+    assert entry["queues"] == {"T@g": {"0": [0, 7]}}
+    assert [line["n"] for line in lines_of(root)] == [*range(1, len(lines_of(root)) + 1)]
+
+
+@pytest.mark.slow
+def test_a_log_cut_at_any_byte_is_read_up_to_its_last_whole_line(path: Path) -> None:
+    root, whole = path.parents[1], path.read_bytes()
+    table_end = whole.index(b"\n") + 1
+    tables = {0: ProgressTable()}
+    for end in range(table_end, len(whole) + 1):
+        if whole[end - 1 : end] == b"\n":
+            path.write_bytes(whole[:end])
+            tables[end] = ProgressFile(root).read()
+    assert len(tables) > 5
+    for end in range(table_end, len(whole) + 1):
+        path.write_bytes(whole[:end])
+        last = tables[max(known for known in tables if known <= end)]
+        assert ProgressFile(root).read().queues == last.queues, end
+        # A line that is shorter than what is left of the one that was cut.
+        generation = last.get(*KEY).generation
+        ProgressFile(root).commit({KEY: QueueProgress(generation, 8)})
+        assert at(root) == (generation, 8), end
+        ProgressFile(root).commit({KEY: QueueProgress(generation, 9)})
+        assert at(root) == (generation, 9), end
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bit", [0, 3, 6])
+def test_no_flipped_bit_is_taken_for_progress(path: Path, bit: int) -> None:
+    root, whole = path.parents[1], path.read_bytes()
+    right = ProgressFile(root).read().queues
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(bytes(flipped))
+        with pytest.raises(CorruptFileError) as caught:
+            ProgressFile(root).read()
+        assert caught.value.position <= place
+        with pytest.raises(CorruptFileError):
+            ProgressFile(root).commit({KEY: QueueProgress(0, 99)})
+        assert path.read_bytes() == flipped
+    path.write_bytes(whole)
+    assert ProgressFile(root).read().queues == right
+
+
+def test_lines_that_are_missing_or_twice_there_are_damage(path: Path) -> None:
+    root = path.parents[1]
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number in range(1, len(lines) - 1):
+        for other in ([], [lines[number]] * 2):
+            path.write_bytes(b"".join([*lines[:number], *other, *lines[number + 1 :]]))
+            with pytest.raises(CorruptFileError):
+                ProgressFile(root).read()
+
+
+def test_lost_sectors_at_the_end_are_cut_and_those_before_it_are_damage(path: Path) -> None:
+    root, whole = path.parents[1], path.read_bytes()
+    start = whole.rindex(b"\n", 0, -1) + 1
+    path.write_bytes(whole[:start] + bytes(400) + b'},"x":1}}\n')
+    assert at(root) == (0, 5)
+    ProgressFile(root).commit({KEY: QueueProgress(0, 8)})
+    assert path.read_bytes().startswith(whole[:start] + b'{"crc"')
+    assert at(root) == (0, 8)
+    path.write_bytes(whole[:start] + bytes(len(whole) - start) + b"\n")
+    assert at(root) == (0, 5)
+    # Its writer synced this line before it wrote the next one.
+    before = whole.rindex(b"\n", 0, start - 1) + 1
+    path.write_bytes(whole[:before] + bytes(start - before - 1) + whole[start - 1 :])
+    with pytest.raises(CorruptFileError, match="the check sum is wrong"):
+        at(root)
+
+
+def test_a_line_says_that_the_one_before_it_may_be_on_no_device(root: Path) -> None:
+    one, two = ProgressFile(root), ProgressFile(root)
+    one.commit({KEY: QueueProgress(0, 1)})
+    one.commit({KEY: QueueProgress(0, 2)})
+    one.commit({KEY: QueueProgress(0, 3)})
+    two.commit({KEY: QueueProgress(0, 4)})
+    two.commit({KEY: QueueProgress(0, 5)})
+    one.commit({KEY: QueueProgress(0, 6)})
+    assert [line.get("synced") for line in lines_of(root)] == [None, None, None, 2, None, 4]
+    data = ProgressFile(root).path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    broken = bytes(len(lines[4]) - 1) + b"\n"
+    ProgressFile(root).path.write_bytes(b"".join([*lines[:4], broken, lines[5]]))
+    assert at(root) == (0, 4), "neither of both was acknowledged"
+
+
+def test_a_line_that_takes_the_place_of_another_is_seen_by_readers(path: Path) -> None:
+    reader, whole = ProgressFile(path.parents[1]), path.read_bytes()
+    reader.read()
+    start = whole.rindex(b"\n", 0, -1) + 1
+    first = json.loads(whole[start:])["entry"]
+    other = seal({**first, "queues": {"T@g": {"0": [0, 4]}}}) + b"\n"
+    assert len(other) == len(whole) - start
+    path.write_bytes(whole[:start] + other)
+    assert reader.read().get(*KEY) == (0, 4)
+    reader.commit({KEY: QueueProgress(0, 5)})
+    assert reader.read().get(*KEY) == (0, 5)
+
+
+class FailsToSync(FileSystem):
+    fails = True
+
+    def sync(self, fd: int) -> None:
+        if self.fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().sync(fd)
+
+
+def test_a_commit_that_is_not_synced_is_not_there_and_the_next_one_is_a_table(path: Path) -> None:
+    root, whole = path.parents[1], path.read_bytes()
+    fs = FailsToSync()
+    reader, file = ProgressFile(root), ProgressFile(root, fs)
+    reader.read()
+    for _ in range(2):
+        with pytest.raises(StoreNotWritableError, match="Input/output error"):
+            file.commit({KEY: QueueProgress(0, 8)})
+        assert path.read_bytes() == whole
+        assert file.read().get(*KEY) == reader.read().get(*KEY) == (0, 6)
+    fs.fails = False
+    file.commit({KEY: QueueProgress(0, 9)})
+    assert len(lines_of(root)) == 1
+    assert reader.read().get(*KEY) == (0, 9)
+
+
+# -- a table in the place of a long log -----------------------------------------------------------
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_log, "_LEAST_LOG", 400)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_long_log_is_replaced_and_all_processes_go_on(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, reader = (ProgressFile(root) for _ in range(3))
+    parsed, read = [], ProgressLog._read_table
+
+    def count(log: ProgressLog, *line: Any) -> Any:
+        parsed.append(1)
+        return read(log, *line)
+
+    monkeypatch.setattr(ProgressLog, "_read_table", count)
+    inodes, longest = set(), 0
+    for number in range(90):
+        (one, two)[number % 2].commit({(f"T@g{number % 5}", 0): QueueProgress(0, number)})
+        assert reader.read().get(f"T@g{number % 5}", 0) == (0, number)
+        inodes.add(one.path.stat().st_ino)
+        longest = max(longest, one.path.stat().st_size)
+    assert len(inodes) > 3
+    assert longest < 2_500
+    assert reader.read().queues == ProgressFile(root).read().queues
+    # Who has applied the last line has the table: it is parsed at the start alone.
+    assert len(parsed) < 8
+
+
+@pytest.mark.usefixtures("short")
+def test_without_room_for_a_table_a_log_grows_on(root: Path) -> None:
+    class Full(FileSystem):
+        def create_beside(self, path: Path, folder: Path | None = None) -> tuple[int, Path]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    ProgressFile(root).commit({KEY: QueueProgress(0, 0)})
+    inode = ProgressFile(root).path.stat().st_ino
+    file = ProgressFile(root, Full())
+    for number in range(1, 60):
+        file.commit({KEY: QueueProgress(0, number)})
+    assert at(root) == (0, 59)
+    assert file.path.stat().st_ino == inode
+    ProgressFile(root).commit({KEY: QueueProgress(0, 60)})
+    assert file.path.stat().st_ino != inode
+    assert file.read().get(*KEY) == (0, 60)
+
+
+# -- stores of version 1 --------------------------------------------------------------------------
+
+
+def old_store(root: Path, **more: Any) -> dict[str, Any]:
+    (root / "rmqctl").mkdir()
+    entry: dict[str, Any] = {"version": 1, "change_id": 4}
+    entry["lock_mtime_ns"] = (root / "lock").stat().st_mtime_ns
+    entry |= {"queues": {"T@g": {"0": [2, 5]}}, "exported": {"T@g": {"0": 4}}, **more}
+    (root / "rmqctl" / OFFSETS_MARK).write_bytes(seal(entry))
+    return entry
+
+
+def test_progress_of_version_1_is_read_and_becomes_a_log_with_the_first_change(root: Path) -> None:
+    old_store(root)
+    mark = root / "rmqctl" / OFFSETS_MARK
+    before = mark.read_bytes()
+    file = ProgressFile(root)
+    table = file.read()
+    assert (table.get(*KEY), table.change_id, table.exported) == ((2, 5), 4, {"T@g": {0: 4}})
+    assert file.commit({KEY: QueueProgress(2, 5)}) == {KEY: (2, 5)}
+    assert (mark.read_bytes(), file.path.exists()) == (before, False), "nothing has changed"
+    assert file.commit({KEY: QueueProgress(1, 9)}) == {KEY: (2, 5)}
+    assert file.commit({KEY: QueueProgress(2, 6)}) == {KEY: (2, 6)}
+    after = ProgressFile(root).read()
+    assert (after.get(*KEY), after.change_id, after.exported) == ((2, 6), 4, {"T@g": {0: 4}})
+    assert mark.read_bytes() == MARK
+
+
+def test_an_rmqctl_of_version_1_refuses_the_mark(path: Path) -> None:
+    mark = path.with_name(OFFSETS_MARK)
+    with pytest.raises(StoreVersionError, match="version 2, this rmqctl knows up to version 1"):
+        entry_of(mark.read_bytes(), mark, 1, remedy="")
+
+
+def test_a_log_does_not_count_until_the_mark_is_there(root: Path) -> None:
+    old_store(root)
+    before = (root / "rmqctl" / OFFSETS_MARK).read_bytes()
+    ProgressFile(root).commit({KEY: QueueProgress(2, 6)})
+    (root / "rmqctl" / OFFSETS_MARK).write_bytes(before)
+    assert at(root) == (2, 5)
+    reader = ProgressFile(root)
+    reader.read()
+    assert ProgressFile(root).commit({KEY: QueueProgress(2, 7)}) == {KEY: (2, 7)}
+    assert reader.read().get(*KEY) == at(root) == (2, 7)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_move_of_version_1_that_was_broken_off_is_settled(root: Path, is_done: bool) -> None:
+    from hashlib import sha256
+
+    (root / "config").mkdir()
+    java = root / "config" / "consumerOffset.json"
+    java.write_text('{"offsetTable":{"T@g":{0:1}}}')
+    entry = {"change_id": 5, "queues": {"T@g": {"0": [3, 1]}}, "exported": {"T@g": {"0": 1}}}
+    entry |= {"version": 1, "lock_mtime_ns": (root / "lock").stat().st_mtime_ns}
+    sum_of = sha256(java.read_bytes()).hexdigest()
+    old_store(root, next=entry, next_java=sum_of if is_done else "0" * 64)
+    expected = ((3, 1), 5) if is_done else ((2, 5), 4)
+    assert (at(root), ProgressFile(root).read().change_id) == expected
+    ProgressFile(root).commit({OTHER: QueueProgress(0, 1)})
+    assert (at(root), ProgressFile(root).read().change_id) == expected
+
+
+# -- the mark -------------------------------------------------------------------------------------
+
+
+def test_a_log_that_is_missing_beside_its_mark_is_not_taken_for_no_progress(path: Path) -> None:
+    root = path.parents[1]
+    path.unlink()
+    with pytest.raises(CorruptFileError, match="it is missing"):
+        at(root)
+    with pytest.raises(CorruptFileError, match="it is missing"):
+        ProgressFile(root).commit({KEY: QueueProgress(0, 9)})
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"x" * 300])
+def test_a_log_counts_without_its_mark_and_the_next_commit_writes_it(
+    path: Path, content: bytes | None
+) -> None:
+    root, mark = path.parents[1], path.with_name(OFFSETS_MARK)
+    mark.unlink()
+    if content is not None:
+        mark.write_bytes(content)
+    assert at(root) == (0, 6)
+    ProgressFile(root).commit({KEY: QueueProgress(0, 7)})
+    assert at(root) == (0, 7)
+    assert mark.read_bytes() == MARK
+
+
+def test_a_later_version_is_refused_by_its_mark_or_by_its_log(path: Path) -> None:
+    root, mark = path.parents[1], path.with_name(OFFSETS_MARK)
+    mark.write_bytes(seal({"version": 3}))
+    for call in (lambda: at(root), lambda: ProgressFile(root).commit({KEY: QueueProgress(0, 9)})):
+        with pytest.raises(StoreVersionError, match="version 3"):
+            call()
+    mark.write_bytes(MARK)
+    path.write_bytes(seal({"version": 3, "tables": []}) + b"\n")
+    with pytest.raises(StoreVersionError, match="version 3"):
+        at(root)
