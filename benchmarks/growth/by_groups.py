@@ -23,7 +23,6 @@ _QUEUES = 8
 _BEST = {
     "pull of 32 that tells progress": ("O(1)", 0.1),
     "asking for progress": ("O(1)", 0.1),
-    "commit to the device": ("O(n): one file holds all progress", 1.0),
     "rmqctl lag show of one group": ("O(1) but for reading that file", 0.15),
     "rmqctl lag show of all": ("O(n): a row each", 1.0),
 }
@@ -70,9 +69,6 @@ def _times(run: Run, broker: EmbeddedBroker) -> dict[str, list[float]]:
         ),
         "asking for progress": seconds_each(
             [partial(broker.query_consumer_offset, "group-0", _TOPIC, 0)] * 200, run.rounds
-        ),
-        "commit to the device": seconds_each(
-            [partial(_commit, broker, "group-0", 100 + n) for n in range(5)], run.rounds
         ),
     }
 

@@ -25,16 +25,14 @@ from broker.errors import BrokerSystemError, NoPermissionError
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_group, check_topic
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
-from storage.configs.pending_commits import NOTES_SUFFIX, PendingCommits, notes_in, read_notes
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.errors import CorruptFileError, go_on_without
-
-from .offset_move import move_offsets, move_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.configs.journal import Journal
+    from storage.configs.pending_commits import PendingCommits
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
     from storage.readonly import StoreView
 
@@ -95,6 +93,8 @@ class ConsumerOffsetManager:
     def _shown(self, key: ProgressKey) -> list[QueueProgress]:
         if self._processes is None:
             return []
+        from storage.configs.pending_commits import notes_in, read_notes  # most looks need neither
+
         paths = notes_in(self._processes)
         return [progress for path in paths for _, progress in read_notes(path, key)]
 
@@ -102,6 +102,8 @@ class ConsumerOffsetManager:
         """Take over what processes that are gone had in memory."""
         if self._processes is None:
             return
+        from storage.configs.pending_commits import NOTES_SUFFIX, read_notes
+
         offered: dict[ProgressKey, QueueProgress] = {}
         for name in processes:
             for key, progress in read_notes(self._processes / (name + NOTES_SUFFIX)):
@@ -122,6 +124,8 @@ class ConsumerOffsetManager:
                 process_entry = self._process_entry()
                 if process_entry is None or self._processes is None:
                     return
+                from storage.configs.pending_commits import NOTES_SUFFIX, PendingCommits
+
                 self._notes = PendingCommits(self._processes / (process_entry + NOTES_SUFFIX))
             try:
                 self._notes.write(key, progress)
@@ -164,6 +168,8 @@ class ConsumerOffsetManager:
         overwrite it; running consumers are notified, in all processes. See
         :func:`broker.offset.offset_move.move_offsets`.
         """
+        from .offset_move import move_offsets
+
         offered: dict[ProgressKey, int | None] = {}
         for (topic, queue_id), offset in targets.items():
             commit = OffsetCommit(topic, queue_id, 0 if offset is None else offset)
@@ -186,6 +192,8 @@ class ConsumerOffsetManager:
 
         No consumer is notified: the caller is the queue's owner. The journal gets an entry.
         """
+        from .offset_move import move_progress
+
         key = (topic_at_group(topic, group), queue_id)
         with self._lock:
             noted = self._noted.get(key)

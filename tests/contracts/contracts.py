@@ -163,7 +163,7 @@ def _without_numbers(name: str) -> str:
 
 def _shape(path: Path) -> Any:
     """Members of JSON, of each line of lines, nothing for other bytes."""
-    if path.suffix not in (".json", ".jsonl"):
+    if path.suffix not in (".json", ".jsonl", ".log"):
         return "bytes"
     kinds = {json.dumps(_kind(json.loads(line)), sort_keys=True) for line in _values(path)}
     return [json.loads(kind) for kind in sorted(kinds)]
@@ -171,7 +171,7 @@ def _shape(path: Path) -> Any:
 
 def _values(path: Path) -> list[bytes]:
     data = path.read_bytes()
-    return data.splitlines() if path.suffix == ".jsonl" else [data]
+    return data.splitlines() if path.suffix in (".jsonl", ".log") else [data]
 
 
 _TABLES: Final = frozenset({"committed", "ends", "offsets", "queues", "topics", "groups", "before"})

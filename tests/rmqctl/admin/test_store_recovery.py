@@ -172,7 +172,7 @@ def lose(root, *names):
 
 def without_end_of_table(log: bytes) -> bytes:
     table, end, rest = log.partition(b"\n")
-    return table[:-20] + end + rest
+    return table[:-10] + end + rest
 
 
 def recovery(root, **options):

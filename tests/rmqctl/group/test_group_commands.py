@@ -141,7 +141,8 @@ def test_looking_leaves_nothing_behind(topic):
 )
 def test_a_name_that_a_group_cannot_have_is_read_if_the_store_has_it(topic, command):
     run("consume", "t", "-g", "g", "-e", "-q")
-    (topic / "rmqctl" / "offsets.log").unlink()
+    for name in ("offsets.log", "offsets.json"):
+        (topic / "rmqctl" / name).unlink()
     offsets = topic / "config" / "consumerOffset.json"
     offsets.write_text(offsets.read_text().replace("@g", "@my group"))
     assert run(*command.split(), "my group").code == 0
