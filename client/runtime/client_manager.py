@@ -68,6 +68,13 @@ class ClientManager(ForkAware):
             instance.add_broker(broker)
         return instance
 
+    def persist_all_consumer_offset(self) -> None:
+        """Commit the progress of all consumers of this process now, not when their time comes."""
+        with self._lock:
+            instances = list(self._instances.values())
+        for instance in instances:
+            instance.persist_all_consumer_offset()
+
     def _forget(self, instance: ClientInstance) -> None:
         with self._lock:
             if self._instances.get(instance.client_id) is instance:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .store import RocketMQStore
 
 _HAS_FAILED: Final = pytest.StashKey[bool]()
-_COMMIT_MS: Final = 50
 _STORE: Final = "rocketmq_store"
 PRODUCER_GROUP: Final = "pytest"
 
@@ -94,7 +93,6 @@ def rocketmq_consumer(rocketmq_broker: EmbeddedBroker) -> Iterator[StartConsumer
     from broker.api.offsets import ConsumeFromWhere
     from client.consumer.consumer_config import ConsumerConfig
     from client.push.push_consumer import PushConsumer
-    from client.runtime.client_config import ClientConfig
 
     with ExitStack() as running:
 
@@ -111,7 +109,6 @@ def rocketmq_consumer(rocketmq_broker: EmbeddedBroker) -> Iterator[StartConsumer
                 group,
                 brokers=[rocketmq_broker],
                 config=ConsumerConfig(**settings),
-                client_config=ClientConfig(persist_consumer_offset_interval_ms=_COMMIT_MS),
             )
             for topic, expression in ({topics: "*"} if isinstance(topics, str) else topics).items():
                 consumer.subscribe(topic, expression)

@@ -73,16 +73,20 @@ class RocketMQStore:
         """Wait until a group has read every message of its topics, and no retry of it waits.
 
         Its topics are those that its living members subscribe to, and those in which it has
-        progress. A dead letter counts as read. The progress of ``rocketmq_consumer`` is committed
-        within 0.1 s, that of other consumers as they are set (RocketMQ's default: every 5 s).
+        progress. A dead letter counts as read. Consumers of this process commit their progress for
+        it; those of other processes do so when their time comes (RocketMQ's default: every 5 s).
 
         Raises TimeoutError that names what is not read. A group that does not exist is waited for.
         """
+        from client.runtime.client_manager import CLIENT_MANAGER
+
         deadline = time.monotonic() + timeout
+        CLIENT_MANAGER.persist_all_consumer_offset()
         while missing := self._not_consumed(group):
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"after {timeout:g} s {'; '.join(missing)}")
             time.sleep(_BETWEEN_LOOKS_S)
+            CLIENT_MANAGER.persist_all_consumer_offset()
 
     def _not_consumed(self, group: str) -> list[str]:
         """What a group has not read, a sentence each; none if it has read all."""
