@@ -85,20 +85,21 @@ class _Watched:
         seen = self.seen
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             with no_search_for_cycles():
-                if self._looks and gc.get_count()[0] > _MANY_NEW:
+                many_new = gc.get_count()[0] > _MANY_NEW
+                if self._looks and many_new:
                     gc.collect()
                 seen = self.seen = self.watcher.look(source.now_ms)
                 self._keep(source, seen)
                 self._looks += 1
-                self._spare_what_stays()
+                self._spare_what_stays(many_new=many_new)
         return seen
 
-    def _spare_what_stays(self) -> None:
+    def _spare_what_stays(self, *, many_new: bool) -> None:
         """Search nothing for cycles that is there now, if it is much: most of it stays, a look
         makes none, and a search takes as long as a look, in which no key is answered. All is
         searched where there is much more of it than before."""
         is_first = self._looks in _FIRST_LOOKS
-        if is_first or gc.get_count()[0] > _MANY_NEW:
+        if is_first or many_new or gc.get_count()[0] > _MANY_NEW:
             gc.freeze()
         if not self._looks % _SEARCH_EVERY and sys.getallocatedblocks() > _MORE * self._spared:
             gc.unfreeze()
