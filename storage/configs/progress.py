@@ -75,6 +75,11 @@ Moves = dict[ProgressKey, tuple[QueueProgress, QueueProgress]]
 """What a move changed: before and after."""
 
 
+_Opened = tuple[int, ProgressLog]
+"""The descriptor of a log that is written, and what is in it: nothing is added by others while the
+lock is held, so that stays right when a thread of readers makes another one."""
+
+
 class ProgressFile:
     """The offsets of one store. Safe for threads and processes; holds no descriptor open."""
 
@@ -129,16 +134,15 @@ class ProgressFile:
         committers. Raises StoreNotWritableError, and nothing has changed then.
         """
         with self._changing_files():
-            fd = self._open_to_add()
-            if fd < 0:
+            opened = self._open_to_add()
+            if opened is None:
                 return self._commit_to_table(offered)
+            fd, log = opened
             try:
                 with self._lock:
-                    log = self._reader.log
-                    assert log is not None
                     merged, rows = _merged(log.table, offered)
                 if rows:
-                    self._add(fd, {QUEUES: rows}, rows)
+                    self._add(opened, {QUEUES: rows}, rows)
             finally:
                 self._fs.close(fd)
         return merged
@@ -253,8 +257,8 @@ class ProgressFile:
     def _not_writable(self, error: OSError) -> StoreNotWritableError:
         return StoreNotWritableError(self.path, error.strerror or str(error))
 
-    def _open_to_add(self) -> int:
-        """Open the log to write at its end, read up to there; -1 if a table is to be written.
+    def _open_to_add(self) -> _Opened | None:
+        """Open the log to write at its end, read up to there; None if a table is to be written.
 
         A log that has become long is replaced first. Raises StoreNotWritableError.
         """
@@ -263,32 +267,33 @@ class ProgressFile:
                 fd = self._fs.open(self.path, writable=True)
             except OSError as error:
                 if error.errno in _NO_LOG:
-                    return -1
+                    return None
                 raise self._not_writable(error) from error
-            is_fit = is_replaced = False
+            fit: ProgressLog | None = None
+            is_replaced = False
             try:
                 with self._lock:
                     log = self._reader.content(fd)
-                    is_fit = (
+                    if (
                         isinstance(log, ProgressLog)
                         and log.move is None
                         and log.table.lock_mtime_ns == self._reader.lock_mtime_ns()
                         and self._reader.is_marked
                         and not self._distrusted
-                    )
-                    is_replaced = is_fit and self._replace_long()
+                    ):
+                        is_replaced = self._replace_long(log)
+                        fit = None if is_replaced else log
             finally:
-                if not is_fit or is_replaced:
+                if fit is None:
                     self._fs.close(fd)
             if not is_replaced:
-                return fd if is_fit else -1
+                return None if fit is None else (fd, fit)
 
-    def _add(self, fd: int, change: Mapping[str, Any], rows: Changes | None = None) -> None:
+    def _add(self, opened: _Opened, change: Mapping[str, Any], rows: Changes | None = None) -> None:
         """Write a line at the end of the log; on the device when this returns. ``rows``: of a
         commit."""
+        fd, log = opened
         with self._lock:
-            log = self._reader.log
-            assert log is not None
             end, size, line = log.ending.end, log.size, log.line_of(change)
         fs = self._fs
         try:
@@ -305,14 +310,13 @@ class ProgressFile:
         except OSError as error:
             raise self._not_writable(error) from error
         with self._lock:
-            if self._reader.log is log and log.ending.end == end:  # else a reader was here
+            if log.ending.end == end:  # else a thread that reads was here
                 log.note_written(line, rows)
 
-    def _replace_long(self) -> bool:
+    def _replace_long(self, log: ProgressLog) -> bool:
         """Put a table in the place of a log that has become long. False if it is short, or there is
         no room: then the log grows on."""
-        log = self._reader.log
-        if log is None or not log.is_long or log.ending.end < self._long_from:
+        if not log.is_long or log.ending.end < self._long_from:
             return False
         line = table_line(log.table, log.ending.n, log.ending.crc)
         try:
@@ -346,37 +350,37 @@ class ProgressFile:
         document = encode_offsets(self._reader.load_java().document, moved.offsets())
         java = sha256_of(encoded(document))
         change: dict[str, Any] = {QUEUES: rows, CHANGE: moved.change_id}
-        fd = self._open_to_add()
-        if fd < 0:
+        opened = self._open_to_add()
+        if opened is None:
             self._put(table)
-            fd = self._open_to_add()
-        if fd < 0:
+            opened = self._open_to_add()
+        if opened is None:
             raise StoreNotWritableError(self.path, "another program changes it")
         try:
             if java == sum_of(file):
-                self._add(fd, {**change, EXPORTED: True})
+                self._add(opened, {**change, EXPORTED: True})
                 return
-            self._add(fd, {**change, NEXT_JAVA: java})
+            self._add(opened, {**change, NEXT_JAVA: java})
             try:
                 file.save(document)
             except StoreNotWritableError:
-                self._add(fd, {SETTLED: False})
+                self._add(opened, {SETTLED: False})
                 raise
-            self._add(fd, {SETTLED: True, EXPORTED: True})
+            self._add(opened, {SETTLED: True, EXPORTED: True})
         finally:
-            self._fs.close(fd)
+            self._fs.close(opened[0])
 
     def _note_exported(self, table: ProgressTable, *, changed: bool) -> None:
         """Note that Java's file has the offsets of this table, which differs from our file's if it
         has ``changed``."""
-        fd = -1 if changed else self._open_to_add()
-        if fd < 0:
+        opened = None if changed else self._open_to_add()
+        if opened is None:
             self._put(table)
             return
         try:
-            self._add(fd, {EXPORTED: True})
+            self._add(opened, {EXPORTED: True})
         finally:
-            self._fs.close(fd)
+            self._fs.close(opened[0])
 
     def _write(self, table: ProgressTable) -> None:
         if table.changed:

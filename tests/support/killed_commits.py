@@ -243,8 +243,13 @@ def _die_before_sync(root: Path, number: int, _: Callable[[Known], None]) -> Non
     ProgressFile(root, Dies()).commit(keys)
 
 
-def killed_at_any_time(folder: str, shard: int, kills: int, seed: int) -> dict[str, Any]:
-    """Three processes on one store, one of which is killed again and again, at any time."""
+def killed_at_any_time(
+    folder: str, shard: int, kills: int, seed: int, export: bool = True
+) -> dict[str, Any]:
+    """Two processes on one store are killed again and again, at any time.
+
+    Without ``export`` Java's file is as old as they have left it.
+    """
     chance = random.Random(seed + shard)
     root = Path(folder)
     if not (root / "lock").exists():
@@ -275,7 +280,8 @@ def killed_at_any_time(folder: str, shard: int, kills: int, seed: int) -> dict[s
                 ]
             if failures:
                 break
-    ProgressFile(root).export()
+    if export:
+        ProgressFile(root).export()
     return {"best": {str(q): list(known) for q, known in best.items()}, "failures": failures}
 
 

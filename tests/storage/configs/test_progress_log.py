@@ -334,3 +334,25 @@ def test_a_later_version_is_refused_by_its_mark_or_by_its_log(path: Path) -> Non
     path.write_bytes(seal({"version": 3, "tables": []}) + b"\n")
     with pytest.raises(StoreVersionError, match="version 3"):
         at(root)
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["goes on", "reads all again"])
+def test_a_thread_that_reads_amid_a_commit_does_not_disturb_it(path: Path, anew: bool) -> None:
+    mark = path.with_name(OFFSETS_MARK)
+    seen = []
+
+    class ReadsAmid(FileSystem):
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            if anew:
+                os.utime(mark)
+            seen.append(file.read().get(*KEY))
+
+    file = ProgressFile(path.parents[1], ReadsAmid())
+    for offset in range(7, 20):
+        assert file.commit({KEY: QueueProgress(0, offset)}) == {KEY: (0, offset)}
+        assert at(path.parents[1]) == (0, offset)
+    assert file.move({KEY: 2}) == {KEY: ((0, 19), (1, 2))}
+    assert file.commit({KEY: QueueProgress(1, 3)}) == {KEY: (1, 3)}
+    assert file.read().get(*KEY) == at(path.parents[1]) == (1, 3)
+    assert len(seen) > 15
