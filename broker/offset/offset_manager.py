@@ -152,9 +152,9 @@ class ConsumerOffsetManager:
         Blocks for other committers and for the device. Raises InvalidNameError,
         BrokerSystemError for a negative offset, and NoPermissionError on a read-only store.
         """
-        offered = dict(self._checked(group, commit) for commit in commits)
-        merged = self._file.commit(offered) if offered else {}
-        return [merged[self._checked(group, commit)[0]] for commit in commits]
+        checked = [self._checked(group, commit) for commit in commits]
+        merged = self._file.commit(dict(checked)) if checked else {}
+        return [merged[place] for place, _ in checked]
 
     def move(
         self,

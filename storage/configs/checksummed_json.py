@@ -48,7 +48,11 @@ class SealError(FormatError):
 
 def seal(entry: dict[str, Any]) -> bytes:
     """Write ``entry`` as one line, without the newline."""
-    body = _ENCODER.encode(entry).encode()
+    return seal_body(_ENCODER.encode(entry).encode())
+
+
+def seal_body(body: bytes) -> bytes:
+    """Write the JSON of an entry as one line, without the newline."""
     return b"%s%08x%s%s}" % (_HEAD, crc32(body), _MIDDLE, body)
 
 

@@ -62,7 +62,7 @@ from .progress_reader import (
     sha256_of,
     sum_of,
 )
-from .progress_table import ProgressTable, QueueProgress, merge
+from .progress_table import NO_PROGRESS, ProgressTable, QueueProgress, merge
 
 __all__ = ["OFFSETS_FILE", "OFFSETS_LOCK", "OFFSETS_MARK", "Moves", "ProgressFile", "ProgressKey"]
 
@@ -294,7 +294,8 @@ class ProgressFile:
         commit."""
         fd, log = opened
         with self._lock:
-            end, size, line = log.ending.end, log.size, log.line_of(change)
+            end, size = log.ending.end, log.size
+            line = log.line_of(change) if rows is None else log.commit_line(rows)
         fs = self._fs
         try:
             if size != end:
@@ -422,10 +423,15 @@ def _merged(
     """What holds after a merge, and what of it is not so in the table, which stays as it is."""
     merged: dict[ProgressKey, QueueProgress] = {}
     rows: dict[str, dict[int, QueueProgress]] = {}
+    last, row = "", table.queues.get("")
     for place, progress in offered.items():
         key, queue_id = place
-        known = table.get(key, queue_id)
+        if key != last:
+            last, row = key, table.queues.get(key)
+        known = NO_PROGRESS if row is None else row.get(queue_id, NO_PROGRESS)
         now = merged[place] = merge(known, progress)
         if now is not known:
-            rows.setdefault(key, {})[queue_id] = now
+            if key not in rows:
+                rows[key] = {}
+            rows[key][queue_id] = now
     return merged, rows

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -36,7 +37,7 @@ from storage.format.errors import FormatError, JsonError
 from storage.format.shapes import MAX_COUNT, ShapeError, check, flag, maybe, members, text, whole
 from storage.format.strict_json import loads_strict
 
-from .checksummed_json import ENTRY_START, MAX_VERSION, SealError, body_of, examine, seal
+from .checksummed_json import ENTRY_START, MAX_VERSION, SealError, body_of, examine, seal, seal_body
 from .progress_table import VERSION, ProgressTable, QueueProgress, change_id_of, rows_of
 
 if TYPE_CHECKING:
@@ -200,6 +201,20 @@ class ProgressLog:
             return seal({N: n + 1, **change}) + b"\n"
         return seal({N: n + 1, SYNCED: synced, **change}) + b"\n"
 
+    def commit_line(self, rows: Changes) -> bytes:
+        """The line of a commit, as ``line_of`` writes it, but for this form alone: each message of
+        an orderly consumer may take one."""
+        _, n, synced = self.ending[:3]
+        texts = []
+        for key, row in rows.items():
+            queues = ",".join(
+                [f'"{q}":[{progress[0]},{progress[1]}]' for q, progress in row.items()]
+            )
+            texts.append(f"{_quoted(key)}:{{{queues}}}")
+        head = f'{{"n":{n + 1}' if synced == n else f'{{"n":{n + 1},"synced":{synced}'
+        body = f'{head},"queues":{{{",".join(texts)}}}}}'
+        return seal_body(body.encode()) + b"\n"
+
     def note_written(self, line: bytes, rows: Changes | None = None) -> None:
         """Take in a line of ``line_of`` that was written and synced; ``rows``: of a commit."""
         known = self.ending
@@ -298,11 +313,9 @@ class ProgressLog:
         )
 
     def _put(self, rows: Changes, change_id: int | None) -> None:
-        table = self.table
         for key, row in rows.items():
-            for queue_id, progress in row.items():
-                table.put(key, queue_id, progress)
-        table.change_id = change_id
+            self.table.put_row(key, row)
+        self.table.change_id = change_id
 
     def moved(self) -> ProgressTable:
         """The table with the move that is under way."""

@@ -12,6 +12,7 @@ of a moment, in which the last line of the log may not be acknowledged yet.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -218,8 +219,11 @@ class ProgressReader:
 
     def lock_mtime_ns(self) -> int | None:
         """When Java last started, None if it never has."""
-        ident = ident_of(self._java_lock)
-        return None if ident is None else ident.mtime_ns
+        try:
+            return os.stat(self._java_lock).st_mtime_ns  # noqa: PTH116 - once a commit
+        except OSError:
+            ident = ident_of(self._java_lock)
+            return None if ident is None else ident.mtime_ns
 
     def has_mark(self) -> bool:
         """Whether the mark is there now."""

@@ -14,7 +14,7 @@ back. This is rmqctl's own rule; a Java broker accepts every commit (ConsumerOff
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
@@ -37,6 +37,7 @@ class QueueProgress(NamedTuple):
 
 
 NO_PROGRESS = QueueProgress()
+_NO_ROW: Final[Mapping[int, QueueProgress]] = {}
 _progress_of: Final = partial(tuple.__new__, QueueProgress)
 
 
@@ -238,15 +239,21 @@ class ProgressTable:
 
     def put(self, key: str, queue_id: int, progress: QueueProgress) -> None:
         """Set the progress of a queue as it is: by the rules, or read from a file."""
-        row = self.queues.get(key)
-        before = self._before
-        if before is not None:
-            known = None if row is None else row.get(queue_id)
-            before.setdefault(key, {}).setdefault(queue_id, known and known.offset)
-        if key in self._own and row is not None:
-            row[queue_id] = progress
+        self.put_row(key, {queue_id: progress})
+
+    def put_row(self, key: str, progress: Mapping[int, QueueProgress]) -> None:
+        """Set the progress of some queues of a row."""
+        row = self.queues.get(key, _NO_ROW)
+        if self._before is not None:
+            before = self._before.setdefault(key, {})
+            for queue_id in progress:
+                if queue_id not in before:
+                    known = row.get(queue_id)
+                    before[queue_id] = known and known.offset
+        if key in self._own:
+            self.queues[key].update(progress)
         else:
-            self.queues[key] = {queue_id: progress} if row is None else {**row, queue_id: progress}
+            self.queues[key] = {**row, **progress}
             self._own.add(key)
         self.changed = True
 

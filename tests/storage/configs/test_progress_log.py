@@ -356,3 +356,17 @@ def test_a_thread_that_reads_amid_a_commit_does_not_disturb_it(path: Path, anew:
     assert file.commit({KEY: QueueProgress(1, 3)}) == {KEY: (1, 3)}
     assert file.read().get(*KEY) == at(path.parents[1]) == (1, 3)
     assert len(seen) > 15
+
+
+def test_a_commit_is_the_line_that_the_encoder_would_write(root: Path) -> None:
+    """The text of keys, with all that JSON escapes, and whether the line before it is synced."""
+    keys = ["T@g", 'odd"\\\n\t\x7f\u00e9\U0001f600@g', "%RETRY%g@g"]
+    rows = {key: {n: QueueProgress(n, 1 << 40 + n) for n in range(3)} for key in keys}
+    ProgressFile(root).commit({KEY: QueueProgress(0, 1)})
+    log = ProgressFile(root)._reader.content()
+    assert isinstance(log, ProgressLog)
+    for synced in (1, 0):
+        log.ending = log.ending._replace(synced=synced)
+        line = log.commit_line(rows)
+        assert line == log.line_of({"queues": rows})
+        assert json.loads(line)["entry"]["queues"].keys() == set(keys)
