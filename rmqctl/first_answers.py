@@ -11,6 +11,8 @@ from rmqctl import exit_codes
 _COMPLETE: Final = "_RMQCTL_COMPLETE"
 """Set by the completion scripts: the arguments are the words of an unfinished command line."""
 
+_ASKED_FOR_HELP: Final[Sequence[Sequence[str]]] = ([], ["--help"], ["-h"], ["help"])
+
 
 def is_completed() -> bool:
     """Whether the call is of a shell that completes a word."""
@@ -29,9 +31,9 @@ def answer_at_once(args: Sequence[str]) -> None:
     if is_completed():
         use_utf8()
         os._exit(complete(args))
-    from .cli import root_help
+    if list(args) in _ASKED_FOR_HELP:
+        from .cli import root_help
 
-    if root_help.asked_for(args):
         left = memoryview(root_help.text().encode())
         try:
             while left:  # not by the stream, whose buffer would be written once more

@@ -499,7 +499,8 @@ class EmbeddedBroker(BrokerParts):
                 stack.callback(lambda store: store.close(left()), self._store)
             stack.callback(self._progress.close)
             stack.callback(self._progress.persist)
-            stack.callback(self._arrivals.close)
+            if self._lazy_arrivals is not None:
+                stack.callback(self._lazy_arrivals.close)
             stack.callback(lambda: self._close_members(max(_LEAST_S, left(_FOR_LOCKS_S))))
             stack.callback(self._progress.persist)  # the next process reads it from there
             stack.callback(lambda: self._progress.hurry(left(_FOR_WRITE_LOCK_S)))

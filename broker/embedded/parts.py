@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig, unique_ids_of
 from broker.offset.offset_manager import ConsumerOffsetManager, memory_bytes
-from broker.pull.message_arrival import POLL_FILES_MS, POLL_PAGE_MS, MessageArrivals, Polled
 from broker.tables.groups import GroupManager
 from broker.tables.topics import TopicManager
 from storage.clock import now_ms
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from broker.api.pull import PullRequest
     from broker.members.manager import MemberManager
     from broker.offset.offset_sampling import ProgressSampler
+    from broker.pull.message_arrival import MessageArrivals
     from broker.pull.pull import Puller
     from broker.retry.deliver_early import EarlyDeliveryHandler
     from broker.retry.send_back import SendBackHandler
@@ -92,11 +92,9 @@ class BrokerParts(ForkAware):
             if config.zero_when_young
             else None
         )
-        log_end = self._log_end
-        growing = Polled(log_end, self._poll_interval_ms) if store is None else store
-        self._arrivals = MessageArrivals(growing, log_end)
+        self._lazy_arrivals: MessageArrivals | None = None
         self._lazy_puller: Puller | None = None
-        self._making_puller = threading.Lock()
+        self._making_part = threading.RLock()
         self._max_message_size = files.config.max_message_size
         self._multi_dispatch = files.config.enable_multi_dispatch
         self._delays_ms = parse_delay_levels(files.config.message_delay_level)
@@ -204,9 +202,22 @@ class BrokerParts(ForkAware):
     # -- parts of its own
 
     @property
+    def _arrivals(self) -> MessageArrivals:
+        """Wakes those that wait for messages; made for the first one."""
+        with self._making_part:
+            arrivals = self._lazy_arrivals
+            if arrivals is None:
+                from broker.pull.message_arrival import MessageArrivals, Polled
+
+                store, log_end = self._store, self._log_end
+                growing = Polled(log_end, self._poll_interval_ms) if store is None else store
+                arrivals = self._lazy_arrivals = MessageArrivals(growing, log_end)
+            return arrivals
+
+    @property
     def _puller(self) -> Puller:
         """Answers pulls; made with the first one, because its imports take a while."""
-        with self._making_puller:
+        with self._making_part:
             puller = self._lazy_puller
             if puller is None:
                 from broker.pull.pull import Puller
@@ -325,6 +336,8 @@ class BrokerParts(ForkAware):
         return self.view.log_max_offset() if self._store is None else self._store.log_end
 
     def _poll_interval_ms(self) -> int:
+        from broker.pull.message_arrival import POLL_FILES_MS, POLL_PAGE_MS
+
         return POLL_PAGE_MS if self.view.has_shared_state else POLL_FILES_MS
 
     @property

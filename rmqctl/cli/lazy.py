@@ -17,8 +17,7 @@ from .exclusions import check_exclusions
 from .global_options import global_options, is_everywhere, options_of
 from .marks import Changes
 from .names_both_ways import accept_both, name_options
-from .root_help import ABOUT, MOST_COLUMNS, definitions, first_lines, more_line
-from .tree import TREE, CommandGroup, CommandRef
+from .tree import ABOUT, MOST_COLUMNS, TREE, CommandGroup, CommandRef
 
 _CONTEXT: dict[str, Any] = {
     "help_option_names": ["-h", "--help"],
@@ -204,6 +203,8 @@ class LazyGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The commands of the table; on the root also examples, and with ``--all`` the options."""
+        from .root_help import definitions, first_lines, more_line
+
         self.format_usage(ctx, formatter)
         width, is_root, whole = formatter.width, self.table is TREE, bool(ctx.meta.get(_WHOLE))
         lines = first_lines(self.help or "", self.table, width, whole=whole)

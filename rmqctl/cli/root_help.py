@@ -6,28 +6,17 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Final
 
-from .tree import SECTIONS, TREE, CommandGroup, CommandRef
+from .tree import ABOUT, MOST_COLUMNS, SECTIONS, TREE, CommandGroup, CommandRef
 
-ABOUT: Final = """\
-rmqctl works on folders of Apache RocketMQ 4.9, without a broker process.
-Not affiliated with the Apache Software Foundation."""
 EXAMPLES: Final = """\
   Send a message:                  echo hello | rmqctl produce greetings
   Read all messages, then stop:    rmqctl consume greetings -e
   Consume as a member of a group:  rmqctl consume greetings -g readers -e"""
 _MORE: Final = "More: rmqctl COMMAND --help; --help --all; rmqctl cheat; rmqctl explain TERM"
-MOST_COLUMNS: Final = 100
-"""Columns of the widest help."""
 _LEAST_COLUMNS: Final = 50
 _INDENT: Final = "  "
 _WIDEST_NAME: Final = 26
 """Columns of an option's names; the help of longer ones begins on the next line."""
-_ASKED: Final[Sequence[Sequence[str]]] = ([], ["--help"], ["-h"], ["help"])
-
-
-def asked_for(args: Sequence[str]) -> bool:
-    """Whether the arguments ask for the help of the program, and for nothing else."""
-    return list(args) in _ASKED
 
 
 def text() -> str:

@@ -8,6 +8,12 @@ here, run ``make man completions``.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+ABOUT: Final = """\
+rmqctl works on folders of Apache RocketMQ 4.9, without a broker process.
+Not affiliated with the Apache Software Foundation."""
+MOST_COLUMNS: Final = 100
+"""Columns of the widest help."""
+
 
 class CommandRef(NamedTuple):
     """A command: a function of a module below ``rmqctl``."""

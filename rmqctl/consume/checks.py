@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from rmqctl.errors import UsageProblem
 
-from .printing import BODY_FORMS
+from .body_forms import BODY_FORMS
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli

@@ -13,7 +13,7 @@ from rmqctl.group.options import NewGroup
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format
 
-from .printing import BODY_FORMS
+from .body_forms import BODY_FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rmqctl.parse.templates import OutputTemplate
     from storage.format.message import MessageExt
 
-BODY_FORMS = ("text", "json", "hex", "base64", "none")
-
 
 class Printer(Protocol):
     """Prints fetched messages, or what it needs of them."""

@@ -8,7 +8,7 @@ from typer.core import TyperOption
 
 from rmqctl.cli import lazy, root_help
 from rmqctl.cli.global_options import SPECS, is_everywhere
-from rmqctl.cli.tree import SECTIONS, TREE, CommandGroup, CommandRef
+from rmqctl.cli.tree import ABOUT, SECTIONS, TREE, CommandGroup, CommandRef
 
 
 class Text(NamedTuple):
@@ -91,7 +91,7 @@ def _program() -> Page:
         (
             ("Name", (Text("rmqctl - a RocketMQ store without a broker process"),)),
             ("Synopsis", (Lines(("rmqctl [OPTIONS] COMMAND ...",)),)),
-            ("Description", (Text(" ".join(root_help.ABOUT.split())),)),
+            ("Description", (Text(" ".join(ABOUT.split())),)),
             *commands,
             ("Global options", (options,)),
             ("Times", (Text(TITLE), Items(form_lines()), *map(Text, RULES))),

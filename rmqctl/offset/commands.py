@@ -13,7 +13,7 @@ from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.cli.system_rows import All, print_rows
-from rmqctl.consume.printing import BODY_FORMS
+from rmqctl.consume.body_forms import BODY_FORMS
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.lists import parse_queues
 
