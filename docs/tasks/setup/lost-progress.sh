@@ -8,7 +8,7 @@ rmqctl produce orders --queue 1 lines 2> /dev/null
 rmqctl consume orders -g billing -e > /dev/null 2>&1
 rmqctl consume orders -g shipping -e -c 12 -Q 0 > /dev/null 2>&1
 rmqctl offset reset -g shipping -t orders:0 --to-offset 5 --yes --quiet > /dev/null
-rm lines store/rmqctl/offsets.json
+rm lines store/rmqctl/offsets.log store/rmqctl/offsets.json
 python - <<'PYTHON'
 from pathlib import Path
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
+_HELD_BYTES: Final = 8 << 20
+
+
 class HitRows:
     """Makes the rows of hits, which have to come in log order.
 
@@ -53,18 +56,31 @@ class HitRows:
             if type(rows) is RowBlock:
                 yield rows
                 continue
-            made: list[Any] = []
-            for item in rows:
-                if type(item) is RowText:
-                    made.append(item)
-                elif isinstance(item, int):
-                    self.unreadable.add(item)
-                else:
-                    try:
-                        made.append(message_row(item))
-                    except BodyError:
-                        self.unreadable.add(item.commitlog_offset)
-            yield made
+            yield from self._made(list(rows))
+
+    def _made(self, rows: list[Any]) -> Iterator[Sequence[Any]]:
+        """Rows of messages beside those of the layout, until their bodies have so many bytes: small
+        records may inflate to much."""
+        made: list[Any] = []
+        held = 0
+        rows.reverse()
+        while rows:
+            item = rows.pop()  # a message keeps its body once it is inflated
+            if type(item) is RowText:
+                made.append(item)
+            elif isinstance(item, int):
+                self.unreadable.add(item)
+            else:
+                try:
+                    made.append(message_row(item))
+                except BodyError:
+                    self.unreadable.add(item.commitlog_offset)
+                    continue
+                held += len(item.body)
+                if held > _HELD_BYTES:
+                    yield made
+                    made, held = [], 0
+        yield made
 
     def _near(self, hit: "MessageExt") -> Iterator[Any]:
         """The hit with its neighbours in its queue."""

@@ -58,6 +58,7 @@ def rows_at(
                 for row in memoryview(packed).cast("i"):
                     rows[row] = _message(view, column[at + row])
             yield rows
+            del rows
         at += taken
         singly = 1 if taken > singly else min(2 * singly, _MOST_SINGLY)
         if at < len(column) and not (taken and table.is_full):
