@@ -77,6 +77,7 @@ class BlockingStrategy:
         return list(queues)
 
 
+@pytest.mark.slow
 def test_a_callback_of_an_asynchronous_send_blocks(broker, blocking, caplog):
     caplog.set_level(logging.WARNING, "rmqctl.client")
     config = ProducerConfig(async_sender_threads=1)
@@ -124,6 +125,7 @@ def test_many_threads_share_one_limit(blocking):
     assert seconds_of(lambda: executor.shutdown(500)) < CLOSE_S + BUSY_S
 
 
+@pytest.mark.slow
 def test_a_check_of_a_transaction_blocks(broker, blocking):
     class Listener:
         def execute_local_transaction(self, message, arg):
@@ -141,6 +143,7 @@ def test_a_check_of_a_transaction_blocks(broker, blocking):
     assert seconds_of(producer.shutdown) < 2 * CLOSE_S + BUSY_S
 
 
+@pytest.mark.slow
 def test_an_allocation_of_a_push_consumer_blocks(broker, blocking):
     broker.update_topic(TopicConfig("T", 2, 2))
     strategy = BlockingStrategy(blocking)
@@ -159,6 +162,7 @@ def test_an_allocation_of_a_push_consumer_blocks(broker, blocking):
     assert seconds_of(broker.close) < CLOSE_S + BUSY_S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LitePullConsumer, PullConsumer])
 def test_an_allocation_of_a_consumer_that_pulls_blocks(broker, blocking, kind):
     broker.update_topic(TopicConfig("T", 2, 2))
@@ -198,6 +202,7 @@ def test_a_hook_of_pulls_blocks(broker, blocking):
     assert seconds_of(broker.close) < CLOSE_S + BUSY_S
 
 
+@pytest.mark.slow
 def test_a_second_shutdown_waits_for_the_first_one(broker):
     """Which waits for the listener, as it is configured to."""
     broker.update_topic(TopicConfig("T", 1, 1))

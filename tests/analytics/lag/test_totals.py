@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from analytics.lag import totals
@@ -36,6 +37,7 @@ def _queues(draw: st.DrawFn) -> list[QueueLag]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(_queues())
 def test_columns_and_single_queues_have_the_same_sums(queues: list[QueueLag]) -> None:

@@ -66,6 +66,7 @@ def hops(folder: Path, most: int = 100) -> Iterator[int]:
             return
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_from_place_to_place_gets_what_is_stored(
     server: S3Server, copy: StoreCopy
 ) -> None:
@@ -92,6 +93,7 @@ def test_what_it_says_on_the_way_counts_once(
     assert [record.getMessage() for record in caplog.records] == ["s3://bucket/st: 31 hops"]
 
 
+@pytest.mark.slow
 def test_what_is_said_of_each_item_counts_once(
     copy: StoreCopy, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -123,6 +123,7 @@ class BlockingClient(RecordingClient):
         self.blocking()
 
 
+@pytest.mark.slow
 def test_a_client_blocks_in_a_notice_of_members(broker, open_broker, blocking, caplog):
     caplog.set_level(logging.WARNING, "rmqctl.broker")
     broker.connect("a", BlockingClient(blocking))
@@ -136,6 +137,7 @@ def test_a_client_blocks_in_a_notice_of_members(broker, open_broker, blocking, c
     assert open_broker().consumer_ids("g") == []
 
 
+@pytest.mark.slow
 def test_a_client_blocks_in_a_notice_of_a_reset(broker, blocking):
     broker.update_topic(TopicConfig("T", 1, 1))
     client = BlockingClient(blocking)
@@ -151,6 +153,7 @@ def test_a_client_blocks_in_a_notice_of_a_reset(broker, blocking):
         assert store.recovery is None  # the store was closed cleanly all the same
 
 
+@pytest.mark.slow
 def test_all_kinds_of_callbacks_block_at_once(broker, blocking):
     broker.start_services()
     broker.update_topic(TopicConfig("T", 2, 2))
@@ -169,6 +172,7 @@ def test_all_kinds_of_callbacks_block_at_once(broker, blocking):
         answering.released.set()
 
 
+@pytest.mark.slow
 def test_what_is_done_about_a_death_blocks(broker, blocking):
     notices = Notices(broker.view.root, lambda letter: None, lambda letter: None, blocking)
     notices.open()
@@ -203,6 +207,7 @@ def test_listeners_block_beside_a_consumer_that_is_not_shut_down(
     assert seconds_of(push.shutdown) < 2 * CLOSE_S + BUSY_S
 
 
+@pytest.mark.slow
 def test_another_process_is_stopped_with_the_lock_of_the_progress(broker):
     broker.update_topic(TopicConfig("T", 1, 1))
     broker.note_consumer_offset("g", OffsetCommit("T", 0, 5))
@@ -248,6 +253,7 @@ class Holder:
         self.process.communicate()
 
 
+@pytest.mark.slow
 def test_a_producer_of_its_own_beside_a_blocked_notice(open_broker, blocking):
     broker = open_broker(BrokerConfig())
     broker.connect("a", BlockingClient(blocking))

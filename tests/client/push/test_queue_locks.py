@@ -181,6 +181,7 @@ def test_a_queue_in_work_is_given_away_as_soon_as_its_listener_has_ended(
     assert [m.queue_offset for m in other.messages] == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("F7", "C8")
 def test_a_queue_that_could_not_be_given_away_and_is_ours_again_is_consumed_on(
     broker, make_member, scheduler

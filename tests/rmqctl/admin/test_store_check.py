@@ -207,6 +207,7 @@ def plan_of(root, **options):
         return admin.repair(view, **options)
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_replaced_and_the_store_is_checked_again(damaged, made):
     before = files(damaged)
     shown = Shown()

@@ -54,6 +54,7 @@ def test_the_broker_goes_by_it(store):
     assert run("topic", "queues", "SELF_TEST_TOPIC", "-o", "json").json()[0]["broker"] == "b2"
 
 
+@pytest.mark.slow
 def test_an_option_of_one_call_leaves_the_others_as_they_are(store):
     change("brokerName", "b2")
     change("maxMessageSize", 3)
@@ -62,6 +63,7 @@ def test_an_option_of_one_call_leaves_the_others_as_they_are(store):
     assert run("consume", "t", "-g", "g", "-e", "-o", "json").json()[0]["body"] == "ok"
 
 
+@pytest.mark.slow
 def test_the_default_comes_back(store):
     change("deleteWhen", "02;14")
     assert row("deleteWhen")["origin"] == "rmqctl/settings.json"
@@ -71,6 +73,7 @@ def test_the_default_comes_back(store):
     assert read_store_settings(store).store == {}
 
 
+@pytest.mark.slow
 def test_a_java_broker_is_told_what_it_needs(store):
     change("fileReservedTime", 24)
     change("keepFailureReasons", "false")  # which it does not have
@@ -151,6 +154,7 @@ def test_a_store_of_another_program_keeps_all_its_own_files(tmp_path):
     assert all(after[path] == before[path] for path in before)
 
 
+@pytest.mark.slow
 def test_a_config_that_is_handed_in_is_taken_as_it_is(store):
     change("brokerName", "b2")
     change("fileReservedTime", 24)

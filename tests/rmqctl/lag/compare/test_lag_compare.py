@@ -120,6 +120,7 @@ def test_recording_writes_nothing_to_the_store(store, tmp_path):
     assert sorted(path for path in store.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_recording_goes_on_until_the_time_limit(store, tmp_path):
     file = tmp_path / "lag.jsonl"
     result = run("lag", "record", file, "-S", store, "--interval", "100ms", "--timeout", "2s")

@@ -98,6 +98,7 @@ def test_a_damaged_record_is_replaced_and_its_bytes_are_kept(root, made):
     assert entry["command"] == "store repair"
 
 
+@pytest.mark.slow
 def test_a_repaired_store_has_nothing_to_repair(root):
     assert run("store", "repair", "-S", root, "--execute", "--yes").code == 0
     before = files(root)
@@ -147,6 +148,7 @@ def test_only_chooses_parts(root, made):
     assert run("store", "repair", "-S", root, "--only", "nothing").code == 2
 
 
+@pytest.mark.slow
 def test_what_can_not_be_mended_is_said(root, made):
     (root / "config").mkdir()
     (root / "config" / "consumerOffset.json").write_text('{"offsetTable":')

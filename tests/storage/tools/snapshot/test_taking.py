@@ -108,6 +108,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(root, tmp_path, what):
         assert view.queue_bounds("A", 0) == view.queue_bounds("A", 1) == (0, 15)
 
 
+@pytest.mark.slow
 def test_what_belongs_to_processes_and_past_events_stays_out(root, tmp_path):
     ours = root / "rmqctl"
     with open_store(root, clock=Ticking()) as store:
