@@ -201,7 +201,8 @@ def test_bodies_that_cannot_be_unpacked_hold_no_queue_up(
         assert _progress(cluster, "bomb", "g-bomb") == {0: end, 1: 1}
 
 
-@pytest.mark.parametrize("batch", [_OF_A_PULL, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("batch", [_OF_A_PULL, 1])
 def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
     java49: Release, store: Path, tmp_path: Path, batch: int
 ) -> None:
@@ -230,6 +231,7 @@ def test_a_body_without_bytes_stops_a_group_so_it_must_be_asked_for(
         assert _progress(cluster, "t", "g") == {0: end, 1: 1}
 
 
+@pytest.mark.long
 def test_a_half_message_without_a_body_holds_no_transaction_up(
     java49: Release, store: Path, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_write
     assert max(one["instants"] for one in found) > 750
 
 
-@pytest.mark.parametrize("every", [200, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [300, pytest.param(8, marks=pytest.mark.long)])
 def test_a_second_power_loss_brings_nothing_back_that_the_first_recovery_took_away(every):
     found = shared_out("power_loss:cut_twice", every, seed=every)
     assert sum(one["second_cuts"] for one in found) > 50
