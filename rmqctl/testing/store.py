@@ -69,6 +69,12 @@ class RocketMQStore:
                 raise StoreError(f"{scan.unreadable} messages of {topic} cannot be read")
             return found
 
+    def retries(self, group: str) -> list[MessageExt]:
+        """The messages that a group has failed at, and that wait to come again; also those that are
+        on their way to the dead letters."""
+        with StoreView.open(self.path) as view:
+            return [one.message for one in waiting_retries(view, group)]
+
     def wait_until_consumed(self, group: str, timeout: float = 10.0) -> None:
         """Wait until a group has read every message of its topics, and no retry of it waits.
 

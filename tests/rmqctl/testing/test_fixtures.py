@@ -96,10 +96,10 @@ def test_a_retry(rocketmq_store, rocketmq_producer, rocketmq_consumer):
 
     rocketmq_consumer("billing", "orders", charge)
     rocketmq_producer.send(Message("orders", b"order 7"))
-    while not tries:
+    while not rocketmq_store.retries("billing"):
         pass
     with pytest.raises(TimeoutError, match="retries of group billing|has read orders"):
-        rocketmq_store.wait_until_consumed("billing", timeout=0.5)
+        rocketmq_store.wait_until_consumed("billing", timeout=0.1)
     rocketmq_store.advance_delay(10)
     rocketmq_store.wait_until_consumed("billing")
     assert tries == [0, 1]
