@@ -10,11 +10,6 @@ enum { MOST_COLUMNS = 64, MOST_PROPERTIES = 64, RESERVED = 256, LONGEST_NUMBER =
        LONGEST_OF_PROPERTIES = 32000 };
 
 typedef struct {
-    const unsigned char *at; /* NULL: there is none */
-    Py_ssize_t length;
-} Text;
-
-typedef struct {
     Text name;
     int kind;
 } Column;
@@ -624,15 +619,6 @@ static int read_row(Reader *r, PyObject *record, PyObject *const *lists, Py_ssiz
     if (!are_utf8(r->at, length) || !(r->is_csv ? take_cells(r) : take_object(r)))
         return 0;
     return put_row(r, lists, row);
-}
-
-static int text_of_bytes(PyObject *bytes, Text *text)
-{
-    char *at;
-    if (PyBytes_AsStringAndSize(bytes, &at, &text->length) < 0)
-        return -1;
-    text->at = (const unsigned char *)at;
-    return 0;
 }
 
 static int open_reader(Reader *r, PyObject *columns, PyObject *reserved)

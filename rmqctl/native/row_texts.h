@@ -4,11 +4,6 @@
 #include "functions.h"
 
 typedef struct {
-    const unsigned char *at;
-    Py_ssize_t length;
-} Text;
-
-typedef struct {
     PyObject *owner; /* a bytearray; NULL for memory of its own */
     unsigned char *at;
     Py_ssize_t used, room;

@@ -251,15 +251,6 @@ static int add_row(Rows *rows, Py_ssize_t row)
     return 0;
 }
 
-static int text_of_bytes(PyObject *bytes, Text *text)
-{
-    char *at;
-    if (PyBytes_AsStringAndSize(bytes, &at, &text->length) < 0)
-        return -1;
-    text->at = (const unsigned char *)at;
-    return 0;
-}
-
 /* A column: (what is before it, kind, offset, buffers). */
 static int open_column(Column *column, PyObject *given)
 {

@@ -76,7 +76,7 @@ def _replace_file(cli: "Cli", change: "OffsetRecovery") -> None:
     from rmqctl.cli.change_steps import refuse_without_consent, will_execute
 
     if change.gives_up:
-        cli.say(f"nothing tells of what {change.ours} held: without it groups begin as new ones")
+        cli.say(f"no file has what {change.ours} held: without it groups begin as new ones")
     if not will_execute(cli):
         cli.rows(RecoveredOffset, change.plan)
         if not change.has_effect:

@@ -389,6 +389,24 @@ static int close_buffers(Pass *pass, int failed)
     return failed;
 }
 
+/* Fills the table from what was parsed, and lets go of the units and the log. */
+static PyObject *filled(Pass *pass, PyObject *buffers)
+{
+    Py_ssize_t taken = 0;
+    int found = FAILED;
+    pass->properties.count = 0;
+    pass->properties.tags = pass->properties.keys = pass->properties.unique = (Text){NULL, 0};
+    if (open_buffers(pass, buffers) == 0)
+        found = run_pass(pass, &taken);
+    int failed = close_buffers(pass, found == FAILED);
+    PyBuffer_Release(&pass->units);
+    PyBuffer_Release(&pass->log);
+    if (failed)
+        return NULL;
+    return Py_BuildValue("nLLO", taken, pass->rows, pass->size,
+                         found == FULL ? Py_True : Py_False);
+}
+
 PyDoc_STRVAR(fill_doc,
              "fill_table(units, log, first, name, queue_id, queue_offset, begin, end, buffers,\n"
              "           rows, most_rows, size, most_bytes, row_bytes, host_text)\n\n"
@@ -399,7 +417,6 @@ static PyObject *fill_table(PyObject *module, PyObject *args)
 {
     Pass pass;
     PyObject *buffers;
-    Py_ssize_t taken = 0;
     (void)module;
     memset(&pass, 0, offsetof(Pass, properties));
     if (!PyArg_ParseTuple(args, "y*y*Ly*LLLLOLLLLLO", &pass.units, &pass.log, &pass.first,
@@ -407,18 +424,9 @@ static PyObject *fill_table(PyObject *module, PyObject *args)
                           &buffers, &pass.rows, &pass.most_rows, &pass.size, &pass.most_bytes,
                           &pass.row_bytes, &pass.host_text))
         return NULL;
-    int found = FAILED;
-    pass.properties.count = 0;
-    pass.properties.tags = pass.properties.keys = pass.properties.unique = (Text){NULL, 0};
-    if (open_buffers(&pass, buffers) == 0)
-        found = run_pass(&pass, &taken);
-    int failed = close_buffers(&pass, found == FAILED);
-    PyBuffer_Release(&pass.units);
-    PyBuffer_Release(&pass.log);
+    PyObject *found = filled(&pass, buffers);
     PyBuffer_Release(&pass.name);
-    if (failed)
-        return NULL;
-    return Py_BuildValue("nLLO", taken, pass.rows, pass.size, found == FULL ? Py_True : Py_False);
+    return found;
 }
 
 PyDoc_STRVAR(fill_places_doc,
@@ -429,27 +437,16 @@ static PyObject *fill_places(PyObject *module, PyObject *args)
 {
     Pass pass;
     PyObject *buffers;
-    Py_ssize_t taken = 0;
     (void)module;
     memset(&pass, 0, offsetof(Pass, properties));
     if (!PyArg_ParseTuple(args, "y*y*LOLLLLLO", &pass.units, &pass.log, &pass.first, &buffers,
                           &pass.rows, &pass.most_rows, &pass.size, &pass.most_bytes,
                           &pass.row_bytes, &pass.host_text))
         return NULL;
-    int found = FAILED;
     pass.end = -1;
     pass.is_anywhere = 1;
     pass.topic_length = -1;
-    pass.properties.count = 0;
-    pass.properties.tags = pass.properties.keys = pass.properties.unique = (Text){NULL, 0};
-    if (open_buffers(&pass, buffers) == 0)
-        found = run_pass(&pass, &taken);
-    int failed = close_buffers(&pass, found == FAILED);
-    PyBuffer_Release(&pass.units);
-    PyBuffer_Release(&pass.log);
-    if (failed)
-        return NULL;
-    return Py_BuildValue("nLLO", taken, pass.rows, pass.size, found == FULL ? Py_True : Py_False);
+    return filled(&pass, buffers);
 }
 
 PyMethodDef message_table_functions[] = {

@@ -88,16 +88,29 @@ def own_progress_files(root: Path) -> list[str]:
     return [name for name in names if os.path.lexists(root / name)]
 
 
-def _read(path: Path, *, sealed: bool = False) -> SavedOffsets:
+def _content(path: Path) -> SavedOffsets | tuple[bytes, os.stat_result]:
+    """The bytes of a file that has some; else what that says of it."""
     try:
         data, status = read_with_status(path)
     except (FileNotFoundError, NotADirectoryError):
         return SavedOffsets(path, FileState.MISSING, {}, None, None)
     except CorruptFileError:
         return SavedOffsets(path, FileState.CUT, {}, 0, None)
-    written = status.st_mtime_ns // 1_000_000
     if not data.strip(b"\0 \t\r\n"):
-        return SavedOffsets(path, FileState.EMPTY, {}, None, written)
+        return SavedOffsets(path, FileState.EMPTY, {}, None, _written(status))
+    return data, status
+
+
+def _written(status: os.stat_result) -> int:
+    return status.st_mtime_ns // 1_000_000
+
+
+def _read(path: Path, *, sealed: bool = False) -> SavedOffsets:
+    found = _content(path)
+    if isinstance(found, SavedOffsets):
+        return found
+    data, status = found
+    written = _written(status)
     torn = loads_torn(data.decode("utf-8", "surrogateescape"))
     cut_at = torn.cut_at
     document: dict[Any, Any] = torn.document
@@ -128,15 +141,11 @@ def _read_ours(root: Path) -> SavedOffsets:
 
 
 def _read_log(path: Path) -> SavedOffsets:
-    try:
-        data, status = read_with_status(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return SavedOffsets(path, FileState.MISSING, {}, None, None)
-    except CorruptFileError:
-        return SavedOffsets(path, FileState.CUT, {}, 0, None)
-    written = status.st_mtime_ns // 1_000_000
-    if not data.strip(b"\0 \t\r\n"):
-        return SavedOffsets(path, FileState.EMPTY, {}, None, written)
+    found = _content(path)
+    if isinstance(found, SavedOffsets):
+        return found
+    data, status = found
+    written = _written(status)
     try:
         table = ProgressLog(path, data, status.st_ino, KnownRows).table
     except StoreVersionError:

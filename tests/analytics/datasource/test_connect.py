@@ -33,7 +33,7 @@ for attempt in range(200):
         spark = SparkSession.builder.remote(address).getOrCreate()
         spark.range(1).count()
         break
-    except Exception:  # whatever a client says of a server that is starting
+    except Exception:  # the client has an error of its own for each state of a starting server
         if attempt == 199:
             raise
         time.sleep(0.3)

@@ -364,8 +364,10 @@ def test_both_roads_store_the_same_and_refuse_the_same(tmp_path, command):
         root = tmp_path / str(number)
         run("store", "init", root)
         result = call(*command.split(), "-S", root, stdin=given)
-        told = [line for line in result.err.splitlines() if not line.startswith("sent ")]
-        roads.append((result.code, result.raw if "csv" in command else b"", told, contents(root)))
+        warnings = [line for line in result.err.splitlines() if not line.startswith("sent ")]
+        roads.append(
+            (result.code, result.raw if "csv" in command else b"", warnings, contents(root))
+        )
     assert roads[0] == roads[1]
     assert roads[0][3], roads[0][2]
 
@@ -382,8 +384,8 @@ def test_messages_of_a_template_that_are_not_alike(tmp_path, template):
         run("store", "init", root)
         command = ["produce", "T", "-Q", "1", "--skip-invalid", "--batch", "18", "-S", root, "-f"]
         result = call(*command, *template.split(" ", 2), stdin=b"\n".join(lines))
-        told = [line for line in result.err.splitlines() if not line.startswith("sent ")]
-        roads.append((result.code, told, contents(root)))
+        warnings = [line for line in result.err.splitlines() if not line.startswith("sent ")]
+        roads.append((result.code, warnings, contents(root)))
     assert roads[0] == roads[1]
     assert len(roads[0][2]) >= 50, roads[0][1]
 
@@ -416,8 +418,8 @@ def test_both_roads_of_csv_store_the_same(tmp_path, options):
         run("store", "init", root)
         command = ["produce", "T", "--input", "csv", "--skip-invalid", *options, "-S", root]
         result = call(*command, stdin=b"\n".join(lines) + b"\n")
-        told = [line for line in result.err.splitlines() if not line.startswith("sent ")]
-        roads.append((result.code, told, contents(root)))
+        warnings = [line for line in result.err.splitlines() if not line.startswith("sent ")]
+        roads.append((result.code, warnings, contents(root)))
     assert roads[0] == roads[1]
     assert len(roads[0][2]) >= 40
 

@@ -313,7 +313,7 @@ def test_where_nothing_tells_anything_groups_begin_as_new_ones(orders):
     shutil.rmtree(store / "rmqctl/journal", ignore_errors=True)
     told = run(*RECOVER, "-S", store)
     assert told.code == 7
-    assert "nothing tells of what rmqctl/offsets.log held" in told.err
+    assert "no file has what rmqctl/offsets.log held" in told.err
     assert (store / OURS).exists()
     done = run(*RECOVER, "-S", store, "--execute", "--yes")
     assert done.code == 0
