@@ -6,7 +6,7 @@ and the :class:`storage.append.append.Appender`. Durability: FORMAT.md and flush
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -289,6 +289,20 @@ class MessageStore(ForkAware):
         if put_sent is None or self._broken is not None or not self._flush_service.started:
             return None
         return put_sent(message, queue_id, template)
+
+    def put_sent_batch(
+        self, messages: Sequence[Message], queue_id: int, template: SendTemplate
+    ) -> Any:
+        """Append plain messages of one topic that have their ids, as ``put_sent`` one of them.
+
+        Gives an answer of the template's ``result_type``, or what ``encode_sent`` of
+        storage.format.plain_message gives: then nothing is done, and the caller puts the records
+        with ``put``. None: nothing is done, and the caller has to encode them.
+        """
+        put_sent_batch = self._appender.one.put_sent_batch
+        if put_sent_batch is None or self._broken is not None or not self._flush_service.started:
+            return None
+        return put_sent_batch(messages, queue_id, template)
 
     def _join(self) -> GroupPut:
         """Make threads put single messages together: each waits for the device."""

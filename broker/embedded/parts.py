@@ -255,6 +255,7 @@ class BrokerParts(ForkAware):
             put=None if store is None else store.put,
             put_message=None if store is None else store.put_message,
             put_sent=None if store is None else store.put_sent,
+            put_sent_batch=None if store is None else store.put_sent_batch,
             unique_ids=self._ids,
             now=self._now,
             max_message_size=self._max_message_size,

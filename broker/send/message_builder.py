@@ -86,7 +86,7 @@ class MessageBuilder:
         cluster = {PROPERTY_CLUSTER: self._cluster}
         self.added: Final = self.encode(cluster)
         """Properties that plain messages get, encoded."""
-        self._added_to_items = self.encode({PROPERTY_WAIT_STORE_MSG_OK: _WAIT, **cluster})
+        self.added_to_items: Final = self.encode({PROPERTY_WAIT_STORE_MSG_OK: _WAIT, **cluster})
 
     def build(
         self, message: Message, topic: str, queue_id: int, unique_id: str, origin: Origin
@@ -141,7 +141,7 @@ class MessageBuilder:
         one is not plain, or together they are too large: then use ``build_items``.
         """
         topic, most = messages[0].topic, self._max_message_size
-        added = self._added_to_items
+        added = self.added_to_items
         return prepare_sent(topic, queue_id, added, most, origin, messages, unique_ids)
 
     def build_items(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.api.send import ColumnSendResult, SendOptions, SendResult, SendStatus
 from broker.errors import (
@@ -41,12 +41,13 @@ from storage.format.message import (
 )
 from storage.format.message_id import offset_msg_ids
 from storage.format.plain_message import has_id, have_topic
-from storage.format.prepared_table import column_pays
+from storage.format.prepared_table import PreparedTable, column_pays
 from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
 from .message_builder import MessageBuilder, Origin
 from .rows import check_rows, row_inners, table_of
+from .template import send_template
 
 if TYPE_CHECKING:
     from broker.api.send import RowColumns
@@ -67,15 +68,13 @@ _new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in hal
 _SEND_OK: Final = SendStatus.SEND_OK
 _PUT_OK: Final = PutMessageStatus.PUT_OK
 _OPTIONS: Final = SendTemplate._fields.index("options")
+_ORIGIN: Final = SendTemplate._fields.index("origin")
 
 _REFUSED: Final = {
     PutMessageStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
     PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
     PutMessageStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
 }
-_TRUSTED_MS: Final = 1
-"""A client makes new options each millisecond. One that does not sees a file edited by hand as late
-as with SharedTable.recent."""
 
 
 class _Column(NamedTuple):
@@ -113,6 +112,7 @@ class Sender:
         now: Callable[[], int],
         max_message_size: int,
         put_sent: Callable[[Message, int, SendTemplate], SendResult | None] | None = None,
+        put_sent_batch: Callable[[Sequence[Message], int, SendTemplate], Any] | None = None,
         multi_dispatch: bool = False,
     ) -> None:
         self._multi_dispatch = multi_dispatch
@@ -124,6 +124,7 @@ class Sender:
         self._put = put
         self._put_message = put_message
         self._put_sent = None if multi_dispatch else put_sent
+        self._put_sent_batch = None if multi_dispatch else put_sent_batch
         self._ways: dict[str, SendTemplate] = {}
         self._unique_ids = unique_ids
         self._now = now
@@ -170,10 +171,25 @@ class Sender:
     ) -> SendResult:
         """Store a batch; see Broker.send_batch."""
         topic = self._batch_topic(messages)
+        way = encoded = None
+        if queue_id is not None and self._put_sent_batch is not None:
+            way = self._ways.get(topic)
+            if way is not None and way[_OPTIONS] is options:
+                encoded = self._put_sent_batch(messages, queue_id, way)
+                if type(encoded) is SendResult:
+                    return encoded
         config = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
+        known = self._known_origin[-1]
+        origin = self._origin(options, config)
+        if encoded is None and origin is known and self._put_sent_batch is not None:
+            self._remember(config, options, origin)
         try:
-            records, msg_ids = self._prepare(messages, queue_id, self._origin(options, config))
+            if encoded is not None and way is not None and way[_ORIGIN] is origin:
+                records: PreparedRecords = PreparedTable(*encoded[:-1])
+                msg_ids = encoded[-1]
+            else:
+                records, msg_ids = self._prepare(messages, queue_id, origin)
         except WRONG_TYPES:
             check_types(messages)
             raise
@@ -190,6 +206,7 @@ class Sender:
                 origin,
                 broker_name=self._broker_name,
                 added=self._builder.added,
+                added_to_items=self._builder.added_to_items,
                 largest=self._max_message_size,
                 changes=changes,
                 now_ms=self._now(),
@@ -473,41 +490,6 @@ def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:
         return prepare(messages)
     except InvalidMessageError as error:
         raise MessageIllegalError(str(error)) from error
-
-
-def send_template(
-    config: TopicConfig,
-    options: SendOptions,
-    origin: Origin,
-    *,
-    broker_name: str,
-    added: bytes,
-    largest: int,
-    changes: int,
-    now_ms: int,
-) -> SendTemplate:
-    """Combine the look-ups for a message that was sent with these options.
-
-    Most of a send repeats the look-ups of the message before. Where messages come quickly they
-    carry the same options (a client has one object for all of a millisecond), so the results are
-    cached: the topic's settings, the origin, the form of the result. ``put_sent`` of storage/native
-    puts a plain message from that in one step.
-    """
-    topic = config.topic_name
-    count = max(config.write_queue_nums, config.read_queue_nums)
-    return SendTemplate(
-        topic,
-        tuple([MessageQueue(topic, broker_name, queue_id) for queue_id in range(count)]),
-        added,
-        largest,
-        origin,
-        changes,
-        now_ms + _TRUSTED_MS,
-        origin.store_host.hex().upper(),
-        SendResult,
-        SendStatus.SEND_OK,
-        options,
-    )
 
 
 def _prepared_column(column: _Column, origin: Origin) -> PreparedRecords:

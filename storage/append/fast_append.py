@@ -139,6 +139,8 @@ class FastAppender:
         """Puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
         self.put_sent: Any = None if self.compiled is None else self.compiled.put_sent
         """Puts a plain message that a producer sends; see MessageStore.put_sent."""
+        self.put_sent_batch: Any = None if self.compiled is None else self.compiled.put_sent_batch
+        """Puts a batch of them; see MessageStore.put_sent_batch."""
         self.quick: Callable[[MessageInner, int], PutMessageResult | None] = (
             self.append if self.compiled is None else self.compiled.append
         )

@@ -1,8 +1,8 @@
 """How plain messages of a topic are put and answered, where the next one is like the one before.
 
-Compiled code (storage/native/writing/put_sent.c) makes record, unit and answer of a message from a
-template in one step. What makes a template, and how long it holds, are rules of the broker
-(broker/send/send.py).
+Compiled code (storage/native/writing/put_sent.c) makes records, units and answer of a message, or
+of a batch, from a template in one step. What makes a template, and how long it holds, are rules of
+the broker (broker/send/template.py).
 """
 
 from __future__ import annotations
@@ -36,3 +36,5 @@ class SendTemplate(NamedTuple):
     """The status of each answer."""
     options: object
     """What the client sends with: this very object."""
+    added_to_items: bytes
+    """As ``added``, for the messages of a batch."""

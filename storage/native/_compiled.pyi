@@ -321,6 +321,9 @@ class Appending:
     def put_sent(self, message: Any, queue_id: int, way: Any, /) -> Any:
         """See MessageStore.put_sent."""
 
+    def put_sent_batch(self, messages: Any, queue_id: int, way: Any, /) -> Any:
+        """See MessageStore.put_sent_batch."""
+
     def put_batch(
         self, buffer: bytearray, table: bytes, queues: list[tuple[str, int]], hashes: Any, /
     ) -> Any:

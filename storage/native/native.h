@@ -87,8 +87,13 @@ int prepare_inner(void);
  * arguments are the first five of inner_message, the topic a str. NULL for any other message; an
  * error may be set. */
 PyObject *inner_of_sent(PyObject *message, PyObject *const *arguments, PyObject **id);
-extern PyMethodDef sent_functions[];
-extern PyMethodDef id_functions[];
+extern PyMethodDef sent_functions[]; /* sent.c */
+PyObject *encode_sent_batch(PyObject *topic, PyObject *queue_id, PyObject *after, PyObject *largest,
+                            PyObject *origin, PyObject *messages, PyObject *unique_ids);
+extern PyMethodDef id_functions[]; /* ids.c */
+/* The offsetMsgIds of messages, joined by commas; ``host`` are the digits of the store's host. */
+PyObject *joined_offset_ids(const char *host, Py_ssize_t size, const int64_t *offsets,
+                            Py_ssize_t count);
 extern PyMethodDef readdressed_functions[];
 
 #endif

@@ -28,7 +28,27 @@ static char *put_hex(char *to, const unsigned char *at, Py_ssize_t size)
     return to;
 }
 
-/* Offsets as a column of native longs, as put_batch gives them; 0 for any other value. */
+PyObject *joined_offset_ids(const char *host, Py_ssize_t size, const int64_t *offsets,
+                            Py_ssize_t count)
+{
+    enum { DIGITS = 16 };
+    char *const text = PyMem_Malloc((size_t)(count * (size + DIGITS + 1) + 1)), *at = text;
+    if (text == NULL)
+        return PyErr_NoMemory();
+    for (Py_ssize_t number = 0; number < count; number++) {
+        const uint64_t offset = (uint64_t)offsets[number];
+        if (number)
+            *at++ = ',';
+        memcpy(at, host, (size_t)size);
+        at = put_hex_word(at + size, (uint32_t)(offset >> 32));
+        at = put_hex_word(at, (uint32_t)offset);
+    }
+    PyObject *joined = PyUnicode_FromStringAndSize(text, at - text);
+    PyMem_Free(text);
+    return joined;
+}
+
+/* Whether offsets are a column of native longs, as put_batch gives them. */
 static int column_of(PyObject *offsets, Py_buffer *view)
 {
     if (!PyMemoryView_Check(offsets))
@@ -43,53 +63,53 @@ static int column_of(PyObject *offsets, Py_buffer *view)
     return 0;
 }
 
+/* Numbers in a sequence as native longs; NULL with an error set. */
+static int64_t *longs_of(PyObject *numbers, Py_ssize_t *count)
+{
+    PyObject *fast = PySequence_Tuple(numbers);
+    int64_t *longs = NULL;
+    if (fast != NULL) {
+        *count = PyTuple_Size(fast);
+        longs = PyMem_Malloc((size_t)(*count + 1) * 8);
+        if (longs == NULL)
+            PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; longs != NULL && i < *count; i++)
+        longs[i] = (int64_t)PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(fast, i));
+    Py_XDECREF(fast);
+    if (PyErr_Occurred()) {
+        PyMem_Free(longs);
+        return NULL;
+    }
+    return longs;
+}
+
 PyDoc_STRVAR(ids_doc, "offset_msg_ids(store_host, offsets)\n\n"
                       "The ids of messages at offsets (a sequence of int), joined by commas.");
 static PyObject *offset_msg_ids(PyObject *module, PyObject *arguments)
 {
-    enum { DIGITS = 16 };
-    char *host;
-    Py_ssize_t host_size;
-    PyObject *store_host, *offsets, *fast = NULL;
+    enum { LONGEST_HOST = 20 };
+    char *host, text[2 * LONGEST_HOST];
+    Py_ssize_t host_size, count = 0;
+    PyObject *store_host, *offsets, *joined;
     Py_buffer view;
     (void)module;
     if (!PyArg_ParseTuple(arguments, "SO", &store_host, &offsets)
         || PyBytes_AsStringAndSize(store_host, &host, &host_size) < 0)
         return NULL;
-    const int is_column = column_of(offsets, &view);
-    if (!is_column && (fast = PySequence_Tuple(offsets)) == NULL)
+    if (host_size > LONGEST_HOST) {
+        PyErr_SetString(PyExc_ValueError, "this is no host");
         return NULL;
-    Py_ssize_t count = is_column ? view.len / 8 : PyTuple_Size(fast);
-    const Py_ssize_t width = 2 * host_size + DIGITS;
-    PyObject *joined = NULL;
-    char *const text = PyMem_Malloc((size_t)(count * (width + 1) + 1));
-    char *at = text;
-    if (text == NULL)
-        PyErr_NoMemory();
-    for (Py_ssize_t number = 0; text != NULL && number < count; number++) {
-        uint64_t offset;
-        if (is_column)
-            memcpy(&offset, (const char *)view.buf + number * 8, 8);
-        else
-            offset = PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(fast, number));
-        if (offset == (uint64_t)-1 && PyErr_Occurred())
-            break;
-        if (number) {
-            *at++ = ',';
-            memcpy(at, text, (size_t)(2 * host_size)); /* all have one host */
-            at += 2 * host_size;
-        } else {
-            at = put_hex(at, host, host_size);
-        }
-        at = put_hex_word(at, (uint32_t)(offset >> 32));
-        at = put_hex_word(at, (uint32_t)offset);
     }
-    if (text != NULL && !PyErr_Occurred())
-        joined = PyUnicode_FromStringAndSize(text, at - text);
-    PyMem_Free(text);
-    if (is_column)
+    put_hex(text, (const unsigned char *)host, host_size);
+    if (column_of(offsets, &view)) {
+        joined = joined_offset_ids(text, 2 * host_size, view.buf, view.len / 8);
         PyBuffer_Release(&view);
-    Py_XDECREF(fast);
+        return joined;
+    }
+    int64_t *longs = longs_of(offsets, &count);
+    joined = longs == NULL ? NULL : joined_offset_ids(text, 2 * host_size, longs, count);
+    PyMem_Free(longs);
     return joined;
 }
 

@@ -142,28 +142,19 @@ static PyObject *write_all(struct batch *b, PyObject *topic, PyObject *queue_id)
     return found;
 }
 
-PyDoc_STRVAR(sent_doc,
-             "encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)\n\n"
-             "The result of encode_run for plain messages of that topic, and their ids joined by"
-             " commas; None if one is not plain, or they are larger than ``largest``"
-             " together.\n\n"
-             "``unique_ids`` are for messages without one, None: all have theirs. ``after`` are"
-             " encoded properties that the broker adds.");
-static PyObject *encode_sent(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+PyObject *encode_sent_batch(PyObject *topic, PyObject *queue_id, PyObject *after, PyObject *largest,
+                            PyObject *origin, PyObject *messages, PyObject *unique_ids)
 {
     struct batch b = {0};
-    char *after;
-    (void)module;
-    if (!are_arguments(given, 7)
-        || PyBytes_AsStringAndSize(arguments[2], &after, &b.after_size) < 0)
+    char *added;
+    if (PyBytes_AsStringAndSize(after, &added, &b.after_size) < 0)
         return NULL;
-    PyObject *topic = arguments[0], *messages = arguments[5], *unique_ids = arguments[6];
-    b.after = after;
-    b.largest = PyLong_AsSsize_t(arguments[3]);
+    b.after = added;
+    b.largest = PyLong_AsSsize_t(largest);
     b.count = length_of(messages);
     if (PyErr_Occurred())
         return NULL;
-    int good = b.count > 0 && take_shared(&b, topic, arguments[1], arguments[4]) == 0
+    int good = b.count > 0 && take_shared(&b, topic, queue_id, origin) == 0
                && (unique_ids == Py_None || length_of(unique_ids) == b.count);
     if (!good)
         Py_RETURN_NONE;
@@ -175,13 +166,29 @@ static PyObject *encode_sent(PyObject *module, PyObject *const *arguments, Py_ss
                        unique_ids == Py_None ? Py_None : item_of(unique_ids, number)) == 0;
     PyObject *found = NULL;
     if (good)
-        found = write_all(&b, topic, arguments[1]);
+        found = write_all(&b, topic, queue_id);
     else {
         found = Py_None;
         Py_INCREF(found);
     }
     PyMem_Free(b.items);
     return found;
+}
+
+PyDoc_STRVAR(sent_doc,
+             "encode_sent(topic, queue_id, after, largest, origin, messages, unique_ids)\n\n"
+             "The result of encode_run for plain messages of that topic, and their ids joined by"
+             " commas; None if one is not plain, or they are larger than ``largest``"
+             " together.\n\n"
+             "``unique_ids`` are for messages without one, None: all have theirs. ``after`` are"
+             " encoded properties that the broker adds.");
+static PyObject *encode_sent(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    (void)module;
+    if (!are_arguments(given, 7))
+        return NULL;
+    return encode_sent_batch(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                             arguments[5], arguments[6]);
 }
 
 PyMethodDef sent_functions[] = {

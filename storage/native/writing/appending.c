@@ -207,6 +207,8 @@ static PyMethodDef methods[] = {
     {"guard", guard, METH_VARARGS, guard_doc},
     {"put", put, METH_O, put_doc},
     {"put_sent", (PyCFunction)(void (*)(void))put_sent, METH_FASTCALL, put_sent_doc},
+    {"put_sent_batch", (PyCFunction)(void (*)(void))put_sent_batch, METH_FASTCALL,
+     put_sent_batch_doc},
     {"put_batch", (PyCFunction)(void (*)(void))put_batch, METH_FASTCALL, put_batch_doc},
     {NULL, NULL, 0, NULL},
 };

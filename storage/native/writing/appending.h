@@ -108,6 +108,7 @@ PyObject *put(PyObject *self, PyObject *message);
 extern const char guard_doc[], put_doc[];
 int prepare_put(void);
 PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count); /* put_sent.c */
-extern const char put_sent_doc[];
+PyObject *put_sent_batch(PyObject *self, PyObject *const *args, Py_ssize_t count);
+extern const char put_sent_doc[], put_sent_batch_doc[];
 
 #endif

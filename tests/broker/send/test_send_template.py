@@ -30,7 +30,7 @@ from storage.format.message import Message
 from storage.store import MessageStore
 from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.manual_time import ManualClock
-from tests.support.messages_sent import any_messages
+from tests.support.messages_sent import any_messages, plain_messages
 
 pytestmark = needs_compiled
 NOW = 1_700_000_000_000
@@ -91,6 +91,22 @@ def long_ways() -> Iterator[list[str]]:
         sys.setprofile(None)
 
 
+@contextmanager
+def long_ways_of_batches() -> Iterator[list[int]]:
+    """Notes the sizes of the batches that take the general path."""
+    gone: list[int] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is MessageStore.put.__code__:
+            gone.append(len(frame.f_locals["records"]))
+
+    sys.setprofile(note)
+    try:
+        yield gone
+    finally:
+        sys.setprofile(None)
+
+
 def outcome(send: Callable[[], SendResult]) -> object:
     try:
         return send()
@@ -129,6 +145,86 @@ def test_what_goes_the_short_way_is_stored_and_told_as_in_the_long_one(
         files.append(written(folder / name))
     assert told[0] == told[1]
     assert files[0] == files[1]
+
+
+_BATCHES = st.lists(plain_messages() | any_messages(), min_size=1, max_size=4)
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(_BATCHES, st.integers(-1, 2), st.booleans()), max_size=8))
+@settings(max_examples=25)
+def test_batches_by_a_template_are_stored_and_told_as_others(
+    tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[list[Message], int, bool]]
+) -> None:
+    folder = tmp_path_factory.mktemp("ways")
+    files, told = [], []
+    for name in ("short", "long"):
+        with a_broker(folder / name) as broker:
+            if name == "long":
+                broker._sender._put_sent_batch = None
+            walk(broker)
+            broker.send_batch([named("first"), named("second")], 1, OPTIONS)
+            answers = []
+            for number, (messages, queue_id, has_ids) in enumerate(sent):
+                copies = []
+                for place, message in enumerate(messages):
+                    copy = Message(message.topic, message.body, flag=message.flag)
+                    unique_id = {"UNIQ_KEY": f"M{number}-{place}"} if has_ids or place else {}
+                    copy.properties = {**unique_id, **message.properties}
+                    copies.append(copy)
+                send = partial(broker.send_batch, copies, queue_id, OPTIONS)
+                answers.append(_without_new_ids(outcome(send), has_ids))
+            told.append(answers)
+        if all(has_ids for _, _, has_ids in sent):
+            files.append(written(folder / name))
+    assert told[0] == told[1]
+    assert not files or files[0] == files[1]
+
+
+def _without_new_ids(answer: object, has_ids: bool) -> object:
+    return answer if has_ids or not isinstance(answer, SendResult) else answer._replace(msg_id="")
+
+
+def test_batches_of_a_client_that_says_the_same_are_put_by_a_template(tmp_path: Path) -> None:
+    with a_broker(tmp_path / "s") as broker:
+        walk(broker)
+        broker.send_batch([named("w1"), named("w2")], 0, OPTIONS)  # the index is known now
+        broker.send_batch([named("w3"), named("w4")], 1, OPTIONS)
+        with long_ways_of_batches() as gone:
+            results = [
+                broker.send_batch(
+                    [named(f"A{n}", tags="t", keys="k"), named(f"B{n}")], n % 2, OPTIONS
+                )
+                for n in range(4)
+            ]
+            broker.send_batch([named("C")] * 3, 0, OPTIONS._replace(born_timestamp=NOW))
+            broker.send_batch([named("D")] * 4, None, OPTIONS)
+            broker.send_batch([named("E")] * 5, 0)
+            broker.send_batch([named("F"), Message("T", b"no id")], 0, OPTIONS)
+        assert gone == [3, 4, 5, 2]
+        assert [r.queue_offset for r in results] == [5, 5, 7, 7]
+        assert {type(result) for result in results} == {SendResult}
+        assert results[0].msg_id == "A0,B0"
+        pulled = broker.pull(PullRequest("reader", "T", 1, 5)).messages
+        assert [message.msg_id for message in pulled][:4] == ["A1", "B1", "A3", "B3"]
+        assert [message.body for message in pulled][:4] == [b"body"] * 4
+        ids = ",".join([pulled[2].offset_msg_id, pulled[3].offset_msg_id])
+        assert results[3].offset_msg_id == ids
+
+
+def test_a_batch_that_cannot_be_put_at_once_is_encoded_once(tmp_path: Path) -> None:
+    with a_broker(tmp_path / "s") as broker:
+        walk(broker)
+        broker.update_topic(TopicConfig("T", 3, 3))
+        walk(broker)
+        messages = [named("A"), named("B")]
+        assert broker.store is not None
+        way = broker._sender._ways["T"]
+        encoded = broker.store.put_sent_batch(messages, 2, way)  # nothing was put into queue 2 yet
+        assert len(encoded) == 5
+        assert encoded[-1] == "A,B"
+        assert broker.send_batch(messages, 2, OPTIONS).queue_offset == 0
+        assert broker.send_batch(messages, 2, OPTIONS).queue_offset == 2
 
 
 def test_only_a_client_that_says_the_same_goes_it(tmp_path: Path) -> None:
@@ -202,6 +298,8 @@ def test_a_closed_store_takes_nothing(tmp_path: Path) -> None:
         broker.close()
         with pytest.raises(StoreClosedError):
             broker.send(named("a"), 0, OPTIONS)
+        with pytest.raises(StoreClosedError):
+            broker.send_batch([named("a")], 0, OPTIONS)
 
 
 def test_where_each_put_is_synced_all_go_the_long_way(tmp_path: Path) -> None:
@@ -211,16 +309,22 @@ def test_where_each_put_is_synced_all_go_the_long_way(tmp_path: Path) -> None:
         with long_ways() as gone:
             broker.send(named("a"), 0, OPTIONS)
         assert gone == ["a"]
+        with long_ways_of_batches() as batches:
+            broker.send_batch([named("b"), named("c")], 0, OPTIONS)
+        assert batches == [2]
 
 
-@pytest.mark.parametrize("wrong", [(), ("T",) * 11, [1], None])
+@pytest.mark.parametrize("wrong", [(), ("T",) * 12, [1], None])
 def test_what_is_no_way_is_refused(tmp_path: Path, wrong: Any) -> None:
     with a_broker(tmp_path / "s") as broker:
         walk(broker)
         assert broker.store is not None
         put_sent = broker.store._appender.one.put_sent
+        put_sent_batch = broker.store._appender.one.put_sent_batch
         with pytest.raises(TypeError, match="a SendTemplate is required"):
             put_sent(named("a"), 0, wrong)
+        with pytest.raises(TypeError, match="a SendTemplate is required"):
+            put_sent_batch([named("a")], 0, wrong)
         way = broker._sender._ways["T"]
         broker.update_topic(TopicConfig("U", 1, 1))
         for number in range(3):
@@ -229,9 +333,23 @@ def test_what_is_no_way_is_refused(tmp_path: Path, wrong: Any) -> None:
         way = way._replace(changes=broker.store.config_changes())
         for odd in ({"queues": [1]}, {"changes": "x"}, {"until_ms": None}, {"topic": "U"}):
             assert put_sent(named("a"), 0, way._replace(**odd)) is None
-        for parts in ({"origin": (1,)}, {"added": "text"}, {"largest": "1"}):
+            assert put_sent_batch([named("a")], 0, way._replace(**odd)) is None
+        wrong_parts: tuple[dict[str, Any], ...] = (
+            {"origin": (1,)},
+            {"added": "text"},
+            {"largest": "1"},
+        )
+        for parts in wrong_parts:
             with pytest.raises(TypeError):
                 put_sent(named("a"), 0, way._replace(**parts))
+        odd_parts: tuple[dict[str, Any], ...] = ({"added_to_items": "text"}, {"largest": "1"})
+        for parts in odd_parts:
+            with pytest.raises(TypeError):
+                put_sent_batch([named("a")], 0, way._replace(**parts))
+        no_origin: Any = (1,)
+        assert put_sent_batch([named("a")], 0, way._replace(origin=no_origin)) is None
+        for odd_batch in ([], (), [1], None, [named("a"), None], [Message("U", b"x")]):
+            assert put_sent_batch(odd_batch, 0, way) is None
         assert put_sent(named("a"), 0, way._replace(largest=3)) is None
         assert put_sent(named("a"), 2, way) is None
         assert put_sent(Message("T", b"no id"), 0, way) is None
