@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from storage.coordination.shared_state import SharedStateBounds, Word
+from storage.coordination.shared_state import FILES_CONTRADICT, SharedStateBounds
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey, RecordReader
 from storage.queue.reader import QueueBounds, QueueReader
@@ -160,7 +160,7 @@ class StoreView:
         """
         stored_end = wrong.next_offset(topic, queue_id)
         if not self._own_bounds:
-            wrong.shared.words[Word.FAILED] = 1  # the next first writer makes all anew
+            wrong.shared.fail(FILES_CONTRADICT)
             raise StoreContradictionError(
                 f"{wrong.shared.path} says that queue {queue_id} of {topic} ends at {stored_end}, "
                 "its files say something else; end all writers, the next one makes it right"

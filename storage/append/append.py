@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from storage.config import FlushDiskType
 from storage.coordination.kept_links import KeptLinks
 from storage.coordination.shared_state import (
+    FILES_CONTRADICT,
     STAGE_DISPATCH,
     STAGE_NONE,
     STAGE_RECORDS,
@@ -183,11 +184,8 @@ class Appender:
         return PutMessageResult(PutMessageStatus.PUT_OK, (end,), queue_offsets, timestamp)
 
     def get_ready(self) -> None:
-        """Finish an interrupted append; StoreBrokenError if a sync has failed."""
-        if self._shared.words[Word.FAILED]:
-            raise StoreBrokenError(
-                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
-            )
+        """Finish an interrupted append; raises what ``SharedState.refuse_after_failure`` does."""
+        self._shared.refuse_after_failure()
         self.resolve()
 
     def _room(self, end: int) -> int:
@@ -314,7 +312,7 @@ class Appender:
         from .queue_end import mend_queue  # loads all readers, and is hardly ever needed
 
         if not mend_queue(shared, topic, queue_id, self._config):
-            shared.words[Word.FAILED] = 1  # the next first writer makes all anew
+            shared.fail(FILES_CONTRADICT)
             raise StoreContradictionError(
                 f"queue {queue_id} of {topic} lacks places of messages that the log has; end all "
                 f"writers of {self._root}: the next one makes them again"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.coordination.leadership import TimedServices
-from storage.coordination.shared_state import SharedState, Word
+from storage.coordination.shared_state import SYNC_FAILED, SharedState, Word
 from storage.errors import StoreBrokenError, StoreError, WriteLockTimeoutError
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
@@ -100,13 +100,13 @@ class Flusher:
             return
         self._sync_newest(newest[0])  # nearly always: it is open, and holds all that is not synced
         if words[_FAILED]:
-            self._refuse_after_failure()
+            self._shared.refuse_after_failure()
         words[_FLUSHED_TO] = end
 
     def _sync_files(self, start: int, end: int) -> None:
         """Sync these bytes of the log, in all their files."""
         words, size = self._shared.words, self._log_size
-        self._refuse_after_failure()
+        self._shared.refuse_after_failure()
         files = range(start - start % size, end, size)
         for first in files[:-1]:
             self._sync_file(self._log_file(first))
@@ -114,7 +114,7 @@ class Flusher:
         if files[-1] >= start:  # made since: its maker may have died before syncing it
             self._sync_folders({self._root / COMMITLOG})
         # The kernel reports lost pages once: perhaps to another process, during our sync.
-        self._refuse_after_failure()
+        self._shared.refuse_after_failure()
         words[_FLUSHED_TO] = end
 
     def _sync_newest(self, first: int) -> None:
@@ -164,7 +164,7 @@ class Flusher:
         finally:
             self.close()
         with self._syncing:
-            self._refuse_after_failure()
+            self._shared.refuse_after_failure()
             self._sync_queues(timestamp)
             if words[Word.INDEX_FILE]:
                 newest = f"{words[Word.INDEX_FILE]:017d}"
@@ -270,17 +270,11 @@ class Flusher:
 
     def _failed(self, path: Path, error: OSError) -> StoreBrokenError:
         """Make all processes refuse to write, since the state of the device is unknown."""
-        self._shared.words[Word.FAILED] = 1
+        self._shared.fail(SYNC_FAILED)
         return StoreBrokenError(
             f"the device did not take {path} ({error.strerror}); what was acknowledged before "
             "is safe, end all writers of the store and open it anew"
         )
-
-    def _refuse_after_failure(self) -> None:
-        if self._shared.words[Word.FAILED]:
-            raise StoreBrokenError(
-                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
-            )
 
 
 class FlushService:

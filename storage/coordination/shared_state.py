@@ -24,7 +24,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from storage.errors import CorruptFileError, StoreVersionError, go_on_without
+from storage.errors import (
+    CorruptFileError,
+    StoreBrokenError,
+    StoreContradictionError,
+    StoreVersionError,
+    go_on_without,
+)
 from storage.files.bounded import NO_FILE
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
@@ -55,6 +61,8 @@ STAGE_RECORDS: Final = 1
 STAGE_DISPATCH: Final = 2
 STAGE_KEYS: Final = 3
 STAGE_DELETE: Final = 4
+SYNC_FAILED: Final = 1
+FILES_CONTRADICT: Final = 2
 GONE: Final = -0x676F6E65
 """Next offset of a slot whose queue was deleted: it is never used again, and a queue of the same
 name gets another slot. So each process that knows the slot notices that its files are gone. Any
@@ -80,7 +88,7 @@ class Word:
     STAGE = 9
     LOG_END = 10  # end of the last whole record
     FLUSHED_TO = 11  # the device has everything below
-    FAILED = 12  # a sync failed: all processes refuse to write
+    FAILED = 12  # SYNC_FAILED or FILES_CONTRADICT: all processes refuse to write
     HOLDER_PID = 13
     KEYS_FROM = 14  # the index files have all keys of records below, and none of later ones
     FILES_GENERATION = 15  # number of deletions of files
@@ -169,6 +177,27 @@ class SharedState:
 
     # -- validity -----------------------------------------------------------------------------
 
+    def fail(self, reason: int) -> None:
+        """Have all processes refuse to write until the next first writer makes this state anew.
+
+        ``reason``: SYNC_FAILED or FILES_CONTRADICT; the first one stays.
+        """
+        self.words[Word.FAILED] = self.words[Word.FAILED] or reason
+
+    def refuse_after_failure(self) -> None:
+        """Raise StoreBrokenError if a sync has failed, in whatever process, and its
+        StoreContradictionError if files of the store contradicted each other."""
+        reason = self.words[Word.FAILED]
+        if reason == FILES_CONTRADICT:
+            raise StoreContradictionError(
+                f"files of {self._root} contradicted each other earlier; end all its writers: the "
+                "next one makes them right"
+            )
+        if reason:
+            raise StoreBrokenError(
+                f"a sync of {self._root} failed earlier; end all its writers and open it anew"
+            )
+
     def check_version(self) -> None:
         """Raise StoreVersionError if a newer rmqctl made this file.
 
@@ -189,7 +218,7 @@ class SharedState:
         if stale is not None:
             return stale
         if words[Word.FAILED]:
-            return "a sync failed"
+            return "a sync failed, or files contradicted each other"
         if (self._root / ABORT).exists() != (words[Word.STATE] == STATE_OPEN):
             return "the abort file disagrees"
         from .shared_state_check import contradiction

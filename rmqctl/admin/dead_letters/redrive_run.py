@@ -20,7 +20,7 @@ from broker.errors import BrokerError
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_RUN
 from storage.configs.dlq_acks import DlqAcksFile, Range
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
-from storage.errors import InvalidMessageError
+from storage.errors import InvalidMessageError, StoreBrokenError
 from storage.format.errors import BodyError
 from storage.format.message import dlq_topic
 
@@ -239,6 +239,7 @@ class RedriveRun:
     def receipts(self) -> Iterator[RedriveReceipt]:
         """Send the dead letters one by one; yields their receipts."""
         self._written.begin()
+        can_mark = True
         try:
             for number, planned in enumerate(self._planned):
                 receipt = self._receipt(planned)
@@ -247,8 +248,12 @@ class RedriveRun:
                 if self.errors >= self._most_errors:
                     self.left = len(self._planned) - number - 1
                     break
+        except StoreBrokenError:
+            can_mark = False  # nothing can be synced; the receipts tell a resumed run what was sent
+            raise
         finally:
-            self._mark()
+            if can_mark:
+                self._mark()
         # Not after a signal: it may come between a message and its receipt.
         self._written.write(SETTLED)
 

@@ -50,3 +50,25 @@ def test_a_broken_mark_file_is_said_and_named(torn):
     path.write_bytes(path.read_bytes()[:-2])
     done = run("dlq", "browse", "g", "-S", torn)
     assert (done.code, "handled.json" in done.err, done.out) == (4, True, "")
+
+
+def test_a_queue_that_lacks_places_ends_the_run_and_is_named(store):
+    """The first error is told, not what becomes of it: nothing can be synced any more."""
+    run("topic", "create", "t", "--queues", 8)
+    bury(store, "g", [Message("t", b"body %d" % n) for n in range(8)])
+    run("produce", "t", stdin=b"line\n" * 16)
+    (units,) = (store / "consumequeue" / "t" / "1").iterdir()
+    data = bytearray(units.read_bytes())
+    last = max(at for at in range(0, len(data), 20) if any(data[at + 8 : at + 12]))
+    data[last + 8 : last + 12] = bytes(4)  # its size
+    units.write_bytes(data)
+    done = run("dlq", "redrive", "g", "--all", "--execute", "-y", "-o", "jsonl")
+    assert (done.code, "queue 1 of t lacks places" in done.err) == (4, True), done.err
+    number = done.err.split("--resume ")[1].split()[0]
+    assert len(done.out.splitlines()) < 8, "queues take their turns"
+    done = run("dlq", "redrive", "g", "--resume", number, "--execute", "-y", "-o", "json")
+    assert done.code == 0, done.err
+    found = run(
+        "consume", "t", "-e", "-q", "--where", "properties.RMQCTL_REDRIVE_RUN", "-o", "json"
+    )
+    assert sorted(row["body"] for row in found.json()) == [f"body {n}" for n in range(8)]

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.shared_state import SharedState, Word
-from storage.errors import StoreBrokenError
+from storage.coordination.shared_state import (
+    FILES_CONTRADICT,
+    SYNC_FAILED,
+    SharedState,
+    Word,
+)
+from storage.errors import StoreBrokenError, StoreContradictionError
 from storage.files.fs import FileSystem
 from tests.support.samples import TINY, Sample, new_store, open_store, prepared, sync_flush
 
@@ -36,3 +41,36 @@ def test_a_put_is_not_acknowledged_if_the_sync_of_another_fails_meanwhile(tmp_pa
     store.close()
     assert (root / "abort").exists()
     other.close()
+
+
+@pytest.mark.parametrize("flush", [False, True])
+def test_files_that_contradict_each_other_are_told_by_every_writer(
+    tmp_path: Path, flush: bool
+) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root, TINY) as store:
+        store.put(prepared([Sample(f"m{n}", "T") for n in range(4)]))
+    (units,) = (root / "consumequeue" / "T" / "0").iterdir()
+    data = bytearray(units.read_bytes())
+    data[3 * 20 + 8 : 3 * 20 + 12] = bytes(4)  # the size of the last unit
+    units.write_bytes(data)
+    with open_store(root, TINY) as first, open_store(root, TINY) as second:
+        second.put(prepared([Sample("other", "U")]))
+        with pytest.raises(StoreContradictionError, match="queue 0 of T lacks places"):
+            first.put(prepared([Sample("m4", "T")]))
+        with pytest.raises(StoreContradictionError, match="contradicted each other earlier"):
+            second.flush() if flush else second.put(prepared([Sample("another", "U")]))
+    with open_store(root, TINY) as store:
+        assert store.put(prepared([Sample("m4", "T")])).queue_offsets[0] == 4
+
+
+def test_the_first_reason_to_refuse_stays(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    with open_store(root, TINY):
+        shared = SharedState(FileSystem(), root, writable=True)
+        shared.refuse_after_failure()
+        shared.fail(SYNC_FAILED)
+        shared.fail(FILES_CONTRADICT)
+        with pytest.raises(StoreBrokenError, match="a sync of .* failed earlier"):
+            shared.refuse_after_failure()
+        shared.close()
