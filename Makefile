@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build clean
+.PHONY: numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -131,9 +131,47 @@ changes: $(STAMP) ## Write the table of all commands that change something, with
 console: $(STAMP) ## Write the tables of screens and keys of docs/console.md
 	$(BIN)/python tests/checks/console_document.py --write
 
-build: $(STAMP) ## Build into dist/: the sdist, the wheel of this platform and the pure one of all
-	$(BIN)/python -m build
+build: archives ## Build into dist/: the sdist, the wheel of this platform and the pure one of all
+	$(BIN)/python -m build --wheel
+
+archives: $(STAMP) ## Build into dist/ what is good for every platform: the sdist and the pure wheel
+	$(BIN)/python -m build --sdist
 	RMQCTL_PURE=1 $(BIN)/python -m build --wheel
 
+tag-check: ## Fail unless TAG is the version, and the CHANGELOG has its date
+	@test "$(TAG)" = "v$(VERSION)" || { echo "make: the tag $(TAG) is not v$(VERSION)" >&2; exit 1; }
+	@grep -qE '^## $(VERSION) \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$$' CHANGELOG.md || \
+		{ echo "make: CHANGELOG.md has no date for $(VERSION)" >&2; exit 1; }
+
+# The rest of a release: no test needs it. What `build` and `wheels` made lies in dist/.
+RELEASE_STAMP := $(VENV)/.installed-release
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' rmqctl/__init__.py)
+
+$(RELEASE_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
+	@touch $@
+
+wheels: $(RELEASE_STAMP) ## The wheels of manylinux and musllinux into dist/; needs containers; ARCHS=aarch64
+	$(BIN)/cibuildwheel --platform linux --archs $(or $(ARCHS),x86_64) --output-dir dist
+
+wheels-check: $(RELEASE_STAMP) ## Each wheel in dist/ uses the stable ABI only, and says which C library it needs
+	@for wheel in dist/rmqctl-*-abi3-*.whl; do \
+		$(BIN)/abi3audit --strict --report "$$wheel" > /dev/null || exit 1; \
+		$(BIN)/auditwheel show "$$wheel" || exit 1; done
+
+sbom: $(RELEASE_STAMP) ## The parts of an installation as CycloneDX: build/rmqctl.cdx.json
+	rm -rf build/sbom && "$(PYTHON)" -m venv --without-pip build/sbom
+	$(BIN)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check .
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+		-o build/rmqctl.cdx.json build/sbom/bin/python
+
+# What to carry to a machine without a network: pip install --no-index --find-links FOLDER rmqctl
+BUNDLE := dist/rmqctl-$(VERSION)-bundle
+
+bundle: $(STAMP) ## A folder of all wheels for an installation without a network, for this Python and system
+	rm -rf $(BUNDLE)
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir $(BUNDLE) .
+	@echo "pip install --no-index --find-links $(BUNDLE) rmqctl"
+
 clean: ## Remove what the targets made, .venv too
-	rm -rf $(VENV) .venv-spark-* dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -141,7 +141,7 @@ _NAMES = {
     ),
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _MODULES = ("admin",)
 __all__ = sorted({*_WHERE, *_MODULES})
 

@@ -24,13 +24,14 @@ from .format.errors import JsonError
 from .format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
 from .format.shapes import MAX_INT, ShapeError, check, flag, members, whole
 from .format.strict_json import loads_strict
+from .format.versions import FORMATS
 
 if TYPE_CHECKING:
     from .files.fs import FileSystem
 
 CREATED: Final = "created"
 STORE_FILE: Final = "store.json"
-STORE_FILE_VERSION: Final = 1
+STORE_FILE_VERSION: Final = FORMATS[STORE_FILE]
 _LOCK_CONTENT: Final = b"lock"
 _FOLDERS: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS})
 _SEAL: Final = "crc"

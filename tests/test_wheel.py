@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hatch_build import MODULES
+from hatch_build import MODULES, commit_of
 from tests.support.compiled import needs_compiled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +50,7 @@ def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
     for page in (ROOT / "docs" / "man").glob("*.1"):
         assert [name for name in names if name.endswith(f"share/man/man1/{page.name}")], page.name
     assert [name for name in names if name.endswith("licenses/LICENSE")]
+    assert ("rmqctl/build.json" in names) is (commit_of(ROOT) is not None)
 
 
 @needs_compiled

@@ -19,6 +19,7 @@ from storage.errors import CorruptFileError, go_on_without
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import members, table, whole
+from storage.format.versions import FORMATS
 
 from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
@@ -27,7 +28,7 @@ DELETED_FILE: Final = "deleted.json"
 STAGED_FILE: Final = f"{DELETED_FILE}.new"
 """What the file becomes with the deletion that is under way (append/topic_deletion.py); one that a
 killed process has left counts only in stage 4 of the shared state."""
-VERSION: Final = 1
+VERSION: Final = FORMATS[DELETED_FILE]
 _REMEDY: Final = (
     "'rmqctl store repair' makes it anew of what is left; topics that come back then are to be "
     "deleted again"

@@ -23,6 +23,7 @@ from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import items, maybe, members, rows, table, whole
+from storage.format.versions import FORMATS
 
 from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 HANDLED_FILE: Final = "handled.json"
 HANDLED_LOCK: Final = "handled.lock"
-VERSION: Final = 1
+VERSION: Final = FORMATS[HANDLED_FILE]
 _REMEDY: Final = (
     "'rmqctl store repair' makes it anew of the journal; or remove it to begin with all dead "
     "letters unhandled"

@@ -23,6 +23,7 @@ from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersion
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import items, members, rows, table, whole
+from storage.format.versions import FORMATS
 
 from .checksummed_json import read_sealed, seal
 from .config_file import FileIdent, ident_of, replace_file
@@ -30,7 +31,7 @@ from .delay_offsets import load_delay_offsets
 
 ENDED_FILE: Final = "delays-ended.json"
 ENDED_LOCK: Final = "delays-ended.lock"
-VERSION: Final = 1
+VERSION: Final = FORMATS[ENDED_FILE]
 _REMEDY: Final = (
     "'rmqctl store repair' takes it away; what was sent before its time comes once more then"
 )

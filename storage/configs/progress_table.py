@@ -19,10 +19,11 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 from storage.format.shapes import MAX_LONG, ShapeError, are_ids, is_id, shown
+from storage.format.versions import FORMATS
 
 from .consumer_offsets import OffsetTable
 
-VERSION = 2
+VERSION: Final = FORMATS["offsets.log"]
 """1 was a file of one table, offsets.json; 2 is a log of changes, offsets.log."""
 
 # A file's time may be any second of 64 bits: in nanoseconds, these are more than 64.

@@ -16,12 +16,13 @@ from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import anything, members, table
+from storage.format.versions import FORMATS
 
 from .checksummed_json import read_sealed, seal
 from .config_file import replace_file
 
 SETTINGS_FILE: Final = "settings.json"
-VERSION: Final = 1
+VERSION: Final = FORMATS[SETTINGS_FILE]
 _REMEDY: Final = "'rmqctl store repair' makes it anew of the journal; or remove it for the defaults"
 
 

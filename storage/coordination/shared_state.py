@@ -34,6 +34,7 @@ from storage.errors import (
 from storage.files.bounded import NO_FILE
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
+from storage.format.versions import FORMATS
 
 from .java_start import JavaStart, lock_mtime
 from .queue_names import QueueNamesError, name_line, read_name_lines
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 SHARED_STATE_NAME: Final = "shared"
 QUEUES_NAME: Final = "queues"
-SHARED_STATE_VERSION: Final = 4
+SHARED_STATE_VERSION: Final = FORMATS["shared"]
 SHARED_STATE_MAGIC: Final = 0x726D7163_00000000 | SHARED_STATE_VERSION
 WAITER_FLAGS: Final = 4096
 WAITER_TOPICS: Final = 8192

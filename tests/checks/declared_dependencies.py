@@ -20,7 +20,10 @@ MODULES = {
     "persist-queue": "persistqueue",
     "google-re2": "re2",
 }  # where the module is not named like the distribution
-COMMANDS = {"import-linter": "lint-imports"}  # where the command is not
+COMMANDS = {
+    "import-linter": "lint-imports",
+    "cyclonedx-bom": "cyclonedx-py",
+}  # where the command is not
 OPTIONS = {"pytest-xdist": "-m pytest .*--dist "}  # where a plugin is an option of a command
 
 
@@ -71,7 +74,7 @@ def findings(root: Path) -> Iterator[str]:
     for name in map(normalized, extras.get("bench", [])):
         used = MODULES.get(name, name.replace("-", "_")) in tests
         yield from _judge(name, used, ahead, "no benchmark imports it")
-    for name in map(normalized, extras.get("dev", [])):
+    for name in map(normalized, [*extras.get("dev", []), *extras.get("release", [])]):
         stubs_of = name.removeprefix("types-")
         plugin_of = name.removeprefix("pytest-")
         command = re.escape(COMMANDS.get(name, name))

@@ -20,8 +20,9 @@ from storage.format.errors import FormatError
 from storage.format.index_file import index_file_size
 from storage.format.names import SNAPSHOT_MANIFEST
 from storage.format.shapes import MAX_INT, check, flag, items, members, rows, text, whole
+from storage.format.versions import FORMATS
 
-VERSION: Final = 1
+VERSION: Final = FORMATS["snapshot"]
 MAX_MANIFEST: Final = 64 << 20
 """Bytes; a larger manifest is not read."""
 _MAX_FILE: Final = 1 << 44
