@@ -73,10 +73,10 @@ TARGETS = (
     _least("rows/json-path", "consume --json-path vs jq select over the bodies", 3, 5),
     _least("rows/group", "consume -g of lines vs consume", 0.5),
     _least("source/Parquet", "Spark's source, 1 KiB bodies, vs pyarrow from plain Parquet", 0.5, 1),
-    _least("mqadmin/lag show", "lag show vs mqadmin consumerProgress", 4),
-    _least("mqadmin/message query", "message query vs mqadmin queryMsgByKey", 4),
-    _least("mqadmin/resetOffsetByTime", "resetOffsetByTime vs mqadmin", 4),
-    _least("mqadmin/topic queues", "topic queues vs mqadmin topicStatus", 4),
+    _least("mqadmin/lag show", "lag show vs mqadmin consumerProgress", 6),
+    _least("mqadmin/message query", "message query vs mqadmin queryMsgByKey", 6),
+    _least("mqadmin/resetOffsetByTime", "resetOffsetByTime vs mqadmin", 6),
+    _least("mqadmin/topic queues", "topic queues vs mqadmin topicStatus", 6),
 )
 
 BY_KEY = {target.key: target for target in TARGETS}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from storage.config import recorded
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
+from storage.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig:
+class BrokerConfig(Settings):
     """Settings of a broker over one store; immutable. Times are milliseconds, sizes bytes."""
 
     broker_cluster_name: str = "DefaultCluster"

@@ -4,7 +4,10 @@ import gc
 import os
 import sys
 
-from rmqctl.shadowed import foreign_packages
+from rmqctl.late_modules import OF_PATHLIB, OF_TYPER, late
+
+with late(OF_PATHLIB):
+    from rmqctl.shadowed import foreign_packages
 
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
 """Start-up creates tens of thousands of objects that all stay. Searching them for cycles again and
@@ -32,6 +35,8 @@ def main() -> None:
 
     open_closed_streams()
     answer_at_once(sys.argv[1:])
+    with late(OF_TYPER):
+        import typer  # noqa: F401
     from .app import run
 
     run()

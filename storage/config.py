@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any, Self
 
 from .format.delay import parse_delay_levels
+from .settings import Settings
 
 CQ_STORE_UNIT_SIZE = 20
 INDEX_HEADER_SIZE = 40
@@ -20,8 +21,7 @@ class FlushDiskType(StrEnum):
     SYNC_FLUSH = "SYNC_FLUSH"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreConfig:
+class StoreConfig(Settings):
     """Settings of a store; immutable. Sizes are bytes, times milliseconds unless named otherwise.
 
     The first five fields fix the length of files and hold for the life of a store; they are
@@ -114,10 +114,6 @@ class StoreConfig:
         if "flush_disk_type" in changes:
             changes["flush_disk_type"] = FlushDiskType(changes["flush_disk_type"])
         return cls(**changes)
-
-    def with_(self, **changes: Any) -> Self:
-        """Give a copy with some fields replaced."""
-        return replace(self, **changes)
 
 
 def parse_hours(text: str) -> list[int]:

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
-from broker.api.pull import MAX_TIMESTAMP, Handoff, PullRequest, PullResult, QueryResult
 from broker.api.send import DEFAULT_SEND, ColumnSendResult, RowColumns, SendOptions, SendResult
 from broker.config import BrokerConfig
 from broker.errors import NoPermissionError
-from broker.filter.subscription import message_filter
 from broker.java_store import config_of
 from broker.offset.offset_manager import offset_query
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import typed
 from storage.clock import now_ms
 from storage.deadlines import MAX_CLOSE_S, Deadline
+from storage.format.shapes import MAX_LONG
 from storage.layout import was_created_here
 
 from .parts import BrokerParts
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         HeartbeatData,
         SubscriptionData,
     )
+    from broker.api.pull import Handoff, PullRequest, PullResult, QueryResult
     from broker.api.send_back import SendBackRequest
     from broker.api.transactions import EndTransactionRequest
     from broker.retry.redrive import RedriveHandler
@@ -283,9 +283,11 @@ class EmbeddedBroker(BrokerParts):
         key: str,
         max_num: int = 64,
         begin_timestamp: int = 0,
-        end_timestamp: int = MAX_TIMESTAMP,
+        end_timestamp: int = MAX_LONG,
     ) -> QueryResult:
         """See Broker.query_message."""
+        from broker.api.pull import QueryResult
+
         view = self.view
         max_num = min(max_num, view.config.max_msgs_num_batch)
         found = view.query_message(topic, key, max_num, begin_timestamp, end_timestamp)
@@ -372,6 +374,8 @@ class EmbeddedBroker(BrokerParts):
 
     def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
         """See Broker.check_client."""
+        from broker.filter.subscription import message_filter
+
         del client_id, group
         message_filter(
             subscription.sub_string,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ class BrokerParts(ForkAware):
         root = files.root
         config = config or BrokerConfig()
         if config.enable_property_filter is None:
-            config = replace(config, enable_property_filter=was_created_here(root))
+            config = config.with_(enable_property_filter=was_created_here(root))
         self.config = config
         now = now_ms if store is None else store.now
         write_lock = None if store is None else store.write_lock

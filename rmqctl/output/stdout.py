@@ -11,7 +11,7 @@ from rmqctl.output.last_line import LAST_LINE
 _BUFFER_BYTES: Final = 1 << 16
 _PIECE: Final = 1 << 20
 """Characters that are encoded at once."""
-_NO_TEXT: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_NO_TEXT: Final = "[\ud800-\udc7f\udd00-\udfff]"
 
 
 class Out(Protocol):
@@ -43,7 +43,7 @@ def encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return _NO_TEXT.sub("?", text).encode("utf-8", "surrogateescape")
+        return re.sub(_NO_TEXT, "?", text).encode("utf-8", "surrogateescape")
 
 
 class Stdout:

@@ -22,13 +22,13 @@ from . import ownership
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN_FILE: Final = 0o666
 _LONGEST: Final = 200
-_TEMPORARY: Final = re.compile(r"\..*\.[0-9a-f]{16}\.tmp")
+_TEMPORARY: Final = r"\..*\.[0-9a-f]{16}\.tmp"
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 
 def is_temporary(name: str) -> bool:
     """Whether a file of that name is one that :func:`create_beside` has made."""
-    return _TEMPORARY.fullmatch(name) is not None
+    return re.fullmatch(_TEMPORARY, name) is not None
 
 
 def open_to_write(path: Path) -> int:

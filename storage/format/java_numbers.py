@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .shapes import MAX_INT, MAX_LONG, shown
 
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER: Final = r"[+-]?[0-9]{1,19}"
 _MOST_DIGITS: Final = 19
 """Digits of the largest number of 8 bytes; int() raises for thousands of them."""
 
@@ -35,7 +35,7 @@ def _within(value: Any, most: int, kind: str) -> int:
     number: int | None = None
     if isinstance(value, (int, float)):
         number = int(value)  # OverflowError for an infinity, which no reader lets through
-    elif isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+    elif isinstance(value, str) and re.fullmatch(_NUMBER, value.strip()):
         number = int(value)
     if number is None or not -most - 1 <= number <= most:
         raise ValueError(f"{shown(value)} is no number that {kind} holds")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from .errors import JsonError
-from .fastjson import JsonKey, JsonObject, JsonReader, JsonValue
+from .fastjson import JsonKey, JsonObject, JsonValue
+from .fastjson_reader import JsonReader
 
 _NOTHING: Final = "\0 \t\r\n"
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -163,7 +164,7 @@ def salvaged_settings(root: Path, check_broker: BrokerCheck | None = None) -> St
     """Rebuild the changed settings: the journal takes precedence over the file."""
     left = _left_of(root / OURS / SETTINGS_FILE).get("store")
     of_file = left.items() if isinstance(left, dict) else ()
-    of_store = set(StoreConfig.__slots__)
+    of_store = {field.name for field in fields(StoreConfig)}
     found: dict[str, dict[str, Any]] = {
         "store": {
             **given_settings(root),

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from rmqctl.late_modules import OF_PATHLIB, OF_TYPER
 from tests.support.cli import ROOT
 
 # Each of these costs 10 to 140 ms; only what uses them may import them.
@@ -23,10 +24,23 @@ sys.stdout = out
 print(code, *sys.modules)
 """
 
+# What the program itself does, from its entry point on.
+WHOLE = """
+import sys, io
+from rmqctl.__main__ import main
+out, sys.stdout = sys.stdout, io.TextIOWrapper(io.BytesIO())
+try:
+    main()
+except SystemExit as ended:
+    code = ended.code
+sys.stdout = out
+print(code, *sys.modules)
+"""
 
-def modules_of(*args, env=None):
+
+def modules_of(*args, env=None, probe=PROBE):
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, *args],
+        [sys.executable, "-c", probe, *args],
         capture_output=True,
         text=True,
         check=True,
@@ -77,7 +91,50 @@ def test_sending_a_message_loads_nothing_that_reads_or_parses(store, tmp_path):
     (tmp_path / "line").write_text("one\n")
     loaded = modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"))
     assert "broker.send.send" in loaded
-    assert not loaded & {"storage.readonly", "broker.pull.pull", "rmqctl.produce.parsers"}
+    assert not loaded & {
+        *("storage.readonly", "broker.pull.pull", "rmqctl.produce.parsers"),
+        *("broker.api.pull", "storage.read.tag_filter", "storage.format.fastjson_reader"),
+    }
+
+
+def sent(store, tmp_path):
+    (tmp_path / "line").write_text("one\n")
+    return modules_of("-S", str(store), "produce", "t", str(tmp_path / "line"), probe=WHOLE)
+
+
+def test_what_typer_names_and_never_uses_is_not_imported(store, tmp_path):
+    loaded = sent(store, tmp_path)
+    assert "typer.main" in loaded
+    found = loaded & {*OF_TYPER, *OF_PATHLIB}
+    assert found <= {"difflib"}  # Typer's parser asks it what "-S" may mean
+    assert not loaded & {"bz2", "lzma", "locale", "selectors", "textwrap"}
+
+
+@pytest.mark.slow
+def test_one_message_takes_few_modules(store, tmp_path):
+    assert len(sent(store, tmp_path)) <= 315
+
+
+COMPILED = """
+import re
+compiled = []
+compile = re._compiler.compile
+def counting(pattern, flags=0):
+    compiled.append(pattern)
+    return compile(pattern, flags)
+re._compiler.compile = counting
+"""
+
+
+@pytest.mark.slow
+def test_one_message_compiles_few_regular_expressions(store, tmp_path):
+    line = tmp_path / "line"
+    line.write_text("one\n")
+    once = ["-S", str(store), "produce", "t", str(line)]
+    modules_of(*once)  # makes the topic
+    said = COMPILED + WHOLE.replace("print(code, *sys.modules)", "print(code, len(compiled))")
+    (count,) = modules_of(*once, probe=said)
+    assert int(count) <= 20
 
 
 ALL_BUT_THE_CONSOLE = """

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.format.errors import JsonError
-from storage.format.fastjson import MAX_DEPTH, JsonReader, dumps, loads
+from storage.format.fastjson import MAX_DEPTH, dumps, loads
+from storage.format.fastjson_reader import JsonReader
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 scalars = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
