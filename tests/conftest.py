@@ -22,7 +22,8 @@ _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
 _ALLOWED_SKIPS = re.compile(
     r"(?:Skipped: )?needs "
     r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"
-    r"|the bench extra: .+|the packages of pyspark\[connect\]|RMQCTL_PURE to be empty)"
+    r"|the history of git|the bench extra: .+|the packages of pyspark\[connect\]"
+    r"|RMQCTL_PURE to be empty)"
 )
 
 # How long an example takes says how busy the machine is just then.

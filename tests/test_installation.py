@@ -14,39 +14,66 @@ from typing import NamedTuple
 
 import pytest
 
+from hatch_build import commit_of
 from rmqctl import __version__
 from rmqctl.help.version_command import built_from
 from tests.support.compiled import needs_compiled
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOKE = ROOT / "tests" / "checks" / "installed.py"
-PYTHONS = [f"python3.{minor}" for minor in range(11, 20) if shutil.which(f"python3.{minor}")]
 OFFLINE = ("unshare", "-rn")
 
 pytestmark = pytest.mark.long
 
 
+def _pythons() -> dict[str, str]:
+    """Interpreters from 3.11 on: on PATH, and those that pyenv keeps; the first of each version."""
+    names = [f"python3.{minor}" for minor in range(11, 20)]
+    kept = Path.home() / ".pyenv" / "versions"
+    found: dict[str, str] = {}
+    for name in names:
+        for path in (shutil.which(name), *sorted(kept.glob(f"*/bin/{name}"))):
+            command = [str(path), "-c", "import venv, ensurepip"]
+            if path and not subprocess.run(command, check=False, capture_output=True).returncode:
+                found.setdefault(name, str(path))
+    return found
+
+
+PYTHONS = _pythons()
+
+
 class Archives(NamedTuple):
-    """What is installed: ``wheels`` has all that ours need, too."""
+    """What is installed."""
 
     sdist: Path
     wheel: Path
-    wheels: Path
+    commit: str | None
 
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare on PATH")
-    dist, wheels = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("wheels")
+    dist = tmp_path_factory.mktemp("dist")
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(dist), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    wheel = next(dist.glob("*.whl"))
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(wheels)]
-    subprocess.run([*pip, str(wheel), "pytest", "hatchling", "packaging"], check=True)
-    for ours in wheels.glob("rmqctl-*"):
+    return Archives(next(dist.glob("*.tar.gz")), next(dist.glob("*.whl")), commit_of(ROOT))
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def python(request: pytest.FixtureRequest) -> str:
+    return PYTHONS[request.param]
+
+
+@pytest.fixture(scope="module")
+def wheels(python: str, archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that ours need with this interpreter, and what builds and tests them; not ours."""
+    folder = tmp_path_factory.mktemp("wheels")
+    pip = [python, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(folder)]
+    subprocess.run([*pip, str(archives.wheel), "pytest", "hatchling", "packaging"], check=True)
+    for ours in folder.glob("rmqctl-*"):
         ours.unlink()
-    return Archives(next(dist.glob("*.tar.gz")), wheel, wheels)
+    return folder
 
 
 class Place(NamedTuple):
@@ -84,8 +111,8 @@ def compiler(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "compiler")
 
 
-@pytest.fixture(params=PYTHONS)
-def place(request: pytest.FixtureRequest, tmp_path: Path, compiler: bool) -> Place:
+@pytest.fixture
+def place(python: str, tmp_path: Path, compiler: bool) -> Place:
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("sh", "unshare", "cat", "false"):  # --exec, the sample's pager: no compiler
@@ -94,7 +121,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, compiler: bool) -> Pla
     for folder in ("home", "tmp"):
         (work / folder).mkdir(parents=True)
     env = work / "env"
-    subprocess.run([request.param, "-m", "venv", "--without-pip", env], check=True)
+    subprocess.run([python, "-m", "venv", "--without-pip", env], check=True)
     path = os.environ["PATH"] if compiler else str(programs)
     variables = {"PATH": path, "HOME": str(work / "home"), "TMPDIR": str(work / "tmp")}
     return Place(env, variables)
@@ -103,20 +130,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, compiler: bool) -> Pla
 @needs_compiled
 @pytest.mark.parametrize("made", ["wheel", "sdist"])
 def test_it_is_installed_used_tested_with_and_removed_and_nothing_is_left(
-    archives: Archives, place: Place, compiler: bool, made: str, tmp_path: Path
+    archives: Archives, wheels: Path, place: Place, compiler: bool, made: str, tmp_path: Path
 ) -> None:
     before = place.files()
     chosen = archives.wheel if made == "wheel" else archives.sdist
-    place.pip("install", "--no-index", "--find-links", archives.wheels, chosen, "pytest")
+    place.pip("install", "--no-index", "--find-links", wheels, chosen, "pytest")
 
     smoke = shutil.copy(SMOKE, tmp_path)
     kind = "--compiled" if made == "wheel" or compiler else "--pure"
     facts = json.loads(place.run(place.python, smoke, kind, cwd=tmp_path))
     assert facts["rmqctl"] == __version__
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    assert facts["commit"].removesuffix("-dirty") == head
+    assert facts["commit"] == archives.commit
     assert built_from() is None  # the checkout itself has no such file
 
     sample = shutil.copytree(ROOT / "examples" / "tested", tmp_path / "tested")

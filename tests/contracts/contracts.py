@@ -1,19 +1,24 @@
 """What scripts, other versions and other programs rely on, read off the program, as JSON.
 
-Three files lie beside this module. A change of names, rooms or prose must not change any of them;
+Four files lie beside this module. A change of names, rooms or prose must not change any of them;
 a change that is meant is written with ``python -m tests.contracts.contracts --write`` and shows in
 the diff.
 
 * ``commands.json``: each command with its arguments, options and the fields of its rows.
 * ``store_bytes.json``: the files of a small store, written with a clock that is given, by sum.
+* ``api.json``: names that ``import rmqctl`` and the plugin of pytest give to programs, with the
+  parameters of functions and methods, fields, and members of enums.
 * ``own_files.json``: numbers of the shared file, locks, and the members of rmqctl's JSON files.
 """
 
 import hashlib
+import inspect
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +80,81 @@ def _value(parameter: Any) -> str:
     words += ["required"] * bool(parameter.required)
     words += ["many"] * bool(getattr(parameter, "multiple", False) or parameter.nargs != 1)
     return " ".join(words)
+
+
+# -- names for programs -------------------------------------------------------------------------
+
+
+def api() -> dict[str, Any]:
+    """Every public name of ``rmqctl``, of ``rmqctl.admin``'s packages, and of the plugin."""
+    import rmqctl
+    from rmqctl.testing import plugin
+    from rmqctl.testing.store import RocketMQStore
+
+    found = {name: _shape_of(getattr(rmqctl, name)) for name in rmqctl.__all__ if name != "admin"}
+    fixtures = sorted(name for name in vars(plugin) if name.startswith("rocketmq_"))
+    admin = {name: sorted(import_module(f"rmqctl.admin.{name}").__all__) for name in ADMIN_PACKAGES}
+    return {
+        "rmqctl": found,
+        "rmqctl.admin": admin,
+        "pytest fixtures": fixtures,
+        "RocketMQStore": _shape_of(RocketMQStore),
+    }
+
+
+ADMIN_PACKAGES: Final = (
+    *("topics", "groups", "lag", "offsets", "retries", "dead_letters", "store", "broker"),
+    *("audit", "messages"),
+)
+"""Those that the docstring of ``rmqctl.admin`` lists."""
+
+
+def _shape_of(value: Any) -> Any:
+    """Parameters of what is called; members of a class; the type of another value."""
+    if inspect.isroutine(value):
+        return _parameters(value)
+    if not isinstance(value, type):
+        return type(value).__name__
+    if issubclass(value, Enum):
+        return sorted(value.__members__)
+    ours = [base for base in value.__mro__ if base.__module__.partition(".")[0] in OURS]
+    names = {
+        name: _member(owner.__dict__[name])
+        for owner in reversed(ours)
+        for name in owner.__dict__
+        if not name.startswith("_") and not inspect.ismodule(owner.__dict__[name])
+    }
+    for base in ours:
+        names |= {name: "field" for name in base.__annotations__ if not name.startswith("_")}
+    if not issubclass(value, BaseException) and not getattr(value, "_is_protocol", False):
+        names["()"] = _parameters(value)
+    return {name: names[name] for name in sorted(names)}
+
+
+OURS: Final = frozenset({"rmqctl", "storage", "broker", "client", "analytics"})
+
+
+def _member(value: Any) -> str:
+    if isinstance(value, (staticmethod, classmethod)):
+        return f"{type(value).__name__} {_parameters(value.__func__)}"
+    return _parameters(value) if inspect.isfunction(value) else "value"
+
+
+def _parameters(value: Any) -> str:
+    """Names and kinds of parameters; ``?`` stands after one that has a default."""
+    words: list[str] = []
+    by_name_only = False
+    for parameter in inspect.signature(value).parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        stars = "*" * (parameter.kind == parameter.VAR_POSITIONAL)
+        stars += "**" * (parameter.kind == parameter.VAR_KEYWORD)
+        if parameter.kind == parameter.KEYWORD_ONLY and not by_name_only:
+            words += ["*"]
+        by_name_only |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        default = "" if parameter.default is parameter.empty else "?"
+        words += [f"{stars}{parameter.name}{default}"]
+    return f"({', '.join(words)})"
 
 
 # -- bytes of a store ---------------------------------------------------------------------------
@@ -199,6 +279,7 @@ def of_a_folder(made: Callable[[Path], Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 CONTRACTS: Final[Mapping[str, Callable[[], Mapping[str, Any]]]] = {
+    "api.json": api,
     "commands.json": commands,
     "store_bytes.json": lambda: of_a_folder(store_bytes),
     "own_files.json": lambda: of_a_folder(own_files),
