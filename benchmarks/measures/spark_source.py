@@ -165,7 +165,7 @@ def _beside_parquet(run: Run, root: Path, messages: int) -> Row:
 
 
 def _spark(run: Run, root: Path, messages: int) -> Iterator[Row]:
-    jobs = ["write", "count messages", "count a column", "count consumequeue"]
+    jobs = ["write", "count messages", "count ready", "count a column", "count consumequeue"]
     found = json.loads(_jobs(root, run.rounds, jobs))
     millions = f"{messages / 1e6:g} M messages of {_SMALL} B"
     yield Row(
@@ -179,6 +179,7 @@ def _spark(run: Run, root: Path, messages: int) -> Iterator[Row]:
     units = found["count consumequeue"]
     for job, what, goal in (
         ("count messages", "count() of messages", Goal(2, at_most=True)),
+        ("count ready", "count() of as many ready rows, which need no reading,", None),
         ("count a column", "count() of messages with one column", None),
     ):
         yield Row(

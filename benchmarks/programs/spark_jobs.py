@@ -9,15 +9,18 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 import pyspark_rocketmq
 from benchmarks.measures.spark_source import FIVE
+from benchmarks.programs.ready_rows import NAME as READY, ReadyRows
 
 store, folder, rounds, *names = sys.argv[1:]
 spark = pyspark_rocketmq.builder().master("local[2]").getOrCreate()
+spark.dataSource.register(ReadyRows)
 
 
 def table(name: str, schema: str = "") -> DataFrame:
@@ -33,10 +36,21 @@ def read_all() -> None:
     table("messages").write.format("noop").mode("overwrite").save()
 
 
+@cache
+def rows_of_store() -> int:
+    return table("consumequeue").count()
+
+
+def count_ready() -> None:
+    ready = spark.read.format(READY).option("table", "messages").option("rows", rows_of_store())
+    assert ready.load(store).count() == rows_of_store()
+
+
 JOBS: dict[str, Callable[[], object]] = {
     "write": write_parquet,
     "count messages": lambda: table("messages").count(),
     "count a column": lambda: table("messages", "queue_offset bigint").count(),
+    "count ready": count_ready,
     "count consumequeue": lambda: table("consumequeue").count(),
     "read": read_all,
 }

@@ -19,13 +19,14 @@ from storage.configs.topics import topics_file
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.layout import CREATED
+from storage.record_batch.record_batch import MARK_LIGHT
 from storage.tools.carve.columns import ExactEncoder
 from storage.tools.carve.new_store import ExactWriter, staged_folder
 from storage.tools.carve.ranges import QueueRange, RangeReader, TakenRange
 
 from .carve_plan import CarvePlan
 from .carve_rows import CarvedRow, CarvePlanRow
-from .odd_bodies import OddBodies
+from .odd_bodies import OddBodies, odd_rows
 from .record_transform import RecordTransform, UnmaskableError
 
 if TYPE_CHECKING:
@@ -123,28 +124,34 @@ class Carving:
             for taken in reader.stretches():
                 for number, _ in taken.lost:
                     self._lost[number] += 1
-                remade = self._remade(taken)
-                for start in range(0, len(remade.records), _AT_ONCE):
-                    part = slice(start, start + _AT_ONCE)
-                    offsets = remade.queue_offsets[part]
-                    columns = encoder.columns(
-                        remade.records[part],
-                        remade.queue_numbers[part],
-                        offsets if self._keeps else None,
-                        may_go_back=True,
-                    )
-                    writer.put(columns)
-                self._count(remade)
+                for part in taken.parts(_AT_ONCE):
+                    self._put_part(part, encoder, writer)
                 tick(taken.log_bytes)
             self._left_out.finish()
             self._odd.finish()
             self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
 
+    def _put_part(self, taken: TakenRange, encoder: ExactEncoder, writer: ExactWriter) -> None:
+        block = encoder.read(taken.buffer, taken.sizes)
+        if not self._remaker.changes_nothing or (block.marks & MARK_LIGHT).any():
+            taken = self._remade(taken)
+            block = encoder.read(taken.buffer, taken.sizes)
+        for row in odd_rows(taken.buffer, block):
+            at = int(block.place[row])
+            self._odd.look(bytes(taken.buffer[at : at + int(block.size[row])]))
+        if len(block):
+            offsets = taken.queue_offsets if self._keeps else None
+            columns = encoder.columns_of(
+                taken.buffer, block, taken.queue_numbers, offsets, may_go_back=True
+            )
+            writer.put(columns)
+        self._count(taken)
+
     def _remade(self, taken: TakenRange) -> TakenRange:
         kept: list[int] = []
         records: list[bytes] = []
         remake = self._remaker.remake
-        for row, record in enumerate(taken.records):
+        for row, record in enumerate(taken.records()):
             try:
                 made = remake(record)
             except UnmaskableError as error:
@@ -152,14 +159,15 @@ class Carving:
                 self._lost[taken.queue_numbers[row]] += 1
                 continue
             if made is not None:
-                self._odd.look(made)
                 kept.append(row)
                 records.append(made)
-        if len(kept) == len(taken.records):
-            return taken._replace(records=records)
         rows = np.array(kept, np.int64)
-        numbers, offsets = taken.queue_numbers[rows], taken.queue_offsets[rows]
-        return taken._replace(records=records, queue_numbers=numbers, queue_offsets=offsets)
+        return taken._replace(
+            buffer=bytearray().join(records),
+            sizes=np.fromiter(map(len, records), np.int64, len(records)),
+            queue_numbers=taken.queue_numbers[rows],
+            queue_offsets=taken.queue_offsets[rows],
+        )
 
     def _count(self, taken: TakenRange) -> None:
         """Count messages, and those before each committed offset of a group."""

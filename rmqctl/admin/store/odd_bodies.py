@@ -1,17 +1,37 @@
 """Warnings about copied messages that consumers may not be able to use."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from rmqctl.admin.left_out import Named
+from storage.format.prepared_many import at_any_byte
 from storage.format.record import decode_record
 from storage.format.sys_flag import MessageSysFlag
 from storage.tools.fsck.bodies import unreadable_body
+
+if TYPE_CHECKING:
+    from storage.record_batch.record_batch import RecordBatch
 
 _SYS_FLAG: Final = slice(36, 40)
 _BODY_LENGTH_AT: Final = 84
 _V6_MORE: Final = 12
 _NONE: Final = bytes(4)
+_SPECIAL: Final = (
+    MessageSysFlag.COMPRESSED_FLAG
+    | MessageSysFlag.BORNHOST_V6_FLAG
+    | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG
+)
+
+
+def odd_rows(records: bytearray, block: "RecordBatch") -> list[int]:
+    """The records of a block, whose bytes these are, that OddBodies.look may have to name."""
+    odd = (block.sys_flag & _SPECIAL) != 0
+    places = block.place[~odd] + _BODY_LENGTH_AT
+    odd[~odd] = at_any_byte(records, np.dtype(">i4"))[places] == 0
+    rows: list[int] = np.flatnonzero(odd).tolist()
+    return rows
 
 
 class OddBodies:

@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_INNER_MULTI_DISPATCH, PROPERTY_INNER_MULTI_QUEUE_OFFSET
-from storage.format.record import decode_record
-from storage.tools.carve.records import record_of, set_stored_body, set_stored_properties
+from storage.tools.carve.records import (
+    message_of,
+    record_of,
+    set_stored_body,
+    set_stored_properties,
+    with_properties,
+)
 
 if TYPE_CHECKING:
     from rmqctl.admin.message_filter import Predicate
@@ -53,7 +58,7 @@ class RecordTransform:
         """
         if self.changes_nothing and _LIGHT not in record:
             return record
-        message = decode_record(record)
+        message = message_of(record)
         if self._predicate is not None and not self._fits(message):
             return None
         properties = message.properties
@@ -64,7 +69,7 @@ class RecordTransform:
         elif self._mask is None:
             return record
         try:
-            return self._encoded(message)
+            return self._encoded(message, record)
         except BodyError as error:
             raise UnmaskableError(str(error)) from error
         except InvalidMessageError as error:
@@ -77,7 +82,8 @@ class RecordTransform:
         except BodyError as error:
             raise UnmaskableError(str(error)) from error
 
-    def _encoded(self, message: "MessageExt") -> bytes:
+    def _encoded(self, message: "MessageExt", record: bytes) -> bytes:
+        length, before = len(message.property_bytes), _beside_properties(message)
         old = None
         if self.unpacks:
             old = message.body = message.body  # kept, so that a rule that changes it is seen
@@ -87,4 +93,16 @@ class RecordTransform:
             set_stored_body(message, message.body)
         # Encoded again from the parsed form: a duplicate property occurs once.
         set_stored_properties(message, message.properties)
+        if (
+            _beside_properties(message) == before
+            and message.stored_body
+            and message.topic.isascii()
+        ):
+            return with_properties(record, length, message.property_bytes)
         return record_of(message)
+
+
+def _beside_properties(message: "MessageExt") -> tuple[bytes, bytes, bytes, int]:
+    """What masks and stored bodies change, but properties."""
+    hosts = message.born_host_bytes, message.store_host_bytes
+    return message.stored_body, *hosts, message.sys_flag

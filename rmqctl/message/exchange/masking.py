@@ -154,8 +154,9 @@ def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
             case "json":
                 _mask_json(message, rule)
             case "keys":
-                rule.matched |= bool(message.keys)
-                _set_property(message, PROPERTY_KEYS, masked_keys(message.keys, rule))
+                keys = message.keys
+                rule.matched |= bool(keys)
+                _set_property(message, PROPERTY_KEYS, masked_keys(keys, rule))
             case "tags":
                 rule.matched |= bool(message.tags)
                 _set_property(message, PROPERTY_TAGS, rule.change(message.tags or ""))

@@ -9,7 +9,7 @@ import numpy as np
 from storage.format.prepared_exact import ExactColumns
 from storage.record_batch.arrays import Longs
 from storage.record_batch.queue_numbers import TopicNames
-from storage.record_batch.record_batch import read_records
+from storage.record_batch.record_batch import RecordBatch, read_records
 
 
 class ExactEncoder:
@@ -32,15 +32,32 @@ class ExactEncoder:
 
         ``queue_offsets`` None: they get new ones.
         """
-        buffer = bytearray().join(records)
         size = np.fromiter(map(len, records), np.int64, len(records))
-        start = np.cumsum(size) - size
-        block = read_records(memoryview(buffer), 0, start, size, self._topics)
+        buffer = bytearray().join(records)
+        return self.columns_of(
+            buffer, self.read(buffer, size), queue_numbers, queue_offsets, may_go_back=may_go_back
+        )
+
+    def read(self, buffer: bytearray, sizes: Longs) -> RecordBatch:
+        """Read whole records, one after the other."""
+        return read_records(memoryview(buffer), 0, np.cumsum(sizes) - sizes, sizes, self._topics)
+
+    def columns_of(
+        self,
+        buffer: bytearray,
+        block: RecordBatch,
+        queue_numbers: Longs,
+        queue_offsets: Longs | None,
+        *,
+        may_go_back: bool = False,
+    ) -> ExactColumns:
+        """As :meth:`columns`, of the records in ``buffer`` that were read as ``block``."""
+        size = block.size
         owner, hashes = block.index_keys()
         present, numbers = np.unique(queue_numbers, return_inverse=True)
         return ExactColumns(
             buffer,
-            start,
+            block.place,
             size,
             [self._queues[number] for number in present.tolist()],
             numbers.astype(np.int64) if len(present) > 1 else None,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
-from storage.format.crc import CRC_MASK, whole_crc32
 from storage.format.head_matrix import HEAD_TYPES
 from storage.format.layout import HEAD_SIZES, MESSAGE_MAGIC_V1
-from storage.format.prepared_many import Longs
+from storage.format.prepared_many import Longs, at_any_byte
+from storage.format.record import scan_records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,16 +46,40 @@ class QueueRange(NamedTuple):
 class TakenRange(NamedTuple):
     """Whole records of one stretch of the log, in its order, as they are stored.
 
-    ``queue_numbers`` are indexes of ranges. ``lost`` are (queue number, queue offset) of messages
-    that cannot be read.
+    They lie one after the other in ``buffer``. ``queue_numbers`` are indexes of ranges. ``lost``
+    are (queue number, queue offset) of messages that cannot be read.
     """
 
-    records: list[bytes]
+    buffer: bytearray
+    sizes: Longs
     queue_numbers: Longs
     queue_offsets: Longs
     lost: list[tuple[int, int]]
     log_bytes: int
     """The log offset up to which was read."""
+
+    def records(self) -> Iterator[bytes]:
+        """Give each record."""
+        end = 0
+        for size in self.sizes.tolist():
+            start, end = end, end + size
+            yield bytes(self.buffer[start:end])
+
+    def parts(self, most: int) -> Iterator[TakenRange]:
+        """Give the same in parts of at most so many records."""
+        if len(self.sizes) <= most:
+            yield self
+            return
+        ends = np.cumsum(self.sizes)
+        for row in range(0, len(self.sizes), most):
+            rows = slice(row, row + most)
+            begin = int(ends[row] - self.sizes[row])
+            yield self._replace(
+                buffer=self.buffer[begin : int(ends[rows][-1])],
+                sizes=self.sizes[rows],
+                queue_numbers=self.queue_numbers[rows],
+                queue_offsets=self.queue_offsets[rows],
+            )
 
 
 class _Queue:
@@ -174,34 +198,35 @@ class RangeReader:
         sizes = np.concatenate([part[2]["size"].astype(np.int64) for part in parts])
         order = np.argsort(places, kind="stable")
         numbers, offsets, places, sizes = (c[order] for c in (numbers, offsets, places, sizes))
-        records: list[bytes | None] = []
+        buffer, good = bytearray(), np.ones(len(places), np.bool_)
         cuts = np.flatnonzero(np.diff(places // self._log.file_size)) + 1
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(places)], strict=True):
             rows = slice(start, end)
-            records += self._of_file(numbers[rows], offsets[rows], places[rows], sizes[rows])
+            of_file = numbers[rows], offsets[rows], places[rows], sizes[rows]
+            found, good[rows] = self._of_file(*of_file)
+            buffer = buffer + found if buffer else found
         lost, self._missing = self._missing, []
-        if None in records:
-            good = np.array([record is not None for record in records])
+        if not good.all():
             lost += list(zip(numbers[~good].tolist(), offsets[~good].tolist(), strict=True))
-            numbers, offsets = numbers[good], offsets[good]
-        whole = [record for record in records if record is not None]
-        return TakenRange(whole, numbers, offsets, lost, log_bytes)
+            numbers, offsets, sizes = numbers[good], offsets[good], sizes[good]
+        return TakenRange(buffer, sizes, numbers, offsets, lost, log_bytes)
 
     def _of_file(
         self, numbers: Longs, offsets: Longs, places: Longs, sizes: Longs
-    ) -> list[bytes | None]:
-        """The records of one log file; None for each that contradicts its unit."""
+    ) -> tuple[bytearray, NDArray[np.bool_]]:
+        """The records of one log file, and which of them do not contradict their units."""
         size = self._log.file_size
         first = int(places[0]) // size * size
         file = self._log.at(first)
         if file is None or file.length < _HEAD_SIZE:
-            return [None] * len(places)
+            return bytearray(), np.zeros(len(places), np.bool_)
         positions = places - first
         fits = (positions + sizes <= file.length) & (sizes > _HEAD_SIZE)
         count = max(1, file.length - _HEAD_SIZE + 1)
         every: NDArray[Any] = np.ndarray((count,), HEAD_TYPES[0], file.view, strides=(1,))
         heads = every[np.minimum(positions, count - 1)]
         body = heads["body_length"].astype(np.int64)
+        fields = self._field_sizes[numbers]
         plain = (
             fits
             & (heads["total_size"] == sizes)
@@ -210,36 +235,70 @@ class RangeReader:
             & (heads["queue_offset"] == offsets)
             & (heads["physical_offset"] == places)
             & (heads["sys_flag"] & 0x30 == 0)
-            & (body >= 0)
-            & (body + (_HEAD_SIZE + 2) + self._field_sizes[numbers] <= sizes)
+            & ((body > 0) | (body == 0) & (heads["body_crc"] == 0))
+            & (fields > 0)
+            & (body + (_HEAD_SIZE + 2) + fields <= sizes)
         )
-        read, fields = file.map, self._fields
-        found: list[bytes | None] = []
-        for row, (number, is_plain, at, length, body_size, crc) in enumerate(
-            zip(
-                numbers.tolist(),
-                plain.tolist(),
-                positions.tolist(),
-                sizes.tolist(),
-                body.tolist(),
-                heads["body_crc"].tolist(),
-                strict=True,
-            )
-        ):
-            if is_plain:
-                record = read[at : at + length]
-                end = _HEAD_SIZE + body_size
-                field = fields[number]
-                rest = end + len(field)
-                if (
-                    record.startswith(field, end)
-                    and record[rest] << 8 | record[rest + 1] == length - rest - 2
-                    and whole_crc32(record[_HEAD_SIZE:end]) & CRC_MASK == crc
-                ):
-                    found.append(record)
-                    continue
-            found.append(self._unusual(number, int(offsets[row]), int(places[row]), length))
-        return found
+        rows = np.flatnonzero(plain)
+        buffer = _copied(file.view, positions[rows], sizes[rows])
+        sound = self._sound(buffer, numbers[rows], sizes[rows], body[rows])
+        if len(rows) == len(plain) and sound.all():
+            return buffer, plain
+        plain[rows] = sound
+        return self._with_unusual(buffer, rows, plain, (numbers, offsets, places, sizes))
+
+    def _sound(
+        self, buffer: bytearray, numbers: Longs, sizes: Longs, bodies: Longs
+    ) -> NDArray[np.bool_]:
+        """Which of the records in ``buffer``, one after the other, are whole, with the checksum of
+        their body and the topic of their queue."""
+        starts = np.cumsum(sizes) - sizes
+        sound = np.ones(len(sizes), np.bool_)
+        row = 0
+        with memoryview(buffer) as view:
+            while row < len(sizes):
+                scan = scan_records(view, int(starts[row]), len(view), max_count=len(sizes) - row)
+                found = np.frombuffer(scan.sizes, np.int64)
+                differs = np.flatnonzero(found != sizes[row : row + len(found)])
+                row += int(differs[0]) if len(differs) else len(found)
+                sound[row : row + 1] = False
+                row += 1
+        for number in np.unique(numbers).tolist():
+            rows = np.flatnonzero(numbers == number)
+            field = self._fields[number]
+            named = at_any_byte(buffer, np.dtype(f"V{len(field)}"))[
+                starts[rows] + _HEAD_SIZE + bodies[rows]
+            ]
+            if named.tobytes() != field * len(rows):
+                same = named.view(np.uint8).reshape(-1, len(field)) == np.frombuffer(
+                    field, np.uint8
+                )
+                sound[rows] &= same.all(axis=1)
+        return sound
+
+    def _with_unusual(
+        self,
+        buffer: bytearray,
+        copied: Longs,
+        good: NDArray[np.bool_],
+        of_file: tuple[Longs, Longs, Longs, Longs],
+    ) -> tuple[bytearray, NDArray[np.bool_]]:
+        """The good ones of the rows ``copied``, which lie in ``buffer``, and all others that do
+        not contradict their units, in order."""
+        ends = [0, *np.cumsum(of_file[3][copied]).tolist()]
+        bad = np.flatnonzero(~good)
+        skipped = set(np.flatnonzero(np.isin(copied, bad)).tolist())
+        whole, begin = bytearray(), 0
+        for row, at in zip(bad.tolist(), np.searchsorted(copied, bad).tolist(), strict=True):
+            whole += buffer[ends[begin] : ends[at]]
+            begin = at + (at in skipped)
+            number, offset, place, size = (int(column[row]) for column in of_file)
+            record = self._unusual(number, offset, place, size)
+            if record is not None:
+                whole += record
+                good[row] = True
+        whole += buffer[ends[begin] :]
+        return whole, good
 
     def _unusual(self, number: int, offset: int, place: int, size: int) -> bytes | None:
         """The record of a unit in an unusual case: version 2, IPv6 hosts, or damage."""
@@ -251,6 +310,17 @@ class RangeReader:
         first = place - place % self._log.file_size
         file = self._log.at(first)
         return None if file is None else file.map[place - first : place - first + size]
+
+
+def _copied(log: memoryview, positions: Longs, sizes: Longs) -> bytearray:
+    """Copy records one after the other; those that follow each other in the log at once."""
+    if not len(sizes):
+        return bytearray()
+    ends = positions + sizes
+    cuts = np.flatnonzero(ends[:-1] != positions[1:]) + 1
+    firsts, lasts = positions[np.r_[0, cuts]], ends[np.r_[cuts - 1, len(ends) - 1]]
+    runs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    return bytearray().join([log[start:end] for start, end in runs])
 
 
 def topic_field(topic: str) -> bytes:

@@ -1,21 +1,47 @@
-"""Encoding a message as a record again, with all its fields."""
+"""A whole record as a message, and encoding it again with all its fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from storage.errors import InvalidMessageError
 from storage.format.compress import compress
 from storage.format.crc import crc32
-from storage.format.layout import MAX_TOPIC_LENGTH_V1
-from storage.format.properties import encode_properties
-from storage.format.record import encode_record
+from storage.format.layout import MAX_TOPIC_LENGTH_V1, PHYSICAL_OFFSET_POSITION
+from storage.format.properties import MAX_PROPERTIES_LENGTH, encode_properties
+from storage.format.record import decode_record, encode_record
 from storage.format.sys_flag import MessageSysFlag
+from storage.log.record_reader import UNUSUAL, read_at
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
 
 _METHODS: Final = MessageSysFlag.COMPRESSION_TYPE_MASK
+_INT: Final = Struct(">i")
+_LONG: Final = Struct(">q")
+_LENGTH_SIZE: Final = 2
+
+
+def message_of(record: bytes) -> MessageExt:
+    """Decode a whole record, see ``decode_record``."""
+    (offset,) = _LONG.unpack_from(record, PHYSICAL_OFFSET_POSITION)
+    usual: MessageExt | None = read_at(record, 0, len(record), offset, UNUSUAL)
+    return decode_record(record) if usual is None else usual
+
+
+def with_properties(record: bytes, length: int, properties: bytes) -> bytes:
+    """A whole record whose properties have ``length`` bytes, with others instead.
+
+    Raises InvalidMessageError for more than a record can have.
+    """
+    if len(properties) > MAX_PROPERTIES_LENGTH:
+        raise InvalidMessageError(f"the properties are longer than {MAX_PROPERTIES_LENGTH} bytes")
+    end = len(record) - length - _LENGTH_SIZE
+    size = _INT.pack(end + _LENGTH_SIZE + len(properties))
+    of_properties = len(properties).to_bytes(_LENGTH_SIZE, "big")
+    return b"".join((size, record[_INT.size : end], of_properties, properties))
 
 
 def record_of(message: MessageExt) -> bytes:

@@ -23,7 +23,9 @@ from storage.format.message import TRACE_TOPIC, MessageSysFlag
 from storage.format.properties import encode_properties
 from storage.format.record import decode_record, encode_record
 from storage.readonly import StoreView
+from storage.tools.carve.records import record_of
 from storage.tools.fsck import fsck
+from tests.support import golden
 from tests.support.cli import run
 from tests.support.dead_letters import give_back
 from tests.support.same_records import all_messages
@@ -250,3 +252,26 @@ def test_all_else_of_a_masked_record_stays():
         assert getattr(new, name) == getattr(was, name), name
     assert new.body == b"body"
     assert new.properties == {"UNIQ_KEY": "U", "KEYS": "z z", "x": "y", "DELAY": "3"}
+
+
+@pytest.mark.parametrize("name", ["basic-4.9", "ipv6-4.9", "basic-5.3"])
+def test_a_record_is_masked_as_if_it_were_encoded_anew(name):
+    rules = parse_rules("keys=hash,property.UNIQ_KEY=stars,tags=text:some", "key")
+    remaker, mask = RecordTransform(None, RuleMask(rules)), RuleMask(rules)
+    with StoreView.open(golden.store(name)) as view:
+        log = view.files.apart().log
+        for message in all_messages(view):
+            file = log.at(message.commitlog_offset // log.file_size * log.file_size)
+            assert file is not None
+            at = message.commitlog_offset % log.file_size
+            old = file.map[at : at + message.store_size]
+            wanted = decode_record(old)
+            mask.apply(wanted)
+            wanted.property_bytes = encode_properties(wanted.properties)
+            assert remaker.remake(old) == record_of(wanted)
+
+
+def test_properties_that_grow_too_long_leave_a_record_out():
+    remaker = RecordTransform(None, RuleMask(parse_rules(f"keys=text:{'k' * 40}", None)))
+    with pytest.raises(UnmaskableError, match="the properties are longer than 32767 bytes"):
+        remaker.remake(record(b"b", encode_properties({"KEYS": " ".join("a" * 1000)})))
