@@ -269,6 +269,7 @@ class StoreView:
         *,
         tags: MessageFilter | None = None,
         pulls: int = 1,
+        fields: Collection[str] | None = None,
     ) -> GetMessageResult:
         """Read messages of a queue from ``offset`` on (DefaultMessageStore.getMessage).
 
@@ -276,7 +277,8 @@ class StoreView:
         ``max_transfer_bytes_in_memory`` bytes of records, but at least one message if there is
         one; the result says where to go on and why it stopped. The CRC of each body is checked; a
         record that contradicts its unit is never returned. ``pulls``: the answer may be that of so
-        many consecutive reads, each but the last with all that it may hold.
+        many consecutive reads, each but the last with all that it may hold. ``fields``: many usual
+        messages may come as rows of a table with these fields.
         """
         queue = self._queues.get((topic, queue_id)) or self._queue(topic, queue_id)
         if queue is None:
@@ -285,9 +287,8 @@ class StoreView:
             found = queue.followed.read(offset, max_msg_nums)
             if found is not None:
                 return found
-        bounds = self.bounds if self._own_bounds else self._bounds
-        queue_bounds, _ = self._bounds_of(queue, bounds)
-        return self._messages.get_message(queue, queue_bounds, offset, max_msg_nums, tags, pulls)
+        bounds, _ = self._bounds_of(queue, self.bounds if self._own_bounds else self._bounds)
+        return self._messages.get_message(queue, bounds, offset, max_msg_nums, tags, pulls, fields)
 
     def read_column(
         self, topic: str, queue_id: int, offset: int, count: int, max_bytes: int = _COLUMN_BYTES

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
+    from storage.read.message_rows import MessageRows
 
     from .format.prepared import Ints
 
@@ -109,6 +110,7 @@ class GetMessageResult(NamedTuple):
 
     ``next_begin_offset`` is the queue offset of the next read; ``min_offset`` and ``max_offset``
     (exclusive) are the queue's bounds when it was read; ``buffer_total_size`` counts record bytes.
+    ``rows``, for a read that asked for fields, are the messages; the list is empty then.
     """
 
     status: GetMessageStatus
@@ -117,6 +119,7 @@ class GetMessageResult(NamedTuple):
     max_offset: int
     messages: list[MessageExt]
     buffer_total_size: int = 0
+    rows: MessageRows | None = None
 
 
 class QueryMessageResult(NamedTuple):

@@ -15,6 +15,7 @@ from .offsets import OffsetCommit
 if TYPE_CHECKING:
     from storage.read.by_time import Boundary
     from storage.read.message_columns import ColumnBatch
+    from storage.read.message_rows import MessageRows
 
 MAX_TIMESTAMP = (1 << 63) - 1
 
@@ -42,6 +43,9 @@ class PullRequest(NamedTuple):
     ``pulls`` > 1: the results of this pull and of up to that many consecutive ones may come as one
     answer; each but the last is then a full one of ``max_msg_nums``. There may be fewer, as with a
     filter, or past ``MOST_BYTES_TOGETHER``.
+
+    ``fields`` not None: where nothing is filtered, many usual messages may come as the rows of a
+    table that has these fields.
     """
 
     consumer_group: str
@@ -56,13 +60,15 @@ class PullRequest(NamedTuple):
     sub_version: int = 0
     client_id: str = ""
     pulls: int = 1
+    fields: frozenset[str] | None = None
 
 
 class PullResult(NamedTuple):
     """What a pull brought. ``get_status`` is the status of the store's read.
 
     Messages are in queue order; their tags match by hash only. ``min_offset`` and ``max_offset``
-    (exclusive) are the queue's bounds when it was read.
+    (exclusive) are the queue's bounds when it was read. ``rows``, for a pull that asked for fields,
+    are the messages; the list is empty then.
     """
 
     pull_status: PullStatus
@@ -72,6 +78,7 @@ class PullResult(NamedTuple):
     messages: list[MessageExt]
     get_status: GetMessageStatus
     suggest_which_broker_id: int = 0
+    rows: MessageRows | None = None
 
 
 class QueryResult(NamedTuple):

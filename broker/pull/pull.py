@@ -130,6 +130,7 @@ class Puller:
             max(1, request.max_msg_nums),
             tags=tags,
             pulls=request.pulls,
+            fields=request.fields,
         )
         status = _STATUS.get(found.status)
         if status is None:
@@ -146,6 +147,7 @@ class Puller:
                 found.messages,
                 found.status,
                 0,
+                found.rows,
             ),
         )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
     from broker.api.pull import PullResult
     from storage.format.message import MessageQueue
+    from storage.read.message_rows import MessageRows
 
 
 def messages_of(
@@ -35,12 +36,23 @@ def messages_of(
         )
         call_hooks((hook.filter_message for hook in hooks), context)
         messages = list(context.messages)
-    add_property_bytes(
-        messages,
-        f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
-        f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}".encode(),
-    )
+    add_property_bytes(messages, _bounds(result))
     return messages
+
+
+def rows_of(result: PullResult) -> MessageRows | None:
+    """Give the rows that a pull brought, which are not filtered, with the same properties; None if
+    it brought messages."""
+    if result.rows is not None:
+        result.rows.add_property_bytes(_bounds(result))
+    return result.rows
+
+
+def _bounds(result: PullResult) -> bytes:
+    return (
+        f"{PROPERTY_MIN_OFFSET}\x01{result.min_offset}\x02"
+        f"{PROPERTY_MAX_OFFSET}\x01{result.max_offset}"
+    ).encode()
 
 
 def _add_property_bytes(messages: Sequence[MessageExt], items: bytes) -> None:

@@ -31,6 +31,7 @@ from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, Mes
 from broker.retry.failure_reason import text_of
 from client.timing import SYSTEM_CLOCK, seconds_of
 from storage.format.message import MessageExt, MessageQueue, retry_topic
+from storage.read.message_rows import MessageRows
 
 from .ack_collector import AckCollector
 from .consume_hooks import call_after, call_before, return_type
@@ -165,7 +166,8 @@ class ConsumeMessageConcurrentlyService:
     ) -> BorrowedWorker | None:
         """See ConsumeService.submit; ``dispatch_to_consume`` is ignored here."""
         size = self._consumer.config.consume_message_batch_max_size
-        own = tuple(messages)  # the same object if it is a tuple
+        # the same object if it is a tuple, or rows of a table
+        own = messages if isinstance(messages, MessageRows) else tuple(messages)
         pulled = PullBatch(own, size, process_queue, queue, self._work_on)
         borrowed = self.pool.lend(pulled) if may_borrow else None
         if borrowed is None and not self.pool.submit(pulled, more_follows=more_follows):

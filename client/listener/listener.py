@@ -114,11 +114,15 @@ ConcurrentFunction: TypeAlias = """Callable[
 OrderlyFunction: TypeAlias = """Callable[
     [tuple[MessageExt, ...], ConsumeOrderlyContext], ConsumeOrderlyStatus | None
 ]"""
+ConcurrentCall: TypeAlias = (
+    "Callable[[Any, ConsumeConcurrentlyContext], ConsumeConcurrentlyStatus | None]"
+)
+"""The same as it is called: with rows of a table, too, where it was registered for them."""
 AnyConcurrentListener: TypeAlias = "MessageListenerConcurrently | ConcurrentFunction"
 AnyOrderlyListener: TypeAlias = "MessageListenerOrderly | OrderlyFunction"
 
 
-def concurrent_function(listener: AnyConcurrentListener) -> ConcurrentFunction:
+def concurrent_function(listener: AnyConcurrentListener) -> ConcurrentCall:
     """Give the function to call. Raises ClientArgumentError if there is none."""
     return _function(listener)
 

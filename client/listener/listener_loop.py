@@ -20,7 +20,7 @@ from .listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlySt
 if TYPE_CHECKING:
     from storage.format.message import MessageQueue
 
-    from .listener import ConcurrentFunction
+    from .listener import ConcurrentCall
     from .process_queue import Messages, ProcessQueue
     from .worker_pool import WorkerPool
 
@@ -41,7 +41,7 @@ class ListenerLoop(NamedTuple):
     """Calls of a listener for the messages of a queue. ``clock`` None is the system's, else it
     gives seconds since 1970."""
 
-    listen: ConcurrentFunction
+    listen: ConcurrentCall
     queue: MessageQueue
     process_queue: ProcessQueue
     pool: WorkerPool
@@ -71,7 +71,7 @@ class ListenerLoop(NamedTuple):
 
 def _call_quickly(
     requests: Iterator[Messages],
-    listen: ConcurrentFunction,
+    listen: ConcurrentCall,
     queue: MessageQueue,
     item: bytes,
     until: float,
@@ -86,11 +86,14 @@ def _call_quickly(
     before, added = b"", item
     for messages in requests:
         context = ConsumeConcurrentlyContext(queue)
-        for message in messages:
-            own = message.added_property_bytes
-            if own is not before:  # all of a pull have the same
-                before, added = own, own + b"\x02" + item if own else item
-            message.added_property_bytes = added
+        if isinstance(messages, tuple):
+            for message in messages:
+                own = message.added_property_bytes
+                if own is not before:  # all of a pull have the same
+                    before, added = own, own + b"\x02" + item if own else item
+                message.added_property_bytes = added
+        else:
+            messages.add_property_bytes(item)
         try:
             status, error = listen(messages, context), None
         except BaseException as raised:  # noqa: BLE001 - they come again after any error

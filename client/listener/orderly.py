@@ -43,7 +43,7 @@ from .worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from .listener import AnyOrderlyListener
-    from .process_queue import Messages, ProcessQueue
+    from .process_queue import Objects, ProcessQueue
     from .service import ConsumerContext
     from .worker_pool import BorrowedWorker
 
@@ -232,9 +232,7 @@ class ConsumeMessageOrderlyService:
                 return
         logger.info("consumed no further, the queue is dropped: %s", queue)
 
-    def _consume(
-        self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
-    ) -> bool:
+    def _consume(self, messages: Objects, process_queue: ProcessQueue, queue: MessageQueue) -> bool:
         """Call the listener; returns whether the task may go on.
 
         RocketMQ releases ``consume_lock`` before it reads the answer, and ignores the answer if the
@@ -248,7 +246,7 @@ class ConsumeMessageOrderlyService:
             return self._consume_locked(messages, process_queue, queue)
 
     def _consume_locked(
-        self, messages: Messages, process_queue: ProcessQueue, queue: MessageQueue
+        self, messages: Objects, process_queue: ProcessQueue, queue: MessageQueue
     ) -> bool:
         consumer = self._consumer
         context = ConsumeOrderlyContext(queue)
@@ -284,7 +282,7 @@ class ConsumeMessageOrderlyService:
 
     def _process(
         self,
-        messages: Messages,
+        messages: Objects,
         status: ConsumeOrderlyStatus,
         context: ConsumeOrderlyContext,
         process_queue: ProcessQueue,
@@ -335,7 +333,7 @@ class ConsumeMessageOrderlyService:
         return failure_properties(error, consumer.client_id, consumer.clock.now_ms(), answer=answer)
 
     def _check_reconsume_times(
-        self, messages: Messages, queue: MessageQueue, failure: dict[str, str]
+        self, messages: Objects, queue: MessageQueue, failure: dict[str, str]
     ) -> bool:
         """Count an attempt of each message; returns whether any is to be tried again here.
 

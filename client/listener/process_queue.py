@@ -24,13 +24,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from sortedcontainers import SortedDict
 
 from client import native
 from client.timing import SYSTEM_CLOCK, Clock
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_MAX_OFFSET, MessageExt
+from storage.read.message_rows import MessageRows, offset_at
 
 if TYPE_CHECKING:
     from .pull_batch import WorkerAcks
@@ -50,8 +51,9 @@ _QUEUE_OFFSET: Final = attrgetter("queue_offset")
 _STORED_BODY: Final = attrgetter("stored_body")
 _new: Final = tuple.__new__
 
-Messages = tuple[MessageExt, ...]
-"""Messages of one call of a listener; the listener must not change it."""
+Objects: TypeAlias = tuple[MessageExt, ...]
+Messages: TypeAlias = Objects | MessageRows
+"""Messages of one pull, or of one call of a listener; the listener must not change it."""
 
 
 class _Run(NamedTuple):
@@ -77,8 +79,21 @@ def _run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None
     return last, size
 
 
-run_of: Final = native.form("run_of", _run_of)
-"""The same for a list or a tuple of messages."""
+_run_of_objects: Final = native.form("run_of", _run_of)
+
+
+def run_of(messages: Sequence[MessageExt], last: int) -> tuple[int, int] | None:
+    """Give the last offset of messages (a list, a tuple or rows), and the bytes of their bodies as
+    they are stored.
+
+    None if their offsets do not ascend from ``last`` + 1 or more.
+    """
+    if not isinstance(messages, MessageRows):
+        return _run_of_objects(messages, last)
+    offsets = messages.offsets
+    if not offsets:
+        return last, 0
+    return None if offsets[0] <= last else (offsets[-1], messages.body_bytes)
 
 
 class ProcessQueue:
@@ -173,10 +188,9 @@ class ProcessQueue:
             return False
         with self._lock:
             self._put(messages)
-            last = messages[-1]
             if max_offset is None:
-                max_offset = int(last.get_property(PROPERTY_MAX_OFFSET) or 0)
-            accumulated = max_offset - last.queue_offset
+                max_offset = int(messages[-1].get_property(PROPERTY_MAX_OFFSET) or 0)
+            accumulated = max_offset - offset_at(messages, -1)
             if accumulated > 0:
                 self.msg_acc_cnt = accumulated
             dispatch = not self._consuming
@@ -184,7 +198,7 @@ class ProcessQueue:
             return dispatch
 
     def _put(self, messages: Sequence[MessageExt]) -> None:
-        first = messages[0].queue_offset
+        first = offset_at(messages, 0)
         before = self._last() if self._runs or self._tree else None
         run = run_of(messages, first - 1 if before is None else before)
         if run is not None:
@@ -240,7 +254,7 @@ class ProcessQueue:
             self._tree.update(zip(map(_QUEUE_OFFSET, messages), messages, strict=True))
 
     def _take_out_run(self, messages: Sequence[MessageExt]) -> bool:
-        first = messages[0].queue_offset
+        first = offset_at(messages, 0)
         run = self._runs.get(first)
         if run is None or run.messages is not messages:
             return False

@@ -13,6 +13,8 @@ from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING
 
+from storage.read.message_rows import MessageRows
+
 from .unreadable_bodies import apart, packed
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ class PullBatch:
         queue: MessageQueue,
         work: Callable[[PullBatch], object],
     ) -> None:
-        """Cut messages into requests of ``batch_size``; ``work`` takes requests until none is left.
+        """Cut messages into requests of ``batch_size``, rows of a table into a single one; ``work``
+        takes requests until none is left.
 
         ``messages`` is the very object that was put into the process queue.
         """
@@ -51,17 +54,22 @@ class PullBatch:
         self.process_queue = process_queue
         self.queue = queue
         self._work = work
-        self.packed = packed(messages)
+        self.packed = not isinstance(messages, MessageRows) and packed(messages)
         """Whether any body is compressed, and may be unreadable."""
         # A step of either is atomic in any thread: nothing of Python's own runs in it.
         self.requests: Iterator[Messages]
         self._left: Iterator[object]
-        if batch_size == 1:
+        if isinstance(messages, MessageRows):
+            self._left = self.requests = iter((messages,))
+            self.count = 1
+        elif batch_size == 1:
             self._left = iter(messages)
             self.requests = zip(self._left)  # type: ignore[assignment] # of messages
             self.count = len(messages)
         else:
-            cut = [messages[i : i + batch_size] for i in range(0, len(messages), batch_size)]
+            cut: list[Messages] = [
+                messages[i : i + batch_size] for i in range(0, len(messages), batch_size)
+            ]
             if self.packed:
                 cut = list(apart(cut))
             self._left = self.requests = iter(cut)

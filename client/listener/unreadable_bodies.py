@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _sys_flag = attrgetter("sys_flag")
 _Answer = TypeVar("_Answer")
 _Context = TypeVar("_Context")
+_Messages = TypeVar("_Messages", bound="Sequence[MessageExt]")
 
 
 def packed(messages: Sequence[MessageExt]) -> bool:
@@ -57,11 +58,11 @@ def apart(requests: Iterable[Messages]) -> Iterator[Messages]:
 
 
 def checked(
-    listen: Callable[[Messages, _Context], _Answer],
-) -> Callable[[Messages, _Context], _Answer]:
+    listen: Callable[[_Messages, _Context], _Answer],
+) -> Callable[[_Messages, _Context], _Answer]:
     """Make a listener that raises BodyError before it is called with an unreadable body."""
 
-    def listen_to_readable(messages: Messages, context: _Context) -> _Answer:
+    def listen_to_readable(messages: _Messages, context: _Context) -> _Answer:
         for message in messages:
             message.body  # noqa: B018 - raises; a usual one is kept for the listener
         return listen(messages, context)

@@ -12,7 +12,7 @@ static const char *const NAMES[SLOTS] = {
 
 /* The bound parts of calls; owned. */
 static PyObject *context_type, *success, *ack_all;
-static PyObject *zero, *dropped_name, *stopped_name;
+static PyObject *zero, *dropped_name, *stopped_name, *adding_name;
 static Py_ssize_t places[SLOTS];
 
 static PyObject *slot_of(PyObject *context, int slot)
@@ -86,6 +86,15 @@ static PyObject *raised(void)
     return error;
 }
 
+/* Properties for messages that are rows of a table (storage.read.message_rows); -1 with an error
+ * set. */
+static int add_to_rows(PyObject *rows, PyObject *items)
+{
+    PyObject *done = PyObject_CallMethodObjArgs(rows, adding_name, items, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 PyDoc_STRVAR(call_quickly_doc,
              "call_quickly(requests, listen, queue, items, until, seconds, process_queue, pool,\n"
              "             finished)\n\n"
@@ -108,11 +117,9 @@ static PyObject *call_quickly(PyObject *module, PyObject *const *args, Py_ssize_
     Added added = {items, NULL, NULL};
     PyObject *context = NULL, *messages, *end = NULL;
     while ((messages = PyIter_Next(requests)) != NULL) {
-        if (!PyTuple_Check(messages)) {
-            PyErr_SetString(PyExc_TypeError, "a tuple of messages is wanted");
-            break;
-        }
-        if (add_properties(messages, &added) < 0 || renew(&context, queue) < 0)
+        const int has_them = PyTuple_Check(messages) ? add_properties(messages, &added)
+                                                     : add_to_rows(messages, items);
+        if (has_them < 0 || renew(&context, queue) < 0)
             break;
         PyObject *status = PyObject_CallFunctionObjArgs(listen, messages, context, NULL);
         int quick = status == success && slot_of(context, ACK_INDEX) == ack_all;
@@ -158,5 +165,6 @@ int prepare_calls(void)
     zero = PyLong_FromLong(0);
     dropped_name = PyUnicode_InternFromString("dropped");
     stopped_name = PyUnicode_InternFromString("stopped");
-    return zero && dropped_name && stopped_name ? 0 : -1;
+    adding_name = PyUnicode_InternFromString("add_property_bytes");
+    return zero && dropped_name && stopped_name && adding_name ? 0 : -1;
 }

@@ -17,7 +17,7 @@ from client.listener.process_queue import run_of
 
 if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
-    from client.listener.process_queue import Messages, ProcessQueue
+    from client.listener.process_queue import Objects, ProcessQueue
     from client.runtime.pull_service import PullRequest
 
     from .pull_loop import FlowControl
@@ -47,11 +47,12 @@ class Backlog:
         subscription: SubscriptionData,
         wire: PullMessage,
         result: PullResult,
-        messages: Messages,
-    ) -> tuple[PullResult, Messages, int]:
-        """Go on after a result that ``wire`` has brought and its messages, at least one; gives the
-        last result, all messages, and the number of pulls."""
-        pulls, size, found = 1, 0, messages
+        messages: Objects,
+        pulls: int,
+    ) -> tuple[PullResult, Objects, int]:
+        """Go on after a result that ``wire`` has brought by so many pulls, and its messages, at
+        least one; gives the last result, all messages, and the number of pulls."""
+        size, found = 0, messages
         while pulls < _MOST_PULLS and self._may_go_on(request.process_queue):
             run = run_of(found, found[0].queue_offset - 1)
             if run is None:
@@ -68,6 +69,12 @@ class Backlog:
             messages += found
             pulls += -(-len(result.messages) // wire.max_msg_nums)
         return result, messages, pulls
+
+    def pulls_at_once(self, process_queue: ProcessQueue) -> int:
+        """How many pulls of a queue one request may cover."""
+        if not self._may_go_on(process_queue):
+            return 1
+        return min(_MOST_PULLS, self._flow_control.pulls_at_once(process_queue))
 
     def _may_go_on(self, process_queue: ProcessQueue) -> bool:
         consumer = self._consumer
@@ -87,7 +94,7 @@ class Backlog:
         wire: PullMessage,
         result: PullResult,
         pulls: int,
-    ) -> tuple[PullResult, Messages] | None:
+    ) -> tuple[PullResult, Objects] | None:
         """Pull further, after a result; None if there is no usable result.
 
         An unusable one comes again with the next pull, and is processed then. It does not wait, and
@@ -97,7 +104,9 @@ class Backlog:
         if len(result.messages) % wire.max_msg_nums or begin >= result.max_offset:
             return None
         consumer, queue = self._consumer, request.message_queue
-        wire = wire._replace(queue_offset=begin, suspend_timeout_ms=0, commit=None, pulls=pulls)
+        wire = wire._replace(
+            queue_offset=begin, suspend_timeout_ms=0, commit=None, pulls=pulls, fields=None
+        )
         answers: list[PullResult | Exception] = []
         try:
             consumer.instance.routes.broker(queue.broker_name).pull_async(wire, answers.append)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError, ResponseCode
-from client.consumer.pull_result import messages_of
+from client.consumer.pull_result import messages_of, rows_of
 from client.errors import UNANSWERED, ClientError
 from client.runtime.service_state import ServiceState
 from storage.format.message import RETRY_GROUP_TOPIC_PREFIX
+from storage.read.message_rows import offset_at
 from storage.results import MOST_BYTES_TOGETHER
 
 from .prefetch import Backlog
@@ -74,6 +75,18 @@ class FlowControl:
             if span > self._consumer.config.consume_concurrently_max_span:
                 return f"span={span} count={count}"
         return None
+
+    def pulls_at_once(self, process_queue: ProcessQueue) -> int:
+        """How often in a row a queue may be pulled for which ``too_much`` names nothing; each pull
+        brings messages that follow each other."""
+        config = self._consumer.config
+        room = min(
+            self.pull_threshold_for_queue - process_queue.msg_count,
+            config.consume_concurrently_max_span - process_queue.get_max_span(),
+        )
+        most = (self.pull_threshold_size_for_queue + 1) << _MIB_SHIFT
+        spare = most - process_queue.msg_size  # bytes
+        return 1 if spare <= MOST_BYTES_TOGETHER else 1 + room // config.pull_batch_size
 
     def pulls_ahead(self, process_queue: ProcessQueue, messages: Messages, size: int) -> int:
         """How often ``too_much`` would let a queue be pulled further if ``messages`` had been put,
@@ -227,6 +240,9 @@ class PullLoop:
         """Make the request to the broker (PullAPIWrapper.pullKernelImpl)."""
         consumer, queue = self._consumer, request.message_queue
         config = consumer.config
+        fields, pulls = consumer.fields_to_pull(queue.topic), 1
+        if fields is not None:
+            pulls = self._backlog.pulls_at_once(request.process_queue)
         return PullMessage(
             consumer.group,
             queue.topic,
@@ -239,6 +255,8 @@ class PullLoop:
             consumer.offset_store.pull_commit(queue),
             subscription.sub_version,
             self._instance.client_id,
+            pulls,
+            fields,
         )
 
     def _answered(
@@ -271,18 +289,21 @@ class PullLoop:
         consumer, queue = self._consumer, request.message_queue
         previous_offset = request.next_offset
         hooks = consumer.filter_message_hooks
-        messages = tuple(messages_of(result, subscription, consumer.group, queue, hooks))
+        messages: Messages | None = rows_of(result)
+        if messages is None:
+            messages = tuple(messages_of(result, subscription, consumer.group, queue, hooks))
         if not messages:
             request.next_offset = result.next_begin_offset
             self._count(request, self._clock.now_ms() - begin_ms, 0)
             self._service.execute_pull_request_immediately(request)
             return None
-        first_offset = messages[0].queue_offset
+        first_offset = offset_at(messages, 0)
         process_queue = request.process_queue
-        pulls, is_pulling = 1, self._service.is_pulling
-        if is_pulling:
+        pulls = max(1, -(-len(messages) // wire.max_msg_nums))
+        is_pulling = self._service.is_pulling
+        if is_pulling and isinstance(messages, tuple):
             result, messages, pulls = self._backlog.pull_more(
-                request, subscription, wire, result, messages
+                request, subscription, wire, result, messages, pulls
             )
         took_ms = self._clock.now_ms() - begin_ms
         dispatch = process_queue.put_message(messages, result.max_offset)

@@ -35,7 +35,7 @@ from .queue_locks import QueueLocks
 from .rebalance_push import RebalancePush
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Unpack
 
     from broker.api.members import ConsumeDirectlyResult, SubscriptionData
@@ -88,8 +88,10 @@ class PushConsumer(Consumer):
         self.paused = False
         """Whether nothing is pulled or rebalanced; see ``suspend``."""
         self._listener: Any = None
+        self._fields: frozenset[str] | None = None
         self._trace: ConsumeMessageTraceHook | None = None
         self._announced: dict[str, SubscriptionData] = {}
+        self._retry_topic = retry_topic(group)
 
     # -- settings
 
@@ -116,13 +118,21 @@ class PushConsumer(Consumer):
                 raise ClientConfigError(f"no consumer setting is called {name!r}{near}")
         self._config = replace(self._config, **changes)
 
-    def register_message_listener(self, listener: AnyConcurrentListener) -> None:
+    def register_message_listener(
+        self, listener: AnyConcurrentListener, *, fields: Collection[str] | None = None
+    ) -> None:
         """Consume messages in many threads at once, in any order.
+
+        ``fields``: the listener takes a storage.read.message_rows.MessageRows in the place of a
+        tuple, too, whose table has these fields. It gets the rows of some pulls in one call, where
+        many messages are there, a call may have those of a pull, nothing is filtered, no hook sees
+        the messages and no timer watches them.
 
         Raises ClientArgumentError for what is no listener.
         """
         self._check_listener(listener)
         self._listener, self.orderly = listener, False
+        self._fields = None if fields is None else frozenset(fields)
 
     def register_message_listener_orderly(self, listener: AnyOrderlyListener) -> None:
         """Consume the messages of each queue one after the other.
@@ -131,6 +141,7 @@ class PushConsumer(Consumer):
         """
         self._check_listener(listener)
         self._listener, self.orderly = listener, True
+        self._fields = None
 
     def _check_listener(self, listener: object) -> None:
         check_listener(listener)
@@ -389,6 +400,19 @@ class PushConsumer(Consumer):
     def announced(self, topic: str) -> SubscriptionData | None:
         """Give the subscription to pull a topic by; None if there is none (any more)."""
         return self._announced.get(topic) if topic in self.rebalance.subscriptions else None
+
+    def fields_to_pull(self, topic: str) -> frozenset[str] | None:
+        """The fields of the tables that a pull of a topic may bring; None: it brings objects."""
+        if (
+            self._fields is None
+            or self.filter_message_hooks
+            or self.consume_hooks
+            or self._config.resend_after_if_still_un_ack_ms
+            or self._config.consume_message_batch_max_size < self._config.pull_batch_size
+            or topic == self._retry_topic  # they are shown under their original topic
+        ):
+            return None
+        return self._fields
 
     def send_message_back(
         self, message: MessageExt, delay_level: int, queue: MessageQueue, failure: Mapping[str, str]

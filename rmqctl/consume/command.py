@@ -222,7 +222,7 @@ def consume(
         from .listener import PrintHandler
 
         printing = PrintHandler(printer, chosen.predicate)
-        _join(cli, reading, reader, chosen, options, printing, new_group=new_group)
+        _join(cli, reading, reader, chosen, options, printing, printing.fields, new_group=new_group)
         printer.finish()
         printer.flush()
     else:
@@ -230,7 +230,7 @@ def consume(
 
         runner = CommandRunner(command, chosen.predicate)
         try:
-            _join(cli, reading, reader, chosen, options, runner, new_group=new_group)
+            _join(cli, reading, reader, chosen, options, runner, None, new_group=new_group)
         finally:
             runner.terminate()
 
@@ -371,10 +371,11 @@ def _join(
     chosen: MessageFilter,
     options: "MemberOptions",
     handler: "Handler",
+    fields: "frozenset[str] | None",
     *,
     new_group: bool,
 ) -> None:
-    """Consume as a member of the group."""
+    """Consume as a member of the group; ``fields`` as PrintHandler has them."""
     from rmqctl.admin.queues import selection
     from rmqctl.cli.logs import show_logs
     from rmqctl.cli.opening import open_for_writing
@@ -423,7 +424,7 @@ def _join(
         if options.orderly:
             consumer.register_message_listener_orderly(listening.consume_orderly)
         else:
-            consumer.register_message_listener(listening.consume)
+            consumer.register_message_listener(listening.consume, fields=fields)
         with (
             cli.progress(
                 "consume", "messages", lends_stdout=options.command is not None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rmqctl.errors import CliError
 from storage.format.errors import BodyError
+from storage.read.message_rows import MessageRows, offset_at
 
 from .held_up import HeldUp
 from .outstanding import Outstanding
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from client.listener.process_queue import ProcessQueue
     from client.push.push_consumer import PushConsumer
     from rmqctl.admin.message_filter import Predicate
+    from rmqctl.output.encoded_rows import Layout
     from storage.format.message import MessageExt, MessageQueue
 
     from .printing import Printer
@@ -53,7 +55,14 @@ class PrintHandler:
     def __init__(self, printer: "Printer", predicate: "Predicate | None") -> None:
         self._printer = printer
         self._predicate = predicate
+        self._layout = _layout_of(printer) if predicate is None else None
         self._lock = threading.Lock()  # one prints at a time
+
+    @property
+    def fields(self) -> "frozenset[str] | None":
+        """The fields of tables (storage.read.message_table) that it takes in the place of
+        messages; None: it takes messages only."""
+        return None if self._layout is None else self._layout.fields
 
     def __call__(self, messages: "Sequence[MessageExt]") -> None:
         """See Handler. Raises OutputFailedError; earlier messages are flushed.
@@ -61,6 +70,10 @@ class PrintHandler:
         BodyError if a body cannot be unpacked: the client passes such a message alone.
         """
         with self._lock:
+            if isinstance(messages, MessageRows) and self._layout is not None:
+                rows = self._layout.rows(messages.table)
+                self._write(rows[messages.begin : messages.end], 0)
+                return
             printed = 0
             for portion in portions(messages):
                 self._print(portion, printed)
@@ -70,11 +83,20 @@ class PrintHandler:
         predicate = self._predicate
         wanted = messages if predicate is None else [m for m in messages if predicate(m)]
         if wanted:
-            try:
-                self._printer.write(wanted)
-                self._printer.flush()
-            except (OSError, CliError) as error:
-                raise OutputFailedError(printed) from error
+            self._write(wanted, printed)
+
+    def _write(self, wanted: Sequence[Any], printed: int) -> None:
+        try:
+            self._printer.write(wanted)
+            self._printer.flush()
+        except (OSError, CliError) as error:
+            raise OutputFailedError(printed) from error
+
+
+def _layout_of(printer: "Printer") -> "Layout | None":
+    """How rows are made of tables. A table lacks the properties that a client adds."""
+    layout = printer.layout
+    return None if layout is None or "properties" in layout.fields else layout
 
 
 class MemberListener:
@@ -138,7 +160,7 @@ class MemberListener:
             if count:
                 self._outstanding.add(queue, begun, self._consumer.process_queues.get(queue))
                 self._handler(begun)
-                if self._exact and self.quota.ends_with(queue, messages[count - 1]):
+                if self._exact and self.quota.ends_with(queue, offset_at(messages, count - 1)):
                     stops = True
         except OutputFailedError as error:
             self.failure = self.failure or error.__cause__

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from client.listener.process_queue import run_of
+from storage.read.message_rows import MessageRows
 
 if TYPE_CHECKING:
     from client.listener.process_queue import ProcessQueue
@@ -46,8 +47,7 @@ class Outstanding:
         with self._lock:
             calls = self._calls.setdefault(queue, [])
             if len(calls) >= _PRUNE_AT and process_queue is not None:
-                first = process_queue.first_offset()
-                calls[:] = [each for each in calls if first is not None and each[-1] >= first]
+                calls[:] = _unfinished(calls, process_queue)
             calls.append(_offsets_of(messages))
 
     def take_back(self, queue: "MessageQueue", messages: "Sequence[MessageExt]") -> None:
@@ -69,14 +69,23 @@ class Outstanding:
         while True:
             settle()
             with self._lock:
-                offsets = process_queue.held(set(chain(*self._calls.get(queue, ()))))
+                begun = _unfinished(self._calls.get(queue, ()), process_queue)
+                offsets = process_queue.held(set(chain(*begun))) if begun else set()
                 self._calls[queue] = [sorted(offsets)] if offsets else []
             if not offsets or process_queue.dropped or time.monotonic() > end:
                 return
             time.sleep(_LOOK_EACH_S)
 
 
+def _unfinished(calls: "Sequence[Offsets]", process_queue: "ProcessQueue") -> list[Offsets]:
+    """The calls that may have unfinished messages: those that end at the first one or later."""
+    first = process_queue.first_offset()
+    return [] if first is None else [each for each in calls if each[-1] >= first]
+
+
 def _offsets_of(messages: "Sequence[MessageExt]") -> Offsets:
+    if isinstance(messages, MessageRows):
+        return messages.offsets
     first = messages[0].queue_offset
     ascending = run_of(messages, first - 1)
     if ascending is not None and ascending[0] - first + 1 == len(messages):

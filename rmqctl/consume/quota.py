@@ -8,6 +8,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from storage.read.message_rows import MessageRows, offset_at
+
 if TYPE_CHECKING:
     from storage.format.message import MessageExt, MessageQueue
 
@@ -66,7 +68,7 @@ class Quota:
         """
         count = len(messages)
         if self.ends is not None:
-            count = bisect_left(messages, self.ends.get(queue, 0), key=_queue_offset)
+            count = _before(messages, self.ends.get(queue, 0))
         # Outside of the lock: a filter may be slow. Meanwhile the remainder can only shrink.
         wanted = self._wanted(messages[:count], self._left) if self._left else ()
         with self._changed:
@@ -81,7 +83,7 @@ class Quota:
             else:
                 self._left -= len(wanted)
             if count:
-                last = messages[count - 1].queue_offset
+                last = offset_at(messages, count - 1)
                 self._begun[queue] = max(last, self._begun.get(queue, 0))
             return count
 
@@ -104,10 +106,10 @@ class Quota:
         with self._changed:
             self._changed.wait_for(lambda: not self._busy[queue])
 
-    def ends_with(self, queue: "MessageQueue", last: "MessageExt") -> bool:
-        """Whether no message after this one may be consumed."""
+    def ends_with(self, queue: "MessageQueue", last: int) -> bool:
+        """Whether no message after this offset may be consumed."""
         with self._changed:
-            at_end = self.ends is not None and last.queue_offset + 1 >= self.ends.get(queue, 0)
+            at_end = self.ends is not None and last + 1 >= self.ends.get(queue, 0)
             return at_end or self._left == 0
 
     def bound(self, queue: "MessageQueue", offset: int) -> int | None:
@@ -125,6 +127,13 @@ class Quota:
                 return offset
             begun = self._begun.get(queue)
             return None if begun is None else min(offset, begun + 1)
+
+
+def _before(messages: "Sequence[MessageExt]", end: int) -> int:
+    """How many of the messages lie before an offset."""
+    if isinstance(messages, MessageRows):
+        return bisect_left(messages.offsets, end)
+    return bisect_left(messages, end, key=_queue_offset)
 
 
 def _holds(wants: "Callable[[MessageExt], bool]", message: "MessageExt") -> bool:

@@ -109,4 +109,4 @@ class TailReader:
         )
         if len(messages) != count:
             return None
-        return _new(GetMessageResult, (_FOUND, end, self._min_offset, end, messages, total))
+        return _new(GetMessageResult, (_FOUND, end, self._min_offset, end, messages, total, None))

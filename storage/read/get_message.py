@@ -6,6 +6,7 @@ file is missing, where retention has deleted, and how much one answer holds.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK_SIZE
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from storage.queue.reader import QueueBounds, QueueReader
 
     from .message_filter import MessageFilter
+    from .message_rows import MessageRows
 
 _FOUND: Final = GetMessageStatus.FOUND
+_FEW: Final = 64
+"""Fewer messages are quicker as objects than as a table."""
 _new: Final = tuple.__new__
 
 
@@ -44,12 +48,13 @@ class MessageReader:
         max_msg_nums: int,
         tags: MessageFilter | None,
         pulls: int = 1,
+        fields: Collection[str] | None = None,
     ) -> GetMessageResult:
         """Read up to ``max_msg_nums`` messages from ``offset`` on.
 
         And as many again, and again, as long as that is what further reads would answer, up to
         ``pulls`` of them; where that takes more than messages of common records, it is left to
-        those reads.
+        those reads. With ``fields`` usual messages may come as a MessageRows with these fields.
 
         A read ends at the end of a queue file, at the store's limits of messages and bytes (the
         first message always fits), and with a filter after some hundred units. RocketMQ's smaller
@@ -63,6 +68,11 @@ class MessageReader:
         key = queue.key
         messages: list[MessageExt] = []
         total = 0
+        if fields is not None and tags is None:
+            rows = self._rows(queue, bounds, offset, limit * pulls, fields)
+            if rows is not None:
+                following = offset + len(rows)
+                return GetMessageResult(_FOUND, following, *bounds, [], rows.table.size, rows)
         if tags is None and limit > 0:  # the common case: only plain records
             view = queue.unit_view(offset, min(limit, bounds.max_offset - offset))
             if view is not None:
@@ -75,7 +85,9 @@ class MessageReader:
                         )
                     if following == bounds.max_offset:
                         queue.follow(bounds, self._log, self._max_count, byte_limit)
-                    return _new(GetMessageResult, (_FOUND, following, *bounds, messages, total))
+                    return _new(
+                        GetMessageResult, (_FOUND, following, *bounds, messages, total, None)
+                    )
         scan = max(self._scan_bytes, max_msg_nums * CQ_STORE_UNIT_SIZE) // CQ_STORE_UNIT_SIZE
         units = queue.units(offset, min(scan, bounds.max_offset - offset))
         if units is None:
@@ -114,6 +126,23 @@ class MessageReader:
         if messages:
             status = _FOUND
         return GetMessageResult(status, offset + number, *bounds, messages, total)
+
+    def _rows(
+        self,
+        queue: QueueReader,
+        bounds: QueueBounds,
+        offset: int,
+        count: int,
+        fields: Collection[str],
+    ) -> MessageRows | None:
+        count = min(count, bounds.max_offset - offset)
+        units = queue.unit_view(offset, count) if count >= _FEW else None
+        if not units:
+            return None
+        from .row_reader import read_rows  # lazy: for consumers that ask for rows
+
+        size = self._max_bytes
+        return read_rows(self._records, queue.key, offset, units, fields, size, _FEW)
 
     def _read_on(
         self,

@@ -23,6 +23,7 @@ from storage.format.host import unpack_host
 from storage.format.sys_flag import MessageSysFlag
 
 if TYPE_CHECKING:
+    from storage.files.read_files import ReadMap
     from storage.format.message import MessageExt
     from storage.log.record_reader import QueueKey, RecordReader
     from storage.queue.reader import QueueReader
@@ -308,6 +309,20 @@ class TableReader:
         file = self._records.log.at(first)
         if file is None:
             return 0
+        return self.take_usual(file, first, table, key, offset, units, times)
+
+    def take_usual(
+        self,
+        file: ReadMap,
+        first: int,
+        table: MessageTable,
+        key: QueueKey,
+        offset: int,
+        units: memoryview,
+        times: tuple[int, int] | None = None,
+    ) -> int:
+        """Add messages as far as their records are usual and lie in a file of the log that begins
+        at ``first``; gives how many units were taken."""
         begin, end = (0, -1) if times is None else (times[0], max(times))
         taken, table.rows, table.size, table.is_full = fill_table(
             units,

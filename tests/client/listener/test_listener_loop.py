@@ -14,7 +14,7 @@ from client import native
 from client.consumer.pull_result import _add_property_bytes
 from client.listener.listener import ACK_ALL, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from client.listener.listener_loop import ListenerLoop, LoopResult, _call_quickly
-from client.listener.process_queue import ProcessQueue, _run_of
+from client.listener.process_queue import Messages, ProcessQueue, _run_of
 from client.listener.worker_pool import WorkerPool
 from storage.format.message import PROPERTY_CONSUME_START_TIMESTAMP, MessageExt
 from tests.support.compiled import compiled_client as compiled, needs_compiled
@@ -99,7 +99,7 @@ def outcome(
     calls: Sequence[Call], requests: Sequence[tuple[MessageExt, ...]], until: float, *, pure: bool
 ) -> tuple[object, ...]:
     listener = Listener(calls)
-    finished: list[tuple[MessageExt, ...]] = []
+    finished: list[Messages] = []
     quick = ListenerLoop(
         listener.listen, QUEUE, listener.process_queue, listener.pool, lambda: listener.now
     )
@@ -154,9 +154,41 @@ def test_calls_go_as_in_the_pure_form(calls: list[Call], added: list[bytes], siz
     assert both[0] == both[1]
 
 
+class Rows:
+    """Messages that add properties themselves."""
+
+    def __init__(self) -> None:
+        self.added: list[bytes] = []
+
+    def add_property_bytes(self, items: bytes) -> None:
+        self.added.append(items)
+
+
+@pytest.mark.parametrize("form", [_call_quickly, pytest.param("compiled", marks=needs_compiled)])
+def test_rows_of_a_table_get_the_properties_themselves(form: Any) -> None:
+    if form == "compiled":
+        form = compiled.call_quickly
+    listener = Listener([])
+    heard: list[Any] = []
+
+    def listen(messages: Any, context: ConsumeConcurrentlyContext) -> Any:
+        heard.append(messages)
+        return SUCCESS
+
+    first, second, wrong = Rows(), Rows(), [1]
+    (one,) = pulled([7])
+    given = (listen, QUEUE, b"N\x01V", 1e12, None, listener.process_queue, listener.pool)
+    finished: list[Any] = []
+    assert form(iter([first, (one,), second]), *given, finished) is None
+    assert heard == finished == [first, (one,), second]
+    assert first.added == second.added == [one.added_property_bytes] == [b"N\x01V"]
+    with pytest.raises(AttributeError, match="add_property_bytes"):
+        form(iter([wrong]), *given, finished)
+
+
 def test_requests_from_any_iterator_and_the_systems_clock() -> None:
     listener = Listener([Call(SUCCESS)] * 3)
-    finished: list[tuple[MessageExt, ...]] = []
+    finished: list[Messages] = []
     quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
     messages = pulled(range(3))
     far = 1e12  # seconds
@@ -240,7 +272,7 @@ def test_a_broken_iterator_breaks_the_calls() -> None:
 
     listener = Listener([Call(SUCCESS)])
     quick = ListenerLoop(listener.listen, QUEUE, listener.process_queue, listener.pool, None)
-    finished: list[tuple[MessageExt, ...]] = []
+    finished: list[Messages] = []
     with pytest.raises(OSError, match="torn"):
         quick.run(broken(), 1, 1e12, finished)
     assert len(finished) == 1

@@ -20,7 +20,7 @@ def test_a_queue_without_messages_says_so(tmp_path: Path) -> None:
     with StoreView.open(made.write(tmp_path)) as view:
         for topic, queue_id in (("T", 1), ("Other", 0)):
             result = view.get_message(topic, queue_id, 7, 32)
-            assert result == (Status.NO_MESSAGE_IN_QUEUE, 0, 0, 0, [], 0)
+            assert result == (Status.NO_MESSAGE_IN_QUEUE, 0, 0, 0, [], 0, None)
 
 
 def test_what_can_be_no_queue_has_no_logic_queue(tmp_path: Path) -> None:
