@@ -82,7 +82,12 @@ class LargeStore(NamedTuple):
 
 def make_large(root: Path, size: LargeStore) -> None:
     """Fill all queues; of five groups four have read all."""
-    MessageStore.create(root, SMALL_STORE.with_(mapped_file_size_consume_queue=20 * 200))
+    config = SMALL_STORE.with_(
+        mapped_file_size_consume_queue=20 * 200,
+        # the sync of all queues each minute takes seconds here, in which nothing is sent
+        flush_consume_queue_thorough_interval_ms=3_600_000,
+    )
+    MessageStore.create(root, config)
     topics = {  # one by one, the file would be written again with each of them
         topic_of(number): {
             "topicName": topic_of(number),
@@ -95,7 +100,7 @@ def make_large(root: Path, size: LargeStore) -> None:
     (root / "config").mkdir(exist_ok=True)
     text = json.dumps({"topicConfigTable": topics})
     (root / "config" / "topics.json").write_text(text, "utf-8")
-    with EmbeddedBroker.open(root) as broker:
+    with EmbeddedBroker.open(root, store_config=config) as broker:
         for number in range(size.topics):
             queues = size.queues_of(number)
             ids = [at % queues for at in range(queues * size.messages)]

@@ -200,8 +200,7 @@ class StoreView:
     def log_min_offset(self) -> int:
         """First offset of the oldest log file that still exists, 0 without any."""
         self._note_generation(self.bounds)
-        files = self.files.log.offsets()
-        return files[0] if files else 0
+        return self.files.log.first()
 
     def log_max_offset(self) -> int:
         """Offset after the last whole record."""
@@ -236,12 +235,14 @@ class StoreView:
 
     def each_queue_bounds(self, queues: Sequence[tuple[str, int]]) -> list[QueueBounds]:
         """The bounds of many queues; a quarter of the time that each by itself takes."""
+        from storage.queue.first_read import read_many
+
         while True:
             bounds = self.bounds
             generation = self._note_generation(bounds)
-            files = self.files.log.offsets()
-            log_min = files[0] if files else 0
-            known = self._queues
+            log_min = self.files.log.first()
+            known = self._queues if self._bounds is bounds else {}
+            read_many(known, queues, self.files, bounds if self._own_bounds else None, generation)
             readers = [known.get(place) or self._queue(*place) for place in queues]
             found = [
                 QueueBounds(0, 0) if reader is None else reader.bounds(log_min, generation)

@@ -136,19 +136,32 @@ class ReadOnlyFiles:
         """
         return self._offsets or self.relist()
 
+    def first(self) -> int:
+        """First offset of the oldest file, 0 without any."""
+        files = self.offsets()
+        return files[0] if files else 0
+
     def relist(self) -> list[int]:
         """List the folder anew and drop the maps of files that are gone or were replaced."""
         try:
             with os.scandir(self.directory) as entries:
-                names = [entry.name for entry in entries if leads_to_file(entry)]
+                names = [
+                    entry.name
+                    for entry in entries
+                    if entry.is_file(follow_symlinks=False) or leads_to_file(entry)
+                ]
         except (FileNotFoundError, NotADirectoryError):
             names = []
-        found = (parse_file_name(name) for name in names)
-        size = self.file_size
-        offsets = sorted(offset for offset in found if offset is not None and not offset % size)
-        for offset, opened in list(self.opened.items()):
-            if self._inode(offset) != opened.inode:
-                self.opened.pop(offset, None)
+        size, offsets = self.file_size, []
+        for name in names:
+            offset = parse_file_name(name)
+            if offset is not None and not offset % size:
+                offsets.append(offset)
+        offsets.sort()
+        if self.opened:
+            for offset, opened in list(self.opened.items()):
+                if self._inode(offset) != opened.inode:
+                    self.opened.pop(offset, None)
         self._offsets = offsets
         return offsets
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from storage.read.bounds import Bounds
     from storage.read.scan_bounds import ScanBounds
 
+    from .first_read import KeptUnits
+
 _BLOCK_UNITS: Final = 1024
 _FILLER: Final = CQ_STORE_UNIT.unpack(PRE_BLANK)
 _JUST_NOW: Final = 1 << 62
@@ -48,6 +50,8 @@ class QueueReader:
         "_bounds",
         "_file_times",
         "_first_message",
+        "_kept",
+        "_kept_at",
         "_row",
         "_scan",
         "_shared",
@@ -74,6 +78,8 @@ class QueueReader:
         self.followed: TailReader | None = None
         """Reads a few messages at the end; None before the first such read."""
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
+        self._kept: tuple[KeptUnits, ...] = ()
+        self._kept_at = -1
         # (files generation, log min, min offset): the queue's begin after retention
         self._first_message: tuple[int, int, int] | None = None
         self._warned = False
@@ -89,6 +95,8 @@ class QueueReader:
         max_offset = self._bounds.next_offset(key.topic, key.queue_id)
         known = self._first_message
         if known is None or known[:2] != (generation, log_min) or known[2] > max_offset:
+            if generation != self._kept_at:
+                self._kept = ()
             # Before the first time its end was compared with its files, which were listed for that.
             files = self._row.offsets() if known is None else self._row.relist()
             min_offset = self._find_first(files, log_min, max_offset)
@@ -96,6 +104,11 @@ class QueueReader:
                 self._first_message = (generation, log_min, min_offset)
             return QueueBounds(min_offset, max_offset)
         return _new(QueueBounds, (known[2], max_offset))
+
+    def keep(self, kept: tuple[KeptUnits, ...], generation: int) -> None:
+        """Read these units from memory, until files were deleted since this ``generation`` of the
+        bounds: then the queue may be another one of the same name."""
+        self._kept, self._kept_at = kept, generation
 
     def follow(
         self, bounds: QueueBounds, log: ReadOnlyFiles, max_count: int, max_bytes: int
@@ -119,6 +132,10 @@ class QueueReader:
 
     def unit_view(self, queue_offset: int, count: int) -> memoryview | None:
         """The same as :meth:`units` without copying what lies in a file."""
+        for first, kept_end, kept in self._kept:
+            if first <= queue_offset and queue_offset + count <= kept_end:
+                at = (queue_offset - first) * CQ_STORE_UNIT_SIZE
+                return kept[at : at + count * CQ_STORE_UNIT_SIZE] or None
         scan = self._scan
         if scan is not None:
             key = self.key

@@ -118,7 +118,12 @@ class _Count:
         )
         self._files: dict[DiskKind, int] = {}
         self._unreadable: list[Path] = []
-        self._ends: dict[tuple[str, str], int] = {}
+        queues = view.queues()
+        bounds = zip(queues, view.each_queue_bounds(queues), strict=True)
+        self._ends = {
+            (topic, str(queue_id)): high * CQ_STORE_UNIT_SIZE
+            for (topic, queue_id), (_, high) in bounds
+        }
 
     def result(self) -> DiskFiles:
         for names, status in _walk(self._root, self._unreadable):
@@ -128,11 +133,11 @@ class _Count:
 
     def _add(self, names: tuple[str, ...], status: os.stat_result) -> None:
         size = status.st_blocks * BLOCK
-        folder = names[0] if names else ""
-        first = parse_file_name(names[-1]) if names else None
         if S_ISDIR(status.st_mode):
             self._count(DiskKind.FOLDERS, size)
-        elif folder == COMMITLOG and len(names) == 2 and first is not None:
+            return
+        folder, first = names[0], parse_file_name(names[-1])
+        if folder == COMMITLOG and len(names) == 2 and first is not None:
             written = min(max(self._log_end - first, 0), status.st_size)
             self._log += written
             self._split(DiskKind.MESSAGES, DiskKind.RESERVED_LOG, written, size)
@@ -193,15 +198,16 @@ def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...],
     """
     seen: set[tuple[int, int]] = set()
     yield (), root.stat()
-    folders: list[tuple[tuple[str, ...], Path]] = [((), root)]
+    folders: list[tuple[tuple[str, ...], str]] = [((), str(root))]
     while folders:
         names, folder = folders.pop()
         try:
-            entries = list(os.scandir(folder))
+            with os.scandir(folder) as found:
+                entries = list(found)
         except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
             continue
         except PermissionError:
-            unreadable.append(folder)
+            unreadable.append(Path(folder))
             continue
         for entry in entries:
             try:
@@ -209,13 +215,14 @@ def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...],
             except FileNotFoundError:
                 continue
             except PermissionError:  # a folder that may be listed, but not entered
-                unreadable.append(folder)
+                unreadable.append(Path(folder))
                 break
-            inode = (status.st_dev, status.st_ino)
-            if inode in seen:
-                continue
             if status.st_nlink > 1:
+                inode = (status.st_dev, status.st_ino)
+                if inode in seen:
+                    continue
                 seen.add(inode)
-            yield (*names, entry.name), status
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(((*names, entry.name), Path(entry.path)))
+            below = (*names, entry.name)
+            yield below, status
+            if S_ISDIR(status.st_mode):
+                folders.append((below, entry.path))

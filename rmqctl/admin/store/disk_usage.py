@@ -17,7 +17,7 @@ from rmqctl.admin.next_deletions import (
     unread_by,
 )
 from rmqctl.admin.offsets.committed import offsets_in_force
-from rmqctl.admin.topics.figures import Part, TopicFigures, log_bytes
+from rmqctl.admin.topics.figures import Part, TopicFigures, bounds_of_topics, log_bytes
 from rmqctl.parse.durations import format_duration, format_size
 from rmqctl.parse.times import LATEST, near_datetime
 from storage.clock import now_ms as clock_ms
@@ -277,12 +277,11 @@ class DiskUse:
         queues = self._queues()
         for gone in self._known.keys() - queues.keys():
             del self._known[gone]
-        for topic, queue_ids in queues.items():
-            bounds = self._view.each_queue_bounds([(topic, queue_id) for queue_id in queue_ids])
-            state = queue_ids, bounds, self.next.before
+        for topic, bounds in bounds_of_topics(self._view, queues):
+            state = bounds, self.next.before
             before = self._known.get(topic)
             if before is None or before[0] != state or not before[1].is_whole:
-                parts = TopicFigures(self._view, topic, queue_ids).parts
+                parts = TopicFigures(self._view, topic, bounds, bounds).parts
                 before = self._known[topic] = state, self._figures(topic, parts)
             yield topic, before[1]
 
@@ -323,7 +322,7 @@ class DiskUse:
     def _ends(self, topic: str, part: Part) -> tuple[Place, Place]:
         """Log offset and store time of the first and of the last message."""
         first, last = part.first, part.end - 1
-        found = self._view.places(topic, part.queue_id, {first, last})
+        found = self._view.places(topic, part.queue_id, {first, last}, (first, part.end))
         return found.get(first, _NOWHERE), found.get(last, _NOWHERE)
 
     def _freed(self, topic: str, part: Part, first: Place, last: Place) -> int | None:

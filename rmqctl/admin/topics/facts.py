@@ -8,7 +8,7 @@ from broker.validation import check_topic
 from rmqctl.admin.kinds import topic_kinds
 from rmqctl.errors import NotFound
 
-from .figures import TopicFigures
+from .figures import TopicFigures, bounds_of_topics
 from .rows import TopicDescription, TopicQueueRow, TopicRow
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 def list_topics(view: "StoreView", broker: "Broker") -> Iterator[TopicRow]:
     """All topics by name."""
-    used, kind = queues_by_topic(view), topic_kinds(view)
-    for name, config in sorted(broker.topics().items()):
-        bounds = view.each_queue_bounds([(name, queue_id) for queue_id in used[name]])
+    used, kind, configs = queues_by_topic(view), topic_kinds(view), broker.topics()
+    for name, bounds in bounds_of_topics(view, {name: used[name] for name in sorted(configs)}):
+        config = configs[name]
         yield TopicRow(
             name,
             kind.of(name),
             config.read_queue_nums,
             config.write_queue_nums,
             config.perm,
-            sum(bound.max_offset - bound.min_offset for bound in bounds),
+            sum(high - low for low, high in bounds.values()),
         )
 
 

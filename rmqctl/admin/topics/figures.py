@@ -7,7 +7,7 @@ read from single records, found by bisection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 HOUR_MS: Final = 3_600_000
+_TOPICS_AT_ONCE: Final = 100
 
 
 class Part(NamedTuple):
@@ -42,14 +43,21 @@ class Part(NamedTuple):
 
 
 class TopicFigures:
-    """Figures of one topic of a store, as of construction."""
+    """Figures of one topic of a store, as of construction; or as of the time at which ``bounds`` of
+    its queues were read."""
 
-    def __init__(self, view: StoreView, topic: str, queue_ids: Iterable[int]) -> None:
+    def __init__(
+        self,
+        view: StoreView,
+        topic: str,
+        queue_ids: Iterable[int],
+        bounds: Mapping[int, tuple[int, int]] | None = None,
+    ) -> None:
         self._view = view
         self.topic = topic
         self.parts = []
         for queue_id in sorted(queue_ids):
-            low, high = view.queue_bounds(topic, queue_id)
+            low, high = view.queue_bounds(topic, queue_id) if bounds is None else bounds[queue_id]
             size = self._bytes(queue_id, low, high)
             self.parts.append(Part(queue_id, low, high, size))
 
@@ -161,6 +169,20 @@ class TopicFigures:
         if first >= end:
             return 0
         return unread_bytes(self._view, self.topic, queue_id, (first,), end)[first]
+
+
+def bounds_of_topics(
+    view: StoreView, queues: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[str, dict[int, tuple[int, int]]]]:
+    """Each topic with the bounds of its queues, by queue id; they are read some topics at a time,
+    so that what is made of the first ones need not wait for all."""
+    topics = list(queues)
+    for start in range(0, len(topics), _TOPICS_AT_ONCE):
+        some = topics[start : start + _TOPICS_AT_ONCE]
+        places = [(topic, queue_id) for topic in some for queue_id in queues[topic]]
+        found = dict(zip(places, view.each_queue_bounds(places), strict=True))
+        for topic in some:
+            yield topic, {queue_id: found[topic, queue_id] for queue_id in queues[topic]}
 
 
 def log_bytes(view: StoreView) -> int:
