@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
+.PHONY: docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -115,6 +115,16 @@ man: $(STAMP) ## Write the manual pages of all commands
 pictures: $(STAMP) ## Export the README's pictures from real output, and those that tests compare
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m tests.support.console_pictures
+
+DOCS_STAMP := $(VENV)/.installed-docs
+
+$(DOCS_STAMP): $(STAMP)
+	@echo "installing mkdocs-material into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(DOCS_STAMP) ## Build the site into build/site/html; a warning or a link that leads nowhere ends it
+	$(BIN)/python docs/make_site.py
 
 conformance: $(STAMP) ## Write the table of RocketMQ's mechanisms and the tests that show them
 	$(BIN)/python tests/checks/conformance.py --write

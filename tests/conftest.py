@@ -22,7 +22,7 @@ _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
 _ALLOWED_SKIPS = re.compile(
     r"(?:Skipped: )?needs "
     r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"
-    r"|the history of git|the bench extra: .+|the packages of pyspark\[connect\]"
+    r"|the history of git|the (bench|docs) extra: .+|the packages of pyspark\[connect\]"
     r"|RMQCTL_PURE to be empty)"
 )
 

@@ -5,7 +5,6 @@ bundle`); only that folder is made with one.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -122,7 +121,7 @@ def place(python: str, tmp_path: Path, compiler: bool) -> Place:
         (work / folder).mkdir(parents=True)
     env = work / "env"
     subprocess.run([python, "-m", "venv", "--without-pip", env], check=True)
-    path = os.environ["PATH"] if compiler else str(programs)
+    path = f"{programs}:/usr/bin:/bin" if compiler else str(programs)
     variables = {"PATH": path, "HOME": str(work / "home"), "TMPDIR": str(work / "tmp")}
     return Place(env, variables)
 

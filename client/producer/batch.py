@@ -77,10 +77,11 @@ def split_batch(
 
     A message that is too large by itself becomes a batch of its own, which is refused when sent.
 
-    >>> from rmqctl import Message
-    >>> many = [Message("OrderEvent", b"x" * 1_000_000) for _ in range(10)]
-    >>> [len(batch) for batch in split_batch(many)]
-    [4, 4, 2]
+    Examples:
+        >>> from rmqctl import Message
+        >>> many = [Message("OrderEvent", b"x" * 1_000_000) for _ in range(10)]
+        >>> [len(batch) for batch in split_batch(many)]
+        [4, 4, 2]
     """
     batch: list[Message] = []
     size = 0

@@ -68,10 +68,11 @@ def select_by_hash(
 ) -> MessageQueue:
     """Choose by the hash of ``arg``, as Java clients do (SelectMessageQueueByHash).
 
-    >>> from rmqctl import Message, MessageQueue
-    >>> queues = [MessageQueue("OrderEvent", "broker-a", i) for i in range(4)]
-    >>> select_by_hash(queues, Message("OrderEvent", b"paid"), "order-1001").queue_id
-    3
+    Examples:
+        >>> from rmqctl import Message, MessageQueue
+        >>> queues = [MessageQueue("OrderEvent", "broker-a", i) for i in range(4)]
+        >>> select_by_hash(queues, Message("OrderEvent", b"paid"), "order-1001").queue_id
+        3
     """
     # Java's remainder has the sign of the dividend; its absolute value is that of the number's.
     return queues[abs(java_hash_code(arg)) % len(queues)]

@@ -87,15 +87,16 @@ class TransactionSendResult(NamedTuple):
 class TransactionProducer(Producer):
     """A producer whose messages may depend on a local transaction.
 
-    >>> from rmqctl import LocalTransactionState, TransactionProducer
-    >>> class Orders:
-    ...     def execute_local_transaction(self, message, arg):
-    ...         return LocalTransactionState.COMMIT_MESSAGE
-    ...     def check_local_transaction(self, message):
-    ...         return LocalTransactionState.UNKNOW
-    >>> producer = TransactionProducer("order-service", Orders())
-    >>> producer.state
-    <ServiceState.CREATE_JUST: 'CREATE_JUST'>
+    Examples:
+        >>> from rmqctl import LocalTransactionState, TransactionProducer
+        >>> class Orders:
+        ...     def execute_local_transaction(self, message, arg):
+        ...         return LocalTransactionState.COMMIT_MESSAGE
+        ...     def check_local_transaction(self, message):
+        ...         return LocalTransactionState.UNKNOW
+        >>> producer = TransactionProducer("order-service", Orders())
+        >>> producer.state
+        <ServiceState.CREATE_JUST: 'CREATE_JUST'>
     """
 
     def __init__(

@@ -1,5 +1,6 @@
 """A manual page as roff, for ``man``, and as plain text."""
 
+import re
 from collections.abc import Iterator
 from textwrap import wrap
 from typing import Final
@@ -51,6 +52,35 @@ def _escaped(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{_escaped(text)}"' if " " in text else _escaped(text)
+
+
+def as_markdown(page: Page) -> str:
+    """The page in Markdown, for the site of the documents."""
+    lines = [f"# {page.name if page.name == 'rmqctl' else page.name.replace('-', ' ', 2)}"]
+    for title, blocks in page.sections:
+        lines += ["", f"## {title}"]
+        for block in blocks:
+            lines += ["", *_markdown(block)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(block: Block) -> Iterator[str]:
+    match block:
+        case Text(text):
+            yield _plain(text)
+        case Lines(lines):
+            yield "```text"
+            yield from lines
+            yield "```"
+        case Items(items):
+            for name, text in items:
+                ticks = "``" if "`" in name else "`"
+                yield f"* {ticks}{name}{ticks}" + (f": {_plain(text)}" if text else "")
+
+
+def _plain(text: str) -> str:
+    """A text in which no character means something to Markdown."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text).replace("\n", "  \n")
 
 
 def as_text(page: Page, width: int) -> str:
