@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from storage import native
 from storage.format.java_hash import tags_code
 
 from .edges import DisorderError, MinuteEdges
@@ -122,11 +123,12 @@ def count_unread(
         minutes.append(found)
         if each_tag:
             tags.append(_by_key(task.queue, units, segments, _tag_keys(view, task, units, texts)))
-            continue
-        by_tag = _by_key(task.queue, units, segments, units.tags)
-        for tag, example in _examples(units.tags, set(by_tag.key.tolist()) - texts.keys()):
-            texts[tag] = _text(view, task, units.first + example, tag)
-        tags.append(by_tag)
+        else:
+            by_tag = _by_key(task.queue, units, segments, units.tags)
+            for tag, example in _examples(units.tags, set(by_tag.key.tolist()) - texts.keys()):
+                texts[tag] = _text(view, task, units.first + example, tag)
+            tags.append(by_tag)
+        del units  # before the next ones are read
     del texts[0]
     return Partials(add_up(minutes), add_up(tags), add_up(missing), texts, disorder)
 
@@ -175,10 +177,15 @@ def _cells(
     )
 
 
+def _are_whole(units: Units) -> bool:
+    """Whether no unit is missing."""
+    return int(np.count_nonzero(units.sizes)) == len(units)
+
+
 def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> PartialCounts:
-    gone = np.flatnonzero(units.sizes == 0)
-    if not len(gone):
+    if _are_whole(units):
         return NO_CELLS
+    gone = np.flatnonzero(units.sizes == 0)
     count = np.bincount(np.searchsorted(segments, gone, "right") - 1, minlength=len(segments))
     nothing = np.zeros(len(segments), np.int64)
     return _cells(queue, np.arange(len(segments)), nothing, count, nothing)
@@ -188,8 +195,7 @@ def _by_edges(
     queue: int, units: Units, segments: NDArray[np.int64], edges: MinuteEdges, times_of: TimesOf
 ) -> PartialCounts:
     """By minute without reading each record: minutes end where edges lie."""
-    known = np.flatnonzero(units.sizes)
-    if len(known) != len(units):
+    if not _are_whole(units):
         raise DisorderError  # missing units have no order
     at = edges.positions(units.places, units.sizes, times_of)
     # Between two neighbours of these all units have one segment and one minute.
@@ -199,13 +205,12 @@ def _by_edges(
     minute = np.searchsorted(at, starts, "right") - 1
     if (minute < 0).any():
         raise DisorderError  # older than the first edge
-    total = np.concatenate(([0], np.cumsum(units.sizes)))
     return _cells(
         queue,
         segment,
         edges.times[minute] // MINUTE_MS,
         ends - starts,
-        total[ends] - total[starts],
+        np.add.reduceat(units.sizes, starts) if len(starts) else ends,
     )
 
 
@@ -263,6 +268,10 @@ def _by_key(
     queue: int, units: Units, segments: NDArray[np.int64], keys: NDArray[np.int64]
 ) -> PartialCounts:
     """Count by segment and by a key of each unit."""
+    rows = tally(keys, units.sizes, segments)
+    if rows is not None:
+        segment, key, count, size = np.frombuffer(rows, np.int64).reshape(-1, 4).T
+        return _cells(queue, segment, key, count, size)
     names, codes = _encoded(keys)
     lengths = np.diff(segments, append=len(units))
     bins = len(names) * len(lengths)
@@ -302,3 +311,6 @@ def _encoded(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
         if not new.size:
             return names, codes
         names = np.union1d(names, new if len(names) > _SAMPLE else new[:_SAMPLE])
+
+
+tally: Final = native.form("tally", native.nothing)

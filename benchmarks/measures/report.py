@@ -63,7 +63,7 @@ def _warm(run: Run, root: Path) -> Iterator[Row]:
         f"{times.median('local') * 1e3:.0f} ms",
         f"{times.median('read') * 1e3:.0f} ms",
         times.ratios("local", "read"),
-        Goal(8, at_most=True),
+        Goal(3.5, at_most=True),
         samples=times.of,
     )
     yield Row(

@@ -39,6 +39,10 @@ def units_match(
 ) -> bool:
     """Whether unit i is that of record ``rows[i]`` of the columns (int64)."""
 
+def tally(keys: Any, sizes: Any, starts: Any, /) -> bytes | None:
+    """Rows of segment, key, count and sum (int64) of columns of int64, in the order of segment and
+    key; segments begin at ``starts``, which ascend. None if a segment has more than 1,024 keys."""
+
 def bind(message_class: type, /) -> None:
     """Set the class of messages; once, before ``read_run`` and ``read_at``."""
 

@@ -55,6 +55,7 @@ extern PyMethodDef scan_functions[];
 extern PyMethodDef column_functions[];
 extern PyMethodDef chain_functions[];
 extern PyMethodDef unit_functions[];
+extern PyMethodDef tally_functions[];
 extern PyMethodDef message_functions[];
 int prepare_messages(void);
 extern PyMethodDef message_table_functions[];

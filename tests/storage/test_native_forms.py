@@ -45,7 +45,9 @@ def test_each_is_declared_and_each_declared_one_is_there(package: Any, module: A
 @pytest.mark.parametrize(("package", "module"), MODULES)
 def test_each_has_a_reference_in_one_module(package: Any, module: Any) -> None:
     for path in [
-        path for name in ("storage", "client", "rmqctl") for path in (ROOT / name).rglob("*.py")
+        path
+        for name in ("storage", "analytics", "client", "rmqctl")
+        for path in (ROOT / name).rglob("*.py")
     ]:
         if "native.form(" in path.read_text():
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))

@@ -15,6 +15,8 @@ from storage import native as _of_storage
 
 _NAME = "storage.native._compiled"
 _OF_CLIENT = "client.native._compiled"
+_OWNERS = ("storage.", "analytics.")
+"""Packages whose modules take forms of the storage."""
 _IS_THERE = find_spec(_NAME) is not None and find_spec(_OF_CLIENT) is not None
 
 compiled: Any = import_module(_NAME) if _IS_THERE else None
@@ -51,7 +53,7 @@ def _bindings(modules: int) -> list[tuple[dict[str, Any], str, str]]:
     the name of the form."""
     del modules
     found = []
-    for module in [name for name in sys.modules if name.startswith("storage.") and name != _NAME]:
+    for module in [name for name in sys.modules if name.startswith(_OWNERS) and name != _NAME]:
         names = vars(sys.modules[module])
         for name, reference in _of_storage.references.items():
             forms = (reference, getattr(compiled, name, None))
