@@ -1,5 +1,7 @@
 """``rmqctl consume``: read topics, alone or as a member of a group."""
 
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -474,18 +476,19 @@ def _run(
         for sentence in selection.words_about(broker, topic, reading.position, spans):
             cli.warn(sentence)
     whole = [span for spans in by_topic.values() for span in spans]
-    run = ConsumeRun(
-        broker,
-        _parts(broker, reading, group, chosen, by_topic, printer),
-        printer,
-        predicate=chosen.predicate,
-        count=reading.most,
-        follow=reading.follow,
-        all_queues=chosen.queues is None,
-        tell=cli.warn,
-    )
-    with cli.progress("consume", "messages", selection.total(whole)) as progress:
-        run.run(progress)
+    with ExitStack() as ends:
+        run = ConsumeRun(
+            broker,
+            _parts(broker, reading, group, chosen, by_topic, printer, ends),
+            printer,
+            predicate=chosen.predicate,
+            count=reading.most,
+            follow=reading.follow,
+            all_queues=chosen.queues is None,
+            tell=cli.warn,
+        )
+        with cli.progress("consume", "messages", selection.total(whole)) as progress:
+            run.run(progress)
     if run.unreadable:
         cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' shows why")
     names = ", ".join(reading.topics)
@@ -504,8 +507,12 @@ def _parts(
     chosen: MessageFilter,
     by_topic: "Mapping[str, list[Span]]",
     printer: "Printer",
+    ends: ExitStack,
 ) -> "list[Part]":
-    """The topics with their ways to read: many messages by columns where the printer allows."""
+    """The topics with their ways to read: many messages by columns where the printer allows.
+
+    At the end of ``ends`` nothing is read any more.
+    """
     from rmqctl.admin.queues import selection
     from rmqctl.admin.queues.cursor import ColumnFetcher, Fetcher, ObjectFetcher
     from rmqctl.admin.queues.in_order import Part
@@ -520,9 +527,14 @@ def _parts(
         name = group.name if group else _READER
         fetch = objects = ObjectFetcher(broker, topic, name, chosen.tags)
         if layout is not None:
+            from rmqctl.admin.queues.read_ahead import MOST_QUEUES, ReadAhead, has_processors
+
             from .row_fetcher import RowFetcher  # lazy: for many messages only
 
             fetch = RowFetcher(broker, topic, layout, objects, _column_filter(chosen))
+            if len(spans) <= MOST_QUEUES and has_processors():
+                fetch = ahead = ReadAhead(fetch, partial(broker.max_offset, topic))
+                ends.callback(ahead.close)
         elif by_columns and chosen.predicate is None and not printer.needs_messages:
             fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)
         parts.append(Part(topic, spans, fetch))
