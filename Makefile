@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
+.PHONY: audit docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -85,6 +85,14 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/python tests/checks/rows.py
 	$(BIN)/python tests/checks/changes.py
 	$(BIN)/python tests/checks/console_document.py
+	$(BIN)/codespell
+	$(BIN)/reuse lint --quiet || $(BIN)/reuse lint
+	@if command -v actionlint > /dev/null; then set -x; actionlint; else \
+		echo "actionlint is not on PATH: .github/workflows is not checked by it"; fi
+
+audit: $(STAMP) ## Known weaknesses of the installed dependencies (asks a database on the network)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --skip-editable
 
 format: $(STAMP) ## Format and sort imports
 	$(BIN)/ruff check --select I --fix .
