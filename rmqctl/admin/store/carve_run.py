@@ -132,8 +132,10 @@ class Carving:
             self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
 
     def _put_part(self, taken: TakenRange, encoder: ExactEncoder, writer: ExactWriter) -> None:
-        block = encoder.read(taken.buffer, taken.sizes)
-        if not self._remaker.changes_nothing or (block.marks & MARK_LIGHT).any():
+        block = None
+        if self._remaker.changes_nothing:
+            block = encoder.read(taken.buffer, taken.sizes)
+        if block is None or (block.marks & MARK_LIGHT).any():
             taken = self._remade(taken)
             block = encoder.read(taken.buffer, taken.sizes)
         for row in odd_rows(taken.buffer, block):
