@@ -24,6 +24,7 @@ _MOVING = Size(groups=50, topics=20, queues=1)
 _MANY_ROWS = Size(groups=100, topics=100, queues=1)
 _FRAME = b"READ ONLY"
 _ROW = b"topic-"
+_MARKS = b"@", b"`"  # no row and no heading has them; one takes the place of the other
 _AGE_MS = 2 * 3_600_000
 """Of messages whose age is another one after minutes only, as it is shown."""
 _SETTLED_LOOKS = 15
@@ -88,6 +89,8 @@ def _starts(run: Run, root: Path) -> Iterator[Row]:
         _most(1.25),
         samples=times.of,
     )
+    milliseconds = [one * 1e3 for one in times.of["console"]]
+    yield Row("... first frame", f"{ours * 1e3:.0f} ms", "", milliseconds, _most(600), "ms")
 
 
 def _first_rows(run: Run, root: Path) -> Iterator[Row]:
@@ -106,7 +109,7 @@ def _first_rows(run: Run, root: Path) -> Iterator[Row]:
     )
 
 
-def _driven(root: Path, size: Size, looks: int, share: float, every: int) -> dict[str, Any]:
+def _looked(root: Path, size: Size, looks: int, share: float, every: int) -> dict[str, Any]:
     """See benchmarks/programs/console_looks.py."""
     numbers = (*size[:3], looks, share, every)
     command = [sys.executable, "-m", "benchmarks.programs.console_looks", str(root)]
@@ -122,7 +125,7 @@ def _driven(root: Path, size: Size, looks: int, share: float, every: int) -> dic
 
 
 def _looks(run: Run, root: Path) -> Iterator[Row]:
-    found = _driven(root, _POSITIONS, run.sized(45, 20), 0.01, 1)
+    found = _looked(root, _POSITIONS, run.sized(45, 20), 0.01, 1)
     what = f"console, {_POSITIONS.positions:,} positions, 1 % moved since the last look"
     for name, title, goal in (("look", "look and rows", 50), ("draw", "a frame", 15)):
         samples = [seconds * 1e3 for seconds in found[name][_SETTLED_LOOKS:]]
@@ -141,31 +144,52 @@ def _looks(run: Run, root: Path) -> Iterator[Row]:
 
 def _keys(run: Run, root: Path) -> Iterator[Row]:
     """Each look is a full one: all positions move, and the next look begins at once."""
-    marks = b"@", b"`"  # no row and no heading has them; one takes the place of the other
-    found = []
-    with (
-        moves(root, _POSITIONS, 1.0, 0.2),
-        terminal(_console(root, "groups", "--every", "100ms")) as shown,
-    ):
-        shown.until(_ROW)
-        shown.send(b":" + marks[1])
-        shown.until(marks[1])
-        for number in range(run.sized(150, 30)):
-            mark = marks[number % 2]
-            shown.send(b"\x7f" + mark)
-            found.append(shown.until(mark) * 1e3)
-            shown.written(0.02 + number % 7 / 100)
-    found.sort()
-    p95 = found[len(found) * 95 // 100]
+    with moves(root, _POSITIONS, 1.0, 0.2):
+        keys, found = driven(root, ("groups", "--every", "100ms"), run.sized(15, 4))
+    yield from answers("console, key to changed screen while full looks run, p95", keys, found)
+
+
+def answers(title: str, keys: list[float], found: Any) -> Iterator[Row]:
+    """The rows of what :func:`driven` gives."""
+    keys.sort()
+    p95 = keys[len(keys) * 95 // 100]
     yield Row(
-        "console, key to changed screen while full looks run, p95",
+        title,
         f"{p95:.0f} ms",
-        f"p50 {median(found):.0f} ms",
+        f"p50 {median(keys):.0f} ms",
         [p95],
         _most(50),
         "ms",
-        samples={"key": found},
+        samples={"key": keys},
     )
+    stall = max(wait for _, wait in found["waits"]) * 1e3
+    yield Row(
+        "... longest stall of the event loop", f"{stall:.0f} ms", "", [stall], _most(100), "ms"
+    )
+
+
+def driven(root: Path, words: tuple[str, ...], seconds: float) -> tuple[list[float], Any]:
+    """Press keys in the console for so long: the waits for a changed screen in ms, and what
+    benchmarks/programs/console_stalls.py has written."""
+    out = root.with_name(f"{words[0]}.json")
+    program = [*peer_script("console_stalls"), str(out)]
+    keys: list[float] = []
+    with terminal([*program, "-S", str(root), "console", *words]) as shown:
+        passed = shown.until(_FRAME)
+        shown.send(b":" + _MARKS[1])
+        passed += shown.until(_MARKS[1])
+        while passed < seconds:
+            mark = _MARKS[len(keys) % 2]
+            shown.send(b"\x7f" + mark)
+            took = shown.until(mark)
+            keys.append(took * 1e3)
+            pause = 0.02 + len(keys) % 7 / 100
+            shown.written(pause)
+            passed += took + pause
+        shown.written(1.5)  # it writes each second
+    found: Any = json.loads(out.read_text())
+    out.unlink()
+    return keys, found
 
 
 def _cost(shown: Terminal, seconds: float) -> tuple[float, float]:
@@ -225,7 +249,7 @@ def _ages(run: Run, root: Path) -> Iterator[Row]:
 
 def _memory(run: Run, root: Path) -> Iterator[Row]:
     looks = run.sized(1_800, 300)
-    found = _driven(root, _MANY_ROWS, looks, 0.01, 20)["mib"]
+    found = _looked(root, _MANY_ROWS, looks, 0.01, 20)["mib"]
     last, third = found[-1], found[len(found) // 3]
     what = f"console, {looks:,} looks at {_MANY_ROWS.rows:,} rows"
     yield Row(f"{what}: anonymous memory", f"{last:.0f} MiB", "", [last], _most(100), "MiB")

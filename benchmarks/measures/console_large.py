@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from benchmarks.commands import peer_script
 from benchmarks.console_store import LargeStore, make_large
+from benchmarks.measures.console import answers, driven
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
-from benchmarks.terminal import terminal
 
 NAME = "console_large"
 _SIZE = LargeStore(topics=5_000, groups=10_000)
 _QUICK = LargeStore(topics=500, groups=1_000)
-_SCREENS = (("overview",), ("groups",), ("topics",), ("health",), ("dlqs",), ("agenda",))
-_FRAME = b"READ ONLY"
-_MARKS = b"@", b"`"  # no row and no heading has them; one takes the place of the other
+_JUDGED_ANEW_S = 75
+"""A minute after the first look many states are another one."""
+_SCREENS = {
+    "overview": _JUDGED_ANEW_S,
+    "groups": _JUDGED_ANEW_S,
+    "topics": 20,
+    "health": 20,
+    "dlqs": 20,
+    "agenda": 20,
+}
+"""Each with the seconds for which it is looked at."""
 
 
 def measure(run: Run) -> Iterator[Row]:
@@ -29,14 +33,13 @@ def measure(run: Run) -> Iterator[Row]:
     with run.folder() as folder:
         root = folder / "store"
         make_large(root, size)
-        for screen in _SCREENS:
-            yield from _screen(run, root, size, screen)
+        for screen, seconds in _SCREENS.items():
+            yield from _screen(run, root, size, screen, run.sized(seconds, 8))
 
 
-def _screen(run: Run, root: Path, size: LargeStore, words: tuple[str, ...]) -> Iterator[Row]:
-    seconds = run.sized(75, 8)  # a minute after the first look many states are judged anew
-    keys, found = _driven(root, words, seconds)
-    what = f"console {' '.join(words)}, {size.topics:,} topics, {size.groups:,} groups"
+def _screen(run: Run, root: Path, size: LargeStore, screen: str, seconds: float) -> Iterator[Row]:
+    keys, found = driven(root, (screen,), seconds)
+    what = f"console {screen}, {size.topics:,} topics, {size.groups:,} groups"
     slowest = max(found["looks"], key=lambda look: look[2])
     cpu = [took for _, _, took in found["looks"]]
     yield Row(
@@ -48,46 +51,4 @@ def _screen(run: Run, root: Path, size: LargeStore, words: tuple[str, ...]) -> I
         "s",
         samples={"look": cpu},
     )
-    keys.sort()
-    p95 = keys[len(keys) * 95 // 100]
-    yield Row(
-        "... key to changed screen, p95",
-        f"{p95:.0f} ms",
-        f"p50 {median(keys):.0f} ms",
-        [p95],
-        Goal(50, at_most=True),
-        "ms",
-        samples={"key": keys},
-    )
-    stall = max(wait for _, wait in found["waits"]) * 1e3
-    yield Row(
-        "... longest stall of the event loop",
-        f"{stall:.0f} ms",
-        "",
-        [stall],
-        Goal(100, at_most=True),
-        "ms",
-    )
-
-
-def _driven(root: Path, words: tuple[str, ...], seconds: float) -> tuple[list[float], Any]:
-    """The waits for keys in ms, and what the program has written."""
-    out = root.with_name(f"{words[0]}.json")
-    program = [*peer_script("console_stalls"), str(out)]
-    keys: list[float] = []
-    with terminal([*program, "-S", str(root), "console", *words]) as shown:
-        passed = shown.until(_FRAME)
-        shown.send(b":" + _MARKS[1])
-        passed += shown.until(_MARKS[1])
-        while passed < seconds:
-            mark = _MARKS[len(keys) % 2]
-            shown.send(b"\x7f" + mark)
-            took = shown.until(mark)
-            keys.append(took * 1e3)
-            pause = 0.02 + len(keys) % 7 / 100
-            shown.written(pause)
-            passed += took + pause
-        shown.written(1.5)  # it writes each second
-    found: Any = json.loads(out.read_text())
-    out.unlink()
-    return keys, found
+    yield from answers("... key to changed screen, p95", keys, found)

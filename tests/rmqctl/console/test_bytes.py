@@ -1,6 +1,9 @@
 """What the installed program writes to a terminal: how much, in which colors, in which letters."""
 
 import re
+import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +133,30 @@ def test_rows_that_all_move_cost_less_than_ten_kilobytes_a_look(store):
         assert frames
         console.send("q")
         assert console.ended() == 0
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.slow
+def test_a_frame_is_one_write(stocked, tmp_path):
+    log = tmp_path / "calls"
+    rmqctl = str(Path(sys.executable).with_name("rmqctl"))
+    tracer = ["strace", "-f", "-e", "trace=write", "-s", "100000", "-xx", "-o", str(log)]
+    program = [*tracer, rmqctl, "console", "-S", str(stocked), "groups", "--every", "1s"]
+    with terminal(stocked, program=program) as console:
+        console.send(KNOWN)
+        console.until("billing")
+        console.send(":topics\r")
+        console.until("orders")
+        quiet(console, 2)
+        console.send(":q\r")
+        assert console.ended() == 0
+    data = [
+        bytes.fromhex("".join(text.split("\\x")))
+        for text in re.findall(r'write\(\d+, "((?:\\x[0-9a-f]{2})*)"', log.read_text())
+    ]
+    frames = [written for written in data if BEGINS in written or ENDS in written]
+    assert frames.pop().startswith(ENDS), "the last one gives the terminal back"
+    assert len(frames) >= 4
+    for written in frames:
+        assert written.count(BEGINS) == written.count(ENDS) == 1
+        assert written.endswith(ENDS)

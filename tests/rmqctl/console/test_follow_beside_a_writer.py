@@ -79,3 +79,35 @@ def test_keys_are_answered_at_once_and_what_is_left_out_is_counted(stocked):
         assert counts(console.text())[2] == 1000
         console.send("q")
         assert console.ended() == 0
+
+
+def is_whole(console, rows, columns):
+    """Whether the screen is drawn for this size: heading, a line below it, what came, and keys."""
+    lines = console.text().split("\n")
+    return (
+        len(lines) == rows
+        and "READ ONLY" in lines[0]
+        and lines[2] == "\u2500" * columns
+        and counts(console.text()) is not None
+        and "enter open" in lines[-1]
+    )
+
+
+@pytest.mark.slow
+def test_it_takes_every_size_while_rows_come(stocked):
+    """From wide to narrow, to one that is too small, and back."""
+    with terminal(stocked, "follow", "orders", "*", size=(40, 140)) as console:
+        console.until("0 came")
+        with flood(stocked, "orders"):
+            console.until(lambda: (counts(console.text()) or (0,))[0] > 0)
+            console.until(lambda: is_whole(console, 40, 140))
+            console.resize(24, 80)
+            console.until(lambda: is_whole(console, 24, 80))
+            console.resize(5, 20)
+            console.until("rmqctl console needs\n60x15 cells")
+            console.resize(40, 140)
+            console.until(lambda: is_whole(console, 40, 140))
+            came = counts(console.text())[0]
+            console.until(lambda: counts(console.text())[0] > came)
+        console.send("q")
+        assert console.ended() == 0
