@@ -14,7 +14,8 @@ from storage.read.log_cut import LogCut
 from storage.retention import RetentionRules, due_of, log_files, rules_of
 
 from .delayed import waiting_by_topic
-from .health import Health, judge
+from .health import PATIENCE_MS, Health, judge
+from .queue_lag import Columns, QueueColumns
 from .queue_position import QueuePosition, unread_bytes
 from .selection import Offsets
 from .totals import QueueLag
@@ -74,6 +75,16 @@ class QueueNow(NamedTuple):
     """Its ends in earlier observations."""
     heads: Mapping[int, Head]
     """By the offset of a message that is a group's first unread one."""
+
+
+class QueuesNow(NamedTuple):
+    """Queues that a group reads, and their members as columns."""
+
+    ids: Sequence[int]
+    queues: Sequence[QueueNow]
+    lows: Sequence[int]
+    highs: list[int]
+    rates_in: Sequence[float | None]
 
 
 Head = tuple[int | None, int | None, int | None]
@@ -136,22 +147,29 @@ def look_at(
     queues = reader.read(chosen, read_by)
     depths = Depths(view, chosen.all_offsets)
     group_lags = []
+    together: dict[tuple[str, tuple[int, ...]], QueuesNow] = {}
     for (group, topic), offsets in chosen.offsets.items():
         members = chosen.members.get(group, 0)
         changes = history.queues_of(topic_at_group(topic, group))
-        of_topic = queues[topic]
         stand = GroupInQueue(trend.rate_out, as_of, progress_then, has_members=members > 0)
-        rows = [
-            stand.in_queue(
-                queue_id,
-                of_topic[queue_id],
-                offsets.get(queue_id),
-                changes.get(queue_id, ()),
-            )
-            for queue_id in read_by[group, topic]
-        ]
+        ids = tuple(read_by[group, topic])
+        now = together.get((topic, ids))
+        if now is None:
+            now = together[topic, ids] = _together(ids, queues[topic])
+        rows = stand.in_queues(now, offsets, changes) if ids else []
         group_lags.append(GroupLag(group, topic, rows, *depths.of(group), members))
     return LagSnapshot(as_of, group_lags, view.progress_doubt())
+
+
+def _together(ids: tuple[int, ...], of_topic: Mapping[int, QueueNow]) -> QueuesNow:
+    queues = [of_topic[queue_id] for queue_id in ids]
+    return QueuesNow(
+        ids,
+        queues,
+        [queue.min_offset for queue in queues],
+        [queue.max_offset for queue in queues],
+        [queue.rate_in for queue in queues],
+    )
 
 
 def read_queue_ids(config: TopicConfig | None, offsets: Iterable[int]) -> Sequence[int]:
@@ -199,18 +217,60 @@ class GroupInQueue:
         changes: Sequence[Change],
     ) -> QueueLag:
         """In one queue; ``changes`` are its earlier observations."""
-        low, high, rate_in, ends, heads = queue
+        low, high, rate_in, _, _ = queue
         what = _new(QueuePosition, (low, committed, high))
         then = committed if self._then is None else self._then(changes, committed)
         rate_out = self._rate_out(changes, then)
+        lag_bytes, stored, status, risk = self._unread(queue, committed, changes)
+        return _new(QueueLag, (queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk))
+
+    def in_queues(
+        self,
+        queues: QueuesNow,
+        offsets: Offsets,
+        all_changes: Mapping[int, Sequence[Change]],
+    ) -> QueueColumns:
+        """In some queues; see :meth:`in_queue`."""
+        ids, of_now, lows, highs, rates_in = queues
+        committed = [*map(offsets.get, ids)]
+        changes = [all_changes.get(queue_id, ()) for queue_id in ids]
+        then = committed if self._then is None else map(self._then, changes, committed)
+        rates_out = [*map(self._rate_out, changes, then)]
+        if committed == highs:
+            count = len(ids)
+            nothing, good = (None,) * count, (Health.OK,) * count
+            sizes = (0,) * count
+            return QueueColumns(
+                Columns(
+                    *(ids, lows, committed, highs, sizes, nothing),
+                    *(rates_in, rates_out, good, nothing),
+                )
+            )
+        found = map(self._unread, of_now, committed, changes)
+        lag_bytes, stored, statuses, risks = zip(*found, strict=True)
+        return QueueColumns(
+            Columns(
+                *(ids, lows, committed, highs, lag_bytes, stored),
+                *(rates_in, rates_out, statuses, risks),
+            )
+        )
+
+    def _unread(
+        self, queue: QueueNow, committed: int | None, changes: Sequence[Change]
+    ) -> tuple[int | None, int | None, Health, int | None]:
+        """What is unread in a queue: its bytes, the time of its oldest message, the health, and
+        from when on that message may be deleted."""
+        low, high, _, ends, heads = queue
         if committed == high:
-            return _new(QueueLag, (queue_id, what, 0, None, rate_in, rate_out, Health.OK, None))
+            return 0, None, Health.OK, None
         lag_bytes = stored = risk = None
+        as_of = self._as_of
         if committed is not None and committed < high:
             lag_bytes, stored, risk = heads.get(committed if committed > low else low, NO_HEAD)
             if low == high:
                 lag_bytes = 0
-        as_of = self._as_of
+            if stored is not None and as_of - stored < PATIENCE_MS:
+                return lag_bytes, stored, Health.OK, risk  # as judge, without a call
         status = judge(
             as_of,
             committed,
@@ -221,7 +281,7 @@ class GroupInQueue:
             stored,
             members=self._has_members,
         )
-        return _new(QueueLag, (queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk))
+        return lag_bytes, stored, status, risk
 
 
 class _Queues:

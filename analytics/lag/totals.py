@@ -8,30 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
-from operator import sub
+from operator import gt, sub
 from typing import NamedTuple
 
 from .health import Health, worst
+from .queue_lag import QueueColumns, QueueLag as QueueLag, columns_of, drain_ms as drain_ms
 from .queue_position import QueuePosition
-
-
-class QueueLag(NamedTuple):
-    """The lag of a group in one queue. Times are ms, rates messages a second."""
-
-    queue_id: int
-    unread: QueuePosition
-    lag_bytes: int | None
-    oldest_unread_timestamp: int | None
-    rate_in: float | None
-    rate_out: float | None
-    status: Health
-    risk_timestamp: int | None
-    """From when on the oldest unread message may be deleted; None if that is unknown."""
-
-    @property
-    def drain_ms(self) -> int | None:
-        """See :func:`drain_ms`."""
-        return drain_ms(self.unread.lag, self.rate_in, self.rate_out)
 
 
 class Totals(NamedTuple):
@@ -61,23 +43,14 @@ def is_unknown(unread: QueuePosition) -> bool:
 
 def all_known(queues: Iterable[QueueLag]) -> bool:
     """Whether the lag of each queue is known."""
+    if isinstance(queues, QueueColumns):
+        known = [at for at in queues.columns.committed if at is not None]
+        return len(known) == len(queues) and not any(map(gt, known, queues.columns.highs))
     for queue in queues:
-        _, committed, high = queue[1]
-        if committed is None or committed > high:
+        _, at, high = queue[1]
+        if at is None or at > high:
             return False
     return True
-
-
-def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
-    """Estimate how long it takes, at these rates, until nothing is unread: 0 if nothing is.
-
-    None if that is unknown, or never: no more goes out than comes in.
-    """
-    if not lag:
-        return lag
-    if rate_in is None or rate_out is None or rate_out <= rate_in:
-        return None
-    return round(lag / (rate_out - rate_in) * 1000)
 
 
 def skew(lags: Collection[int]) -> float | None:
@@ -101,8 +74,9 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
     """Sum up the queues of one group in one topic."""
     if not queues:
         return _add_up_each(queues)
-    ids, what, sizes, stored, rates_in, rates_out, statuses, risks = zip(*queues, strict=True)
-    lows, committed, highs = zip(*what, strict=True)
+    ids, lows, committed, highs, sizes, stored, rates_in, rates_out, statuses, risks = columns_of(
+        queues
+    )
     if None in committed:
         return _add_up_each(queues)
     lags = [*map(sub, highs, committed)]
@@ -112,10 +86,7 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
     total, most = sum(lags), max(lags)
     unread = [*map(sub, committed, lows)]
     unknown = sizes.count(None)
-    if unknown == len(sizes):
-        total_bytes = None
-    else:
-        total_bytes = sum(size for size in sizes if size is not None) if unknown else sum(sizes)
+    total_bytes = None if unknown == len(sizes) else sum(filter(None, sizes))
     rate_in, rate_out = total_rate(rates_in), total_rate(rates_out)
     return Totals(
         len(queues),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
@@ -19,7 +19,8 @@ from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import MAX_TIME, maybe, members, table, whole
 
-from .checksummed_json import seal, unseal
+from .checksummed_json import body_of, seal, unseal
+from .number_tables import number_table
 
 SAMPLES_FOLDER: Final = "samples"
 MOST_FILES: Final = 32
@@ -91,19 +92,9 @@ class SampleHistory:
         """Max offsets of a topic's queues, each in the order of time."""
         return self._ends.get(topic, _NOTHING)
 
-    def add(self, entry: Mapping[str, Any], *, is_first: bool) -> None:
-        """Take in a line; the first line of a file replaces the end of earlier files."""
-        committed, ends = (
-            {
-                key: dict(zip(map(int, queues), queues.values(), strict=True))
-                for key, queues in entry[name].items()
-            }
-            for name in ("committed", "ends")
-        )
-        self.add_seen(int(entry["at"]), committed, ends, is_first=is_first)
-
     def add_seen(self, at: int, committed: _Observed, ends: _Observed, *, is_first: bool) -> None:
-        """Take in what was observed at a time (ms), as :meth:`add` does."""
+        """Take in what was observed at a time (ms); the first line of a file replaces the end of
+        earlier files."""
         if is_first:
             self.watched.append(WatchedQueue(at, at))
         self.watched[-1] = self.watched[-1]._replace(end=at)
@@ -189,7 +180,7 @@ class OffsetSamples:
 
         Nothing if there are no samples; unreadable lines are left out.
         """
-        files: list[list[dict[str, Any]]] = []
+        files: list[list[_Sample]] = []
         for path in reversed(self.files()):
             try:
                 data = read_bounded(path)
@@ -198,12 +189,12 @@ class OffsetSamples:
             lines = list(_lines(data))
             if lines:
                 files.append(lines)
-                if lines[0]["at"] <= since_ms:
+                if lines[0].at <= since_ms:
                     break
         history = SampleHistory()
         for lines in reversed(files):
             for number, line in enumerate(lines):
-                history.add(line, is_first=not number)
+                history.add_seen(*line, is_first=not number)
         return history
 
     def _begin(self, committed: Table, ends: Table, now_ms: int) -> None:
@@ -234,13 +225,54 @@ class OffsetSamples:
             self._fs.close(fd)
 
 
-def _lines(data: bytes) -> Iterator[dict[str, Any]]:
+class _Sample(NamedTuple):
+    """A line."""
+
+    at: int
+    committed: _Observed
+    ends: _Observed
+
+
+def _lines(data: bytes) -> Iterator[_Sample]:
     """The lines of a file as far as they are whole: later ones build on them."""
     for line in data.split(b"\n"):
-        entry = unseal(line, SAMPLE)
-        if entry is None:
-            return
-        yield entry
+        sample = _usual_sample(line)
+        if sample is None:
+            entry = unseal(line, SAMPLE)
+            if entry is None:
+                return
+            sample = _Sample(entry["at"], _by_number(entry["committed"]), _by_number(entry["ends"]))
+        yield sample
+
+
+def _by_number(observed: Mapping[str, Mapping[str, int | None]]) -> _Observed:
+    return {
+        key: dict(zip(map(int, queues), queues.values(), strict=True))
+        for key, queues in observed.items()
+    }
+
+
+_AT: Final = b'{"at":'
+_COMMITTED: Final = b',"committed":'
+_ENDS: Final = b',"ends":'
+
+
+def _usual_sample(line: bytes) -> _Sample | None:
+    """A line as ``OffsetSamples`` writes it; None for others, and where nothing is compiled."""
+    body = body_of(line)
+    if body is None or not body.startswith(_AT):
+        return None
+    begin = body.find(_COMMITTED, 0, 40)
+    number = body[len(_AT) : begin]
+    if begin < 0 or not number.isdigit() or number[:1] == b"0" or int(number) > MAX_TIME:
+        return None
+    committed = number_table(body, begin + len(_COMMITTED), None)
+    if committed is None or not body.startswith(_ENDS, committed[1]):
+        return None
+    ends = number_table(body, committed[1] + len(_ENDS), None)
+    if ends is None or body[ends[1] :] != b"}":
+        return None
+    return _Sample(int(number), committed[0], ends[0])
 
 
 def _forget(

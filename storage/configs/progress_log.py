@@ -38,7 +38,14 @@ from storage.format.shapes import MAX_COUNT, ShapeError, check, flag, maybe, mem
 from storage.format.strict_json import loads_strict
 
 from .checksummed_json import ENTRY_START, MAX_VERSION, SealError, body_of, examine, seal, seal_body
-from .progress_table import VERSION, ProgressTable, QueueProgress, change_id_of, rows_of
+from .progress_table import (
+    VERSION,
+    ProgressTable,
+    QueueProgress,
+    change_id_of,
+    rows_in,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from .progress_rows import KnownRows
@@ -350,16 +357,40 @@ def _crc_of(line: bytes) -> str:
     return line[8:16].decode("ascii", "replace")
 
 
+_COMMIT_BEGIN: Final = b'{"n":'
+_COMMIT_ROWS: Final = b',"queues":'
+_MOST_DIGITS: Final = 15
+
+
+def _commit_in(body: bytes) -> dict[str, Any] | None:
+    """The entry of a commit as ``commit_line`` writes it after a synced line; None for others, and
+    where nothing is compiled."""
+    begin, rows = len(_COMMIT_BEGIN), body.find(_COMMIT_ROWS, 0, 2 * _MOST_DIGITS)
+    number = body[begin:rows]
+    if rows < 0 or not body.startswith(_COMMIT_BEGIN) or not number.isdigit():
+        return None
+    if len(number) > _MOST_DIGITS or (number[:1] == b"0" and number != b"0"):
+        return None
+    found = rows_in(body, rows + len(_COMMIT_ROWS))
+    if found is None or body[found[1] :] != b"}":
+        return None
+    return {N: int(number), QUEUES: found[0]}
+
+
 def _entries(lines: list[bytes]) -> Iterator[dict[str, Any] | SealError]:
     """The entries of lines, in one pass of the parser where all are whole."""
     bodies = [body_of(line) for line in lines]
     if len(bodies) > 1 and None not in bodies:
+        whole_ones = [body for body in bodies if body is not None]
+        commits = [_commit_in(body) for body in whole_ones]
+        rest = [body for body, one in zip(whole_ones, commits, strict=True) if one is None]
         try:
-            found = loads_strict(b"[%s]" % b",".join(filter(None, bodies)), max_depth=1 << 30)
+            found = loads_strict(b"[%s]" % b",".join(rest), max_depth=1 << 30)
         except JsonError:
             found = []
-        if len(found) == len(lines) and all(type(entry) is dict for entry in found):
-            yield from found
+        if len(found) == len(rest) and all(type(entry) is dict for entry in found):
+            others = iter(found)
+            yield from (next(others) if one is None else one for one in commits)
             return
     for line in lines:
         try:

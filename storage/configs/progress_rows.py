@@ -19,11 +19,21 @@ from storage.format.strict_json import loads_strict
 
 from .checksummed_json import body_of
 from .progress_log import TABLE
-from .progress_table import VERSION, ProgressTable, exported_of
+from .progress_table import (
+    VERSION,
+    CheckedRows,
+    ProgressTable,
+    QueueProgress,
+    exported_of,
+    rows_in,
+    rows_of,
+)
+
+Rows = dict[str, dict[int, QueueProgress]]
 
 _QUEUES: Final = b'"queues":{"'
-_EXPORTED: Final = b'}},"exported":{"'
-_END: Final = b"}}}"
+_EXPORTED: Final = b'}},"exported":{'
+_END: Final = b"}}"
 _BETWEEN: Final = b'},"'
 _HEAD: Final = frozenset({"n", "after", "version", "lock_mtime_ns", "change_id"})
 
@@ -43,7 +53,7 @@ class KnownRows:
         if body is None or begin < 0 or middle < begin or not body.endswith(_END):
             return None
         queues = body[begin + len(_QUEUES) : middle].split(_BETWEEN)
-        exported = b'{"exported":{"' + body[middle + len(_EXPORTED) :]
+        exported = b'{"exported":{' + body[middle + len(_EXPORTED) :]
         try:
             head = loads_strict(body[:begin] + b'"queues":0}')
             del head["queues"]
@@ -51,8 +61,8 @@ class KnownRows:
                 return None
             check(head, TABLE)
             new = self._queues.new(queues)
-            table = ProgressTable.from_entry({**head, "queues": new, "exported": {}})
-            table.queues = self._queues.take(queues, table.queues)
+            table = ProgressTable.from_entry({**head, "queues": CheckedRows(), "exported": {}})
+            table.queues = self._queues.take(queues, new)
             table.exported_later(lambda: exported_of(loads_strict(exported)))
         except (FormatError, TypeError, ValueError):
             self._queues = _Section()
@@ -66,10 +76,10 @@ class _Section:
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._keys: list[str] = []
-        self._rows: dict[str, Any] = {}
+        self._rows: Rows = {}
         self._others_now: list[int] | None = None
 
-    def new(self, pieces: list[bytes]) -> dict[str, Any]:
+    def new(self, pieces: list[bytes]) -> Rows:
         """The rows whose text is not as before, parsed; all if there are other rows.
 
         Raises ValueError and FormatError for a text that is no table, or has a name twice.
@@ -91,8 +101,8 @@ class _Section:
         self._keys = list(rows)
         return rows
 
-    def take(self, pieces: list[bytes], checked: dict[str, Any]) -> dict[str, Any]:
-        """All rows: those of before, and the new ones as the table has them."""
+    def take(self, pieces: list[bytes], checked: Rows) -> Rows:
+        """All rows: those of before, and the new ones."""
         rows = checked if self._others_now is None else {**self._rows, **checked}
         self._pieces, self._rows = pieces, rows
         return rows.copy()
@@ -105,6 +115,9 @@ class _Section:
         return None if len(found) > len(pieces) // 2 else found
 
 
-def _parsed(pieces: list[bytes]) -> dict[str, Any]:
-    rows: dict[str, Any] = loads_strict(b'{"' + _BETWEEN.join(pieces) + b"}}")
-    return rows
+def _parsed(pieces: list[bytes]) -> Rows:
+    text = b'{"' + _BETWEEN.join(pieces) + b"}}"
+    found = rows_in(text, 0)
+    if found is not None and found[1] == len(text):
+        return found[0]
+    return rows_of({"queues": loads_strict(text)})

@@ -22,6 +22,7 @@ from storage.format.shapes import MAX_LONG, ShapeError, are_ids, is_id, shown
 from storage.format.versions import FORMATS
 
 from .consumer_offsets import OffsetTable
+from .number_tables import number_table
 
 VERSION: Final = FORMATS["offsets.log"]
 """1 was a file of one table, offsets.json; 2 is a log of changes, offsets.log."""
@@ -40,6 +41,10 @@ class QueueProgress(NamedTuple):
 NO_PROGRESS = QueueProgress()
 _NO_ROW: Final[Mapping[int, QueueProgress]] = {}
 _progress_of: Final = partial(tuple.__new__, QueueProgress)
+
+
+class CheckedRows(dict[str, dict[int, QueueProgress]]):
+    """Rows by ``topic@group``, read by compiled code, which takes only what ``rows_of`` takes."""
 
 
 def merge(known: QueueProgress, offered: QueueProgress) -> QueueProgress:
@@ -201,7 +206,7 @@ class ProgressTable:
         """Give the committed offsets, for Java's file."""
         table: OffsetTable = {}
         for key, queues in self.queues.items():
-            offsets = {q: known.offset for q, known in queues.items() if known.offset is not None}
+            offsets = {q: offset for q, (_, offset) in queues.items() if offset is not None}
             if offsets or not queues:
                 table[key] = offsets
         return table
@@ -212,7 +217,9 @@ class ProgressTable:
         Offsets below 0 in Java's file are none: ConsumerOffsetManager writes whatever it gets.
         """
         return {
-            key: {queue_id: offset for queue_id, offset in queues.items() if offset >= 0}
+            key: queues
+            if min(queues.values(), default=0) >= 0
+            else {queue_id: offset for queue_id, offset in queues.items() if offset >= 0}
             for key, queues in self.offsets().items()
         }
 
@@ -266,6 +273,9 @@ def change_id_of(entry: dict[str, Any]) -> int | None:
 
 def rows_of(entry: dict[str, Any]) -> dict[str, dict[int, QueueProgress]]:
     """The rows of an entry, after JSON made text of the queue ids. Raises ShapeError."""
+    queues = entry.get("queues")
+    if isinstance(queues, CheckedRows):
+        return queues
     # Not by a shape: a table may have 100,000 queues.
     rows: dict[str, dict[int, QueueProgress]] = {}
     for key, queues in _member(entry, "queues").items():
@@ -288,6 +298,13 @@ def rows_of(entry: dict[str, Any]) -> dict[str, dict[int, QueueProgress]]:
                 raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
             row[queue_id] = QueueProgress(generation, offset)
     return rows
+
+
+def rows_in(text: bytes, start: int) -> tuple[CheckedRows, int] | None:
+    """The rows that begin at a byte of a text of JSON, and the byte after them; None where they are
+    not of the usual form, and where nothing is compiled."""
+    found = number_table(text, start, _progress_of)
+    return None if found is None else (CheckedRows(found[0]), found[1])
 
 
 def exported_of(entry: dict[str, Any]) -> OffsetTable:

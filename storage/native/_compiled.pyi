@@ -128,6 +128,11 @@ def read_bodies(
 def read_at(log: memoryview, position: int, limit: int, offset: int, unusual: int, /) -> Any:
     """See RecordReader.look; None for records that the reference must read."""
 
+def number_table(
+    data: bytes, start: int, make: Callable[[tuple[int, int | None]], Any] | None, /
+) -> tuple[dict[str, dict[int, Any]], int] | None:
+    """See storage.configs.number_tables; None for another form."""
+
 def parse_properties(data: bytes, /) -> dict[str, str]:
     """See storage.format.properties.parse_properties."""
 

@@ -65,6 +65,7 @@ extern PyMethodDef key_query_functions[];
 int prepare_key_query(void);
 extern PyMethodDef time_search_functions[];
 extern PyMethodDef file_change_functions[];
+extern PyMethodDef number_table_functions[];
 
 /* writing/ */
 extern PyMethodDef encode_functions[];

@@ -25,17 +25,17 @@ STEPS = (0, 1, 999, 2_000, 2_000, 5_000, 15_000, 20_000, 45_000, 60_000, 61_000,
 
 
 def sample_of(seen):
-    """A reading as an observation, all of it."""
-    committed: dict[str, dict[str, int]] = {}
-    ends: dict[str, dict[str, int]] = {}
+    """A reading as an observation, all of it: when, the progress, the ends."""
+    committed: dict[str, dict[int, int]] = {}
+    ends: dict[str, dict[int, int]] = {}
     for lag in seen.group_lags:
         offsets = committed.setdefault(topic_at_group(lag.topic, lag.group), {})
         highs = ends.setdefault(lag.topic, {})
         for queue in lag.queues:
-            highs[str(queue.queue_id)] = queue.unread.max_offset
+            highs[queue.queue_id] = queue.unread.max_offset
             if queue.unread.committed_offset is not None:
-                offsets[str(queue.queue_id)] = queue.unread.committed_offset
-    return {"at": seen.as_of, "committed": committed, "ends": ends}
+                offsets[queue.queue_id] = queue.unread.committed_offset
+    return seen.as_of, committed, ends
 
 
 class World:

@@ -43,7 +43,7 @@ def test_each_look_equals_a_whole_look_with_the_same_history(tmp_path, seed):
             seen = repeated.look(world.topics, world.readers(), world.now)
             assert not (differs := differing(seen, whole)), repr(differs)
             assert seen == whole
-            history.add(sample_of(whole), is_first=not number)
+            history.add_seen(*sample_of(whole), is_first=not number)
             if rng.random() < 0.1:
                 history.forget_before(world.now - TREND_WINDOW_MS)
 
@@ -143,7 +143,7 @@ def test_a_look_that_fails_leaves_nothing_half_done(tmp_path, monkeypatch):
         repeated = RepeatedLook(reader.view, OffsetSamples(world.root).read(0))
         assert repeated.look(world.topics, world.readers(), world.now).group_lags
         whole = look_at(reader.view, world.topics, world.readers(), world.now, history)
-        history.add(sample_of(whole), is_first=True)
+        history.add_seen(*sample_of(whole), is_first=True)
         for _ in range(5):
             world.step()
 

@@ -36,4 +36,4 @@ def test_the_rows_of_each_look_equal_those_of_a_whole_look(tmp_path, seed):
             assert columns.lags(seen.group_lags) == [row.lag for row in expected]
             assert columns.unknown(seen.group_lags) == lag.unknown_sentences(whole)
             assert seen.group_lags.keys == [row[:2] for row in expected]
-            history.add(sample_of(whole), is_first=not number)
+            history.add_seen(*sample_of(whole), is_first=not number)

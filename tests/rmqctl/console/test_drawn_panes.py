@@ -185,11 +185,8 @@ def test_a_history_keeps_the_last_hour_by_half_minutes():
 def test_a_history_begins_with_the_samples_of_the_store():
     samples = SampleHistory()
     begin = NOW - 10 * STEP_MS
-    line = {"committed": {"t@g": {"0": 10, "1": 0}}, "ends": {"t": {"0": 30, "1": 5}}}
-    samples.add({"at": begin, **line}, is_first=True)
-    samples.add(
-        {"at": begin + 4 * STEP_MS, "committed": {"t@g": {"0": 30}}, "ends": {}}, is_first=False
-    )
+    samples.add_seen(begin, {"t@g": {0: 10, 1: 0}}, {"t": {0: 30, 1: 5}}, is_first=True)
+    samples.add_seen(begin + 4 * STEP_MS, {"t@g": {0: 30}}, {}, is_first=False)
     history = LagHistory()
     history.begin([("g", "t"), ("g", "other")], samples, NOW)
     assert history.lags(("g", "t"), NOW)[-11:-5] == [25, 25, 25, 25, 5, NO_LOOK]
