@@ -193,8 +193,7 @@ class StoreView:
 
     @property
     def has_shared_state(self) -> bool:
-        """Whether the bounds come from the shared state of rmqctl's writers: cheap to call
-        again."""
+        """Whether the bounds come from the shared state of writers: cheap to call again."""
         return self._shared is not None
 
     def log_min_offset(self) -> int:
