@@ -533,7 +533,9 @@ def _parts(
 
             fetch = RowFetcher(broker, topic, layout, objects, _column_filter(chosen))
             if len(spans) <= MOST_QUEUES and has_processors():
-                fetch = ahead = ReadAhead(fetch, partial(broker.max_offset, topic))
+                fetch = ahead = ReadAhead(
+                    fetch, partial(broker.max_offset, topic), alone=bool(chosen.tests)
+                )
                 ends.callback(ahead.close)
         elif by_columns and chosen.predicate is None and not printer.needs_messages:
             fetch = ColumnFetcher(broker, topic, broker.view.config.max_inflated_body_size, objects)

@@ -7,6 +7,7 @@ and compiled code lets other threads run meanwhile.
 import os
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from queue import SimpleQueue
 from typing import Final
 
@@ -54,16 +55,16 @@ class _Fetch:
 
 
 class ReadAhead:
-    """A Fetcher over another one, which is called by one thread at a time. Call ``close`` at the
-    end.
+    """A Fetcher over another one. Call ``close`` at the end.
 
-    ``end_of`` gives the end of a queue now.
+    ``end_of`` gives the end of a queue now. ``alone``: the other one is called by one thread at a
+    time; else by two, for different queues.
     """
 
-    def __init__(self, fetch: Fetcher, end_of: Callable[[int], int]) -> None:
+    def __init__(self, fetch: Fetcher, end_of: Callable[[int], int], *, alone: bool) -> None:
         self._fetch = fetch
         self._end_of = end_of
-        self._alone = threading.Lock()  # held while the fetcher runs
+        self._alone = threading.Lock() if alone else nullcontext()  # held while the fetcher runs
         self._next: dict[int, _Fetch] = {}
         self._waiting: SimpleQueue[_Fetch | None] = SimpleQueue()
         self._thread: threading.Thread | None = None

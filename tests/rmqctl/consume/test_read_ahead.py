@@ -47,8 +47,8 @@ class Numbers:
 def ahead():
     made = []
 
-    def make(fetch, end_of=None):
-        made.append(ReadAhead(fetch, end_of or (lambda queue_id: fetch.end)))
+    def make(fetch, end_of=None, *, alone=True):
+        made.append(ReadAhead(fetch, end_of or (lambda queue_id: fetch.end), alone=alone))
         return made[-1]
 
     yield make
@@ -98,6 +98,28 @@ def test_few_messages_are_not_fetched_ahead(ahead):
     assert fetch(0, 0, 2).items == range(2)
     assert fetch._thread is None
     assert Numbers(2).end == len(ahead(Numbers(2))(0, 0, COLUMN).items), "nothing more is there"
+
+
+class Meeting(Numbers):
+    """Two queues of which each waits for a fetch of the other."""
+
+    def __init__(self, end):
+        super().__init__(end)
+        self.both = threading.Barrier(2, timeout=MEANWHILE)
+
+    def __call__(self, queue_id, offset, count):
+        if offset:
+            self.both.wait()
+        following = offset + 2
+        numbers = range(offset, following)
+        return Fetched(numbers, numbers, numbers, following, more=following < self.end)
+
+
+def test_two_queues_are_fetched_at_once_where_that_is_allowed(ahead):
+    fetch = ahead(Meeting(100), alone=False)
+    fetch(1, 0, COLUMN)
+    fetch(2, 0, COLUMN)
+    assert fetch(2, 2, 1).items == fetch(1, 2, 1).items == range(2, 4)
 
 
 def test_an_error_comes_to_the_reader_where_it_would_have_come(ahead):
