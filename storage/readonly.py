@@ -11,8 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -23,9 +22,10 @@ from storage.queue.reader import QueueBounds, QueueReader
 from storage.read.by_time import Boundary as Boundary, TimeSearch, places_in
 from storage.read.get_message import MessageReader, no_such_queue
 
-from .detect import detect_config, not_covered, version_hint
+from .detect import detect_config
 from .errors import IncompleteStoreWarning, StoreContradictionError
 from .files.read_files import StoreFiles
+from .store_settings import StoreSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,14 +41,12 @@ if TYPE_CHECKING:
     from storage.read.scan_bounds import ScanBounds
 
     from .config import StoreConfig
-    from .configs.consumer_offsets import OffsetTable
-    from .configs.progress import ProgressFile
-    from .configs.topics import TopicConfig
     from .format.prepared import PreparedRecords
     from .results import GetMessageResult, QueryMessageResult
 
 FOREVER: Final = (1 << 63) - 1
 """Java's Long.MAX_VALUE: no end of a range of times."""
+_NEAREST49: Final = Boundary.NEAREST49
 _COLUMN_BYTES: Final = 8 << 20
 _LOOK_FOR_PAGE_SECONDS: Final = 0.5
 
@@ -57,7 +55,7 @@ _Listed = tuple["Bounds | None", _Names, _Names, _Names]
 """Bounds, the queues that they name, those that have a message, and these sorted."""
 
 
-class StoreView:
+class StoreView(StoreSettings):
     """Reads one store. Thread-safe; a context manager. After :meth:`close` its answers are void.
 
     Offsets of the commit log are bytes, queue offsets count messages, times are ms. Errors of the
@@ -287,6 +285,12 @@ class StoreView:
             found = queue.followed.read(offset, max_msg_nums)
             if found is not None:
                 return found
+        shared, is_plain = self._shared, tags is None and fields is None and pulls == 1
+        if is_plain and queue.place is not None and shared is not None:
+            steady = shared.steady(self._generation, checked=self._own_bounds)
+            found = queue.read_at_once(steady, offset, max_msg_nums, self.config)
+            if found is not None:
+                return found
         bounds, _ = self._bounds_of(queue, self.bounds if self._own_bounds else self._bounds)
         return self._messages.get_message(queue, bounds, offset, max_msg_nums, tags, pulls, fields)
 
@@ -428,6 +432,12 @@ class StoreView:
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary = Boundary.NEAREST49
     ) -> int:
         """Find a queue offset by store time (ms); see Boundary and TimeSearch.offset."""
+        queue, shared = self._queues.get((topic, queue_id)), self._shared
+        if queue is not None and queue.place and shared is not None and boundary is _NEAREST49:
+            steady = shared.steady(self._generation, checked=self._own_bounds)
+            found = queue.nearest_at_once(steady, timestamp)
+            if found is not None:
+                return found
         bounds = self.bounds
         queue = self._queue(topic, queue_id)
         if queue is None:
@@ -466,6 +476,12 @@ class StoreView:
 
         Hits of other keys with the same hash come too, as from RocketMQ's store.
         """
+        keys, shared = self._known_keys, self._shared
+        if keys is not None and shared is not None:
+            steady = shared.steady(self._generation, checked=self._own_bounds)
+            found = keys.at_once(steady, topic, key, max_num, begin, end)
+            if found is not None:
+                return found
         self._note_generation(self.bounds)
         return (self._known_keys or self._keys()).messages(topic, key, max_num, begin, end)
 
@@ -492,46 +508,7 @@ class StoreView:
         found = self.query_message(topic, msg_id, self.config.default_query_max_num)
         return [message for message in found.messages if carries_key(message, topic, msg_id)]
 
-    # -- settings and life --------------------------------------------------------------------
-
-    def topics(self) -> Mapping[str, TopicConfig]:
-        """The topics of ``config/topics.json``, none if there is no such file.
-
-        Raises CorruptFileError.
-        """
-        from .configs.topics import topics_file
-
-        return topics_file(self.root).read(0).items
-
-    @cached_property
-    def progress(self) -> ProgressFile:
-        """The file with the progress of groups; it is read again only after a change."""
-        from .configs.progress import ProgressFile
-
-        return ProgressFile(self.root)
-
-    def consumer_offsets(self) -> OffsetTable:
-        """Committed offsets: ``topic@group`` -> queue id -> next offset to consume.
-
-        Raises CorruptFileError and StoreVersionError.
-        """
-        return self.progress.read().known_offsets()
-
-    def progress_doubt(self) -> str | None:
-        """Why committed offsets may not be the last ones of groups; None without a reason.
-
-        Raises CorruptFileError and StoreVersionError.
-        """
-        return self.progress.read().doubt
-
-    @property
-    def version_hint(self) -> str:
-        """The writer of the store, as far as it is known: ``rmqctl``, ``4.9`` or ``5.x``."""
-        return version_hint(self.root)
-
-    def not_covered(self) -> list[str]:
-        """Parts of the store that rmqctl does not read, a sentence each."""
-        return not_covered(self.root)
+    # -- life ---------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Release bounds and files; a map goes with the last reader of a message's bytes."""
@@ -585,6 +562,9 @@ class StoreView:
             found = queue.bounds(log_min, generation)
             # Else the queue may have been deleted and made anew meanwhile: its files are others.
             if bounds.files_generation() == generation:
+                place, shared = queue.place, self._shared
+                if shared is bounds and (place is None or place[0] != generation):
+                    queue.note_place(shared.shared, self.files.log, generation, log_min, found)
                 return found, log_min
 
     def _note_generation(self, bounds: Bounds) -> int:

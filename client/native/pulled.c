@@ -6,8 +6,10 @@
 #include "pulled.h"
 #include "structmember.h"
 
-enum { ADDED, QUEUE_OFFSET, STORED_BODY, SLOTS };
-static const char *const NAMES[SLOTS] = {"added_property_bytes", "queue_offset", "stored_body"};
+enum { ADDED, QUEUE_OFFSET, STORED_BODY, STORED, SLOTS };
+static const char *const NAMES[SLOTS] = {
+    "added_property_bytes", "queue_offset", "stored_body", "_stored",
+};
 
 static PyTypeObject *message_type; /* once it is bound; owned */
 static Py_ssize_t places[SLOTS];
@@ -81,6 +83,18 @@ static PyObject **slot_at(PyObject *message, int slot)
     if (*place == NULL)
         PyErr_SetString(PyExc_AttributeError, NAMES[slot]);
     return *place ? place : NULL;
+}
+
+/* The queue offset of a message, which may still lie in the head of its record only (see
+ * storage/native/reading/messages.c); -1 with an error set. */
+static long long queue_offset_of(PyObject *message)
+{
+    PyObject *offset = *(PyObject **)((char *)message + places[QUEUE_OFFSET]);
+    PyObject *stored = *(PyObject **)((char *)message + places[STORED]);
+    if (offset == NULL && stored != NULL && PyBytes_Check(stored) && PyBytes_Size(stored) >= HEAD)
+        return long_at((const unsigned char *)PyBytes_AsString(stored) + QUEUE_OFFSET_AT);
+    PyObject **place = slot_at(message, QUEUE_OFFSET);
+    return place ? PyLong_AsLongLong(*place) : -1;
 }
 
 /* The sum of two properties; a new reference. */
@@ -162,11 +176,10 @@ static PyObject *run_of(PyObject *module, PyObject *const *args, Py_ssize_t give
     Py_ssize_t count = count_of(args[0]);
     for (Py_ssize_t number = 0; number < count; number++) {
         PyObject *message = message_at(args[0], number);
-        PyObject **offset = message ? slot_at(message, QUEUE_OFFSET) : NULL;
-        PyObject **body = offset ? slot_at(message, STORED_BODY) : NULL;
+        long long value = message ? queue_offset_of(message) : -1;
+        PyObject **body = PyErr_Occurred() ? NULL : slot_at(message, STORED_BODY);
         if (body == NULL)
             return NULL;
-        long long value = PyLong_AsLongLong(*offset);
         Py_ssize_t length = PyBytes_Check(*body) ? PyBytes_Size(*body) : PyObject_Size(*body);
         if (PyErr_Occurred())
             return NULL;

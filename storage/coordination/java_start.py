@@ -13,13 +13,20 @@ import os
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from storage import native
 
 _LOOK_SECONDS: Final = 0.1
 _HALF: Final = 1 << 63
 _PATH_ONLY: Final = getattr(os, "O_PATH", None)
+LockFile = tuple[int, int, int, float]
+"""Descriptor (-1: none), its change time (ns), the answer (ns), until when (s) the name is not
+looked up again."""
+Steady = tuple[Any, LockFile | None, int, int]
+"""Words of the shared state, what is known of the lock file (None: it is not compared), when the
+shared state was made, the generation of files. Compiled code reads it
+(storage/native/reading/steady.c)."""
 
 
 def lock_mtime(lock_path: str) -> int:
@@ -52,13 +59,12 @@ class JavaStart:
         self._clock = clock  # seconds
         self._lock = threading.Lock()  # guards _opened
         self._opened: list[int] = []
-        # descriptor (-1: none), its change time, the answer, until when the name is not looked up
-        # again
-        self._known = (-1, 0, 0, 0.0)
+        self.known: LockFile = (-1, 0, 0, 0.0)
+        """The file as it was looked up last."""
 
     def ns(self) -> int:
         """The same as :func:`lock_mtime`."""
-        fd, changed, modified, until = self._known
+        fd, changed, modified, until = self.known
         if fd >= 0 and self._clock() < until and changed_ns(fd) == changed:
             return modified
         return self._look_up()
@@ -66,7 +72,7 @@ class JavaStart:
     def close(self) -> None:
         """Release the file; :meth:`ns` opens it again."""
         with self._lock:
-            self._known = (-1, 0, 0, 0.0)
+            self.known = (-1, 0, 0, 0.0)
             opened, self._opened = self._opened, []
         for fd in opened:
             os.close(fd)
@@ -74,8 +80,8 @@ class JavaStart:
     def _look_up(self) -> int:
         """Look the file up by name, and keep it if it is another one than before."""
         with self._lock:
-            fd, until = self._known[0], self._clock() + _LOOK_SECONDS
-            self._known = (-1, 0, 0, 0.0)
+            fd, until = self.known[0], self._clock() + _LOOK_SECONDS
+            self.known = (-1, 0, 0, 0.0)
             try:
                 info = os.stat(self._path)  # noqa: PTH116 - a reader asks at every read
                 if fd < 0 or not os.path.samestat(os.fstat(fd), info):
@@ -84,7 +90,7 @@ class JavaStart:
             except OSError:
                 return 0
             modified = _as_word(info.st_mtime_ns)
-            self._known = (fd, info.st_ctime_ns, modified, until)
+            self.known = (fd, info.st_ctime_ns, modified, until)
             return modified
 
     def _open(self) -> int:

@@ -36,7 +36,7 @@ from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 from storage.format.versions import FORMATS
 
-from .java_start import JavaStart, lock_mtime
+from .java_start import JavaStart, Steady, lock_mtime
 from .queue_names import QueueNamesError, name_line, read_name_lines
 
 if TYPE_CHECKING:
@@ -486,8 +486,8 @@ class SharedStateBounds:
 
     def __init__(self, shared: SharedState) -> None:
         self.shared = shared
-        self._made = self.made()  # before its names are read
-        self._lock_time = JavaStart(str(shared.path.parent.parent / LOCK))
+        self.first_made = self.made()  # before its names are read
+        self.lock_time = JavaStart(str(shared.path.parent.parent / LOCK))
 
     @classmethod
     def open(cls, root: Path, *, log_file_size: int) -> Self | None:
@@ -579,17 +579,22 @@ class SharedStateBounds:
         generation: int = self.shared.words[_FILES_GENERATION]
         return generation
 
+    def steady(self, generation: int, *, checked: bool) -> Steady:
+        """What a read in one step compares first; ``checked``: what :meth:`valid` does, too."""
+        known = self.lock_time.known if checked else None
+        return self.shared.words, known, self.first_made, generation
+
     def valid(self) -> bool:
         """Whether the shared state still describes the store: no Java broker has run meanwhile,
         and no first writer has made it anew, with other slots."""
         words = self.shared.words
         return bool(
             words[_MAGIC] == SHARED_STATE_MAGIC
-            and words[_MADE] == self._made
-            and words[_LOCK_MTIME] == self._lock_time.ns()
+            and words[_MADE] == self.first_made
+            and words[_LOCK_MTIME] == self.lock_time.ns()
         )
 
     def close(self) -> None:
         """Release the shared state."""
-        self._lock_time.close()
+        self.lock_time.close()
         self.shared.close()

@@ -277,6 +277,7 @@ class MessageExt(Message):
         "_added",
         "_body",
         "_properties",
+        "_stored",
         "added_property_bytes",
         "body_crc",
         "born_host_bytes",
@@ -311,6 +312,9 @@ class MessageExt(Message):
     property_bytes: bytes
     added_property_bytes: bytes
     version: int
+    _stored: bytes
+    # Head and properties of the record; set by compiled code only, which makes the fields of it
+    # when they are first read.
 
     def __init__(
         self,
@@ -365,17 +369,22 @@ class MessageExt(Message):
         if body is None:
             if not self.sys_flag & _COMPRESSED:
                 return self.stored_body
-            try:
-                body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
-            except BodyError as error:
-                raise error.of(self.place) from None
-            if len(body) <= KEPT_BODY_SIZE:
-                self._body = body
+            return self._inflated_once()
         return body
 
     @body.setter
     def body(self, body: bytes) -> None:
         self._body = body
+
+    def _inflated_once(self) -> bytes:
+        """The body of a compressed message, which keeps it if it is small."""
+        try:
+            body = self.inflated_body(MAX_INFLATED_BODY_SIZE)
+        except BodyError as error:
+            raise error.of(self.place) from None
+        if len(body) <= KEPT_BODY_SIZE:
+            self._body = body
+        return body
 
     @property
     def raw_body(self) -> bytes:
@@ -456,4 +465,9 @@ class MessageExt(Message):
         )
 
 
+PURE_BODY: Final = vars(MessageExt)["body"].fget
+PURE_PROPERTIES: Final = vars(MessageExt)["properties"].fget
+"""The references of what is compiled: functions of a message."""
+
+# Fields, ``body`` and ``properties`` are read by compiled code from now on, where there is some.
 native.form("bind", native.nothing)(MessageExt)

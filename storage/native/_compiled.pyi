@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+Steady = tuple[Any, tuple[int, int, int, float] | None, int, int]
+"""See storage.coordination.java_start."""
+
 def crc32(data: bytes | memoryview, /) -> int:
     """The same as zlib.crc32."""
 
@@ -378,6 +381,42 @@ def search_index(
     /,
 ) -> bool | None:
     """See _search in storage.index.reader; None for text that is no UTF-8."""
+
+def nearest_at_once(
+    steady: Steady,
+    place: tuple[Any, ...],
+    timestamp: int,
+    /,
+) -> int | None:
+    """See TimeSearch.offset; None where it must be asked. ``place`` is a QueuePlace."""
+
+def pull_at_once(
+    steady: Steady,
+    place: tuple[Any, ...],
+    topic: str,
+    field: bytes | None,
+    queue_id: int,
+    offset: int,
+    most: int,
+    byte_limit: int,
+    unusual: int,
+    status: Any,
+    /,
+) -> tuple[Any, int, int, int, list[Any], int, None] | None:
+    """Fields of a GetMessageResult; None where MessageReader must look itself."""
+
+def query_at_once(
+    steady: Steady,
+    common: tuple[Any, ...],
+    files: tuple[Any, ...],
+    topic: str,
+    key: str,
+    begin: int,
+    end: int,
+    most: int,
+    /,
+) -> tuple[list[Any], list[int], int, int] | None:
+    """Fields of a QueryMessageResult; None where KeyReader.messages must look itself."""
 
 def halve(
     units: memoryview,

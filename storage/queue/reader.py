@@ -9,10 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage import native
 from storage.errors import IncompleteStoreWarning
 from storage.files.read_files import FEW_BYTES
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK
-from storage.log.record_reader import QueueKey
+from storage.log.record_reader import UNUSUAL, QueueKey
+from storage.results import GetMessageResult, GetMessageStatus
 
 from .file_times import FileTimes
 from .tail_reader import TailReader
@@ -20,13 +22,22 @@ from .tail_reader import TailReader
 _new: Final = tuple.__new__  # what a NamedTuple's own __new__ does, in half the time
 
 if TYPE_CHECKING:
+    from storage.config import StoreConfig
+    from storage.coordination.java_start import Steady
     from storage.coordination.shared_state import SharedState
-    from storage.files.read_files import ReadOnlyFiles
+    from storage.files.read_files import ReadMap, ReadOnlyFiles
     from storage.read.bounds import Bounds
     from storage.read.scan_bounds import ScanBounds
 
     from .first_read import KeptUnits
 
+_FOUND: Final = GetMessageStatus.FOUND
+pull_at_once: Final = native.form("pull_at_once", native.nothing)
+nearest_at_once: Final = native.form("nearest_at_once", native.nothing)
+QueuePlace = tuple[int, int, int, int, int, int, int, dict[int, "ReadMap"], dict[int, "ReadMap"]]
+"""Generation of files, word of the queue's end in the shared state, min offset, queue offset of the
+only file (-1: there are more), units of a file; the log's first offset and size of a file; the maps
+of the queue and of the log."""
 _BLOCK_UNITS: Final = 1024
 _FILLER: Final = CQ_STORE_UNIT.unpack(PRE_BLANK)
 _JUST_NOW: Final = 1 << 62
@@ -59,6 +70,7 @@ class QueueReader:
         "_warned",
         "followed",
         "key",
+        "place",
     )
 
     def __init__(
@@ -77,6 +89,9 @@ class QueueReader:
         self._shared = shared
         self.followed: TailReader | None = None
         """Reads a few messages at the end; None before the first such read."""
+        self.place: QueuePlace | None = None
+        """What reads in one step need to know; None before the first one, see
+        :meth:`note_place`."""
         self._units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
         self._kept: tuple[KeptUnits, ...] = ()
         self._kept_at = -1
@@ -109,6 +124,55 @@ class QueueReader:
         """Read these units from memory, until files were deleted since this ``generation`` of the
         bounds: then the queue may be another one of the same name."""
         self._kept, self._kept_at = kept, generation
+
+    def read_at_once(
+        self, steady: Steady, offset: int, max_msg_nums: int, config: StoreConfig
+    ) -> GetMessageResult | None:
+        """Give what MessageReader.get_message would without a filter, if the store is as ``steady``
+        says, the messages lie before the end in mapped files, and all are common ones; else
+        None."""
+        key, most = self.key, config.max_transfer_count_in_memory
+        found = pull_at_once(
+            *(steady, self.place, key.topic, key.topic_field, key.queue_id, offset),
+            max_msg_nums if max_msg_nums < most else most,
+            *(config.max_transfer_bytes_in_memory, UNUSUAL, _FOUND),
+        )
+        return None if found is None else _new(GetMessageResult, found)
+
+    def nearest_at_once(self, steady: Steady, timestamp: int) -> int | None:
+        """Give what TimeSearch.offset would for NEAREST49, if the store is as ``steady`` says and
+        the queue has one file, which is mapped; else None."""
+        found: int | None = nearest_at_once(steady, self.place, timestamp)
+        return found
+
+    def note_place(
+        self,
+        shared: SharedState,
+        log: ReadOnlyFiles,
+        generation: int,
+        log_min: int,
+        bounds: QueueBounds,
+    ) -> None:
+        """Make :attr:`place` hold for these bounds, which were read in this generation of files.
+
+        Compiled code reads messages and searches for times by it, as long as no file was deleted
+        (storage/native/reading/steady.c).
+        """
+        slot = shared.slot(self.key.topic, self.key.queue_id)
+        files = self._row.offsets()
+        if slot is None or not files or not log.offsets() or bounds.min_offset >= bounds.max_offset:
+            return
+        self.place = (
+            generation,
+            shared.slot_word(slot),
+            bounds.min_offset,
+            files[0] // CQ_STORE_UNIT_SIZE if len(files) == 1 else -1,
+            self._units_per_file,
+            log_min,
+            log.file_size,
+            self._row.opened,
+            log.opened,
+        )
 
     def follow(
         self, bounds: QueueBounds, log: ReadOnlyFiles, max_count: int, max_bytes: int

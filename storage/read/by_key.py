@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.config import StoreConfig
+    from storage.coordination.java_start import Steady
+    from storage.files.read_files import ReadMap
     from storage.index.prefix import UnconfirmedIndex
     from storage.index.reader import QueryOffsetResult
     from storage.log.record_reader import RecordReader
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 _new: Final = tuple.__new__
 query_key: Final = native.form("query_key", native.nothing)
+query_at_once: Final = native.form("query_at_once", native.nothing)
+_Constants = tuple[int, int, int, dict[int, "ReadMap"], int, int]
+"""Slots and entries of an index file, most hits; maps of the log, size of its files, unusual
+flags."""
 
 
 class KeyReader:
@@ -44,11 +50,27 @@ class KeyReader:
         self._log = records.log
         self._pending = PendingKeys(records.log) if config.message_index_enable else None
         self._follow_slots = follow_slots
+        index, log = self.index, self._log
+        sizes = index.slots, index.entries, index.max_hits
+        common = *sizes, log.opened, log.file_size, UNUSUAL
+        # of queries in one step; None where there are none
+        self._common: _Constants | None = common if follow_slots and self._pending else None
         self._unsure: UnconfirmedIndex | None = None
         if self._pending is not None and not bounds.index_is_whole():
             from storage.index.prefix import UnconfirmedIndex
 
             self._unsure = UnconfirmedIndex(root, config, self.index, records)
+
+    def at_once(
+        self, steady: Steady, topic: str, key: str, max_num: int, begin: int, end: int
+    ) -> QueryMessageResult | None:
+        """Give what :meth:`messages` would, if the store is as ``steady`` says, all keys are in
+        mapped files, and all records are common ones; else None."""
+        index, common = self.index, self._common
+        if common is None or index.older:
+            return None
+        found = query_at_once(steady, common, index.files, topic, key, begin, end, max_num)
+        return None if found is None else _new(QueryMessageResult, found)
 
     def messages(
         self, topic: str, key: str, max_num: int, begin: int, end: int

@@ -14,6 +14,7 @@ from rmqctl.produce.given_rows import Part  # noqa: E402
 from storage.append import fast_append_batch  # noqa: E402
 from storage.coordination import shared_state, wakeup, write_lock  # noqa: E402
 from storage.coordination.shared_state import Word  # noqa: E402
+from storage.files import read_files  # noqa: E402
 from storage.files.fs import WORD  # noqa: E402
 from storage.format import cq_unit, crc, index_file, layout  # noqa: E402
 from storage.format.encode import MessageInner  # noqa: E402
@@ -41,6 +42,7 @@ def of_format() -> Numbers:
         "storage/format/layout.py, cq_unit.py, crc.py, sys_flag.py",
         {
             "HEAD": layout.HEAD_SIZES[0],
+            "QUEUE_OFFSET_AT": layout.QUEUE_OFFSET_POSITION,
             "LEAST": layout.MIN_RECORD_SIZE,
             "UNIT": cq_unit.CQ_STORE_UNIT_SIZE,
             "MAGIC_V1": MESSAGE_MAGIC_V1,
@@ -50,6 +52,7 @@ def of_format() -> Numbers:
             "BORN_V6": MessageSysFlag.BORNHOST_V6_FLAG,
             "STORED_V6": MessageSysFlag.STOREHOSTADDRESS_V6_FLAG,
             "V6_BITS": MessageSysFlag.BORNHOST_V6_FLAG | MessageSysFlag.STOREHOSTADDRESS_V6_FLAG,
+            "COMPRESSED": MessageSysFlag.COMPRESSED_FLAG,
             "NO_UNIT": MessageSysFlag.TRANSACTION_PREPARED_TYPE,
             "ROLLBACK": MessageSysFlag.TRANSACTION_ROLLBACK_TYPE,
         },
@@ -109,16 +112,25 @@ def of_appending() -> Numbers:
     yield "storage/store.py", {"LARGE_BODY": LARGE_BODY}
 
 
+def of_readers() -> Numbers:
+    names = ("MAGIC", "LOCK_MTIME", "LOG_END", "KEYS_FROM", "FILES_GENERATION", "MADE")
+    yield (
+        "storage/coordination/shared_state.py",
+        {
+            **{name: getattr(Word, name) for name in names},
+            "SHARED_STATE_MAGIC": shared_state.SHARED_STATE_MAGIC,
+        },
+    )
+    yield "storage/files/read_files.py", {"FEW_BYTES": read_files.FEW_BYTES}
+
+
 def of_tables() -> Numbers:
     names = [name.upper() for name in BUFFERS]
     yield (
         "storage/read/message_table.py: places of the buffers",
         {name: place for place, name in enumerate([*names, "BUFFERS"])},
     )
-    yield (
-        "storage/format/sys_flag.py",
-        {"COMPRESSED": MessageSysFlag.COMPRESSED_FLAG, "REPLACED": REPLACED_FLAG},
-    )
+    yield "storage/format/sys_flag.py", {"REPLACED": REPLACED_FLAG}
 
 
 def of_rows() -> Numbers:
@@ -146,6 +158,7 @@ HEADERS = {
     "storage/native/common/numbers.h": of_format,
     "storage/native/common/inner_fields.h": of_inner_messages,
     "storage/native/common/index_numbers.h": of_index_files,
+    "storage/native/reading/steady_numbers.h": of_readers,
     "storage/native/reading/table_numbers.h": of_tables,
     "storage/native/writing/appending_numbers.h": of_appending,
     "rmqctl/native/input_numbers.h": of_given_rows,

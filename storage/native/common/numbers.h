@@ -5,6 +5,7 @@
 /* storage/format/layout.py, cq_unit.py, crc.py, sys_flag.py */
 enum {
     HEAD = 88,
+    QUEUE_OFFSET_AT = 20,
     LEAST = 91,
     UNIT = 20,
     MAGIC_V1 = -626843481,
@@ -14,6 +15,7 @@ enum {
     BORN_V6 = 16,
     STORED_V6 = 32,
     V6_BITS = 48,
+    COMPRESSED = 1,
     NO_UNIT = 4,
     ROLLBACK = 12,
 };

@@ -36,7 +36,7 @@ const unsigned char *record_of(const Run *run, Py_ssize_t number)
     return (const unsigned char *)run->log.buf + position;
 }
 
-int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *record)
+int32_t body_of(const Run *run, Py_ssize_t number, const unsigned char *record)
 {
     int32_t size = size_of(run, number), body_length = int_at(record + 84);
     int64_t offset = run->first + (record - (const unsigned char *)run->log.buf);
@@ -50,10 +50,15 @@ int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *recor
     const unsigned char *rest = record + HEAD + body_length, *properties = rest + field_size + 2;
     if (memcmp(rest, run->field.buf, field_size)
         || properties[-2] > 127 /* lengths are signed */
-        || (Py_ssize_t)big(properties - 2, 2) != record + size - properties
-        || !has_sum(record, body_length))
+        || (Py_ssize_t)big(properties - 2, 2) != record + size - properties)
         return -1;
     return body_length;
+}
+
+int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *record)
+{
+    int32_t body_length = body_of(run, number, record);
+    return body_length < 0 || !has_sum(record, body_length) ? -1 : body_length;
 }
 
 void fetch(const unsigned char *record, int32_t size)

@@ -28,7 +28,10 @@ static inline int32_t size_of(const Run *run, Py_ssize_t number)
 
 /* The record of a unit, if it lies within the file and has a common size; else NULL. */
 const unsigned char *record_of(const Run *run, Py_ssize_t number);
-/* The length of the body if it is a common record that agrees with its unit, else -1. */
+/* The length of the body if it is a common record that agrees with its unit, else -1; the checksum
+ * of the body is not compared. */
+int32_t body_of(const Run *run, Py_ssize_t number, const unsigned char *record);
+/* The same, with a right checksum. */
 int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *record);
 
 /* Prefetch a record while another one is read. */

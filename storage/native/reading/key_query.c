@@ -4,46 +4,15 @@
  */
 #include "index_file.h"
 #include "lookups.h"
+#include "steady.h"
 
 typedef struct {
-    PyObject *opened; /* first offset -> ReadMap */
+    LogFile file;
     int64_t file_size, end;
     int32_t unusual;
-    int64_t first; /* of the file in bytes; -1: none */
-    Py_buffer bytes;
 } Log;
 
-static PyObject *view_name;
-
-static void let_go(Log *log)
-{
-    if (log->first >= 0)
-        PyBuffer_Release(&log->bytes);
-    log->first = -1;
-}
-
-/* Open the log file that begins at ``first``: 1, 0 if it is not mapped, -1 with an error set. */
-static int take_file(Log *log, int64_t first)
-{
-    if (log->first == first)
-        return 1;
-    let_go(log);
-    PyObject *number = PyLong_FromLongLong(first);
-    PyObject *file = number == NULL ? NULL : PyDict_GetItemWithError(log->opened, number);
-    Py_XDECREF(number);
-    if (file == NULL)
-        return PyErr_Occurred() ? -1 : 0;
-    Py_INCREF(file); /* a thread that maps another one may drop it from the dict */
-    PyObject *view = PyObject_GetAttr(file, view_name);
-    Py_DECREF(file);
-    if (view == NULL)
-        return -1;
-    int taken = PyObject_GetBuffer(view, &log->bytes, PyBUF_SIMPLE);
-    Py_DECREF(view);
-    if (taken == 0)
-        log->first = first;
-    return taken < 0 ? -1 : 1;
-}
+enum { COMMON_FIELDS = 6 };
 
 /* Append the messages of hits, the last one first, which have to ascend then: 1, 0 if one of them
  * is unusual, -1 with an error set. */
@@ -56,13 +25,13 @@ static int append_messages(Log *log, PyObject *hits, PyObject *messages)
             return 0;
         before = offset;
         int64_t position = offset % log->file_size;
-        int taken = take_file(log, offset - position);
+        int taken = open_file(&log->file, offset - position);
         if (taken <= 0)
             return taken;
-        int64_t limit = log->end - log->first;
-        if (limit > log->bytes.len)
-            limit = log->bytes.len;
-        PyObject *message = message_at(&log->bytes, position, limit, offset, log->unusual);
+        int64_t limit = log->end - log->file.first;
+        if (limit > log->file.bytes.len)
+            limit = log->file.bytes.len;
+        PyObject *message = message_at(&log->file.bytes, position, limit, offset, log->unusual);
         if (message == NULL)
             return PyErr_Occurred() ? -1 : 0;
         int failed = PyList_Append(messages, message);
@@ -99,6 +68,29 @@ static PyObject *result_of(PyObject *messages, PyObject *hits, int64_t time, int
     return result;
 }
 
+/* The answer to a question; None for records that must be read one by one. */
+static PyObject *answer(PyObject *files, const Question *asked, Log *log, int64_t wanted)
+{
+    int64_t time, offset;
+    int known = newest_entry(PyTuple_GetItem(files, 0), asked->entries, &time, &offset);
+    if (known <= 0)
+        return known < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *hits = PyList_New(0), *messages = PyList_New(0), *found = NULL;
+    if (hits != NULL && messages != NULL && search_files(files, asked, wanted, hits) >= 0) {
+        int are_usual = append_messages(log, hits, messages);
+        if (PyList_Size(hits) == 0)
+            time = offset = 0; /* as a broker answers */
+        if (are_usual > 0)
+            found = result_of(messages, hits, time, offset);
+        else if (are_usual == 0)
+            found = Py_NewRef(Py_None);
+    }
+    close_file(&log->file);
+    Py_XDECREF(hits);
+    Py_XDECREF(messages);
+    return found;
+}
+
 PyDoc_STRVAR(query_key_doc,
              "query_key(files, slots, entries, topic, key, begin, end, below, most, opened,"
              " file_size, log_end, unusual)\n\n"
@@ -119,46 +111,74 @@ static PyObject *query_key(PyObject *module, PyObject *const *args, Py_ssize_t c
         .most = PyLong_AsLongLong(args[8]),
     };
     Log log = {
-        .opened = args[9], .file_size = PyLong_AsLongLong(args[10]),
+        .file = {.opened = args[9], .first = -1}, .file_size = PyLong_AsLongLong(args[10]),
         .end = PyLong_AsLongLong(args[11]), .unusual = (int32_t)PyLong_AsLongLong(args[12]),
-        .first = -1,
     };
     if (PyErr_Occurred())
         return NULL;
-    if (!PyTuple_Check(files) || !PyDict_Check(log.opened) || asked.slots <= 0
+    if (!PyTuple_Check(files) || !PyDict_Check(log.file.opened) || asked.slots <= 0
         || asked.slots > INT32_MAX || log.file_size <= 0) {
         PyErr_SetString(PyExc_ValueError, "these are no files of a store");
         return NULL;
     }
-    int64_t wanted = hash_of(args[3], args[4]), time, offset;
+    int64_t wanted = hash_of(args[3], args[4]);
     if (wanted < 0 || PyTuple_Size(files) == 0)
         Py_RETURN_NONE;
-    int known = newest_entry(PyTuple_GetItem(files, 0), asked.entries, &time, &offset);
-    if (known <= 0)
-        return known < 0 ? NULL : Py_NewRef(Py_None);
-    PyObject *hits = PyList_New(0), *messages = PyList_New(0), *found = NULL;
-    if (hits != NULL && messages != NULL && search_files(files, &asked, wanted, hits) >= 0) {
-        int are_usual = append_messages(&log, hits, messages);
-        if (PyList_Size(hits) == 0)
-            time = offset = 0; /* as a broker answers */
-        if (are_usual > 0)
-            found = result_of(messages, hits, time, offset);
-        else if (are_usual == 0)
-            found = Py_NewRef(Py_None);
+    return answer(files, &asked, &log, wanted);
+}
+
+PyDoc_STRVAR(query_at_once_doc,
+             "query_at_once(steady, common, files, topic, key, begin, end, most)\n\n"
+             "The same, of a store that is as it was known. None where KeyReader.messages must\n"
+             "look itself.");
+static PyObject *query_at_once(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (!are_arguments(count, 8))
+        return NULL;
+    PyObject *common = args[1], *files = args[2];
+    Question asked = {
+        .begin = PyLong_AsLongLong(args[5]), .end = PyLong_AsLongLong(args[6]),
+        .most = PyLong_AsLongLong(args[7]), .has_below = 1, .follow_slots = 1,
+    };
+    if (PyErr_Occurred() || !PyTuple_Check(files) || PyTuple_Size(files) == 0)
+        return unknown(); /* no machine word holds a time, or none is mapped yet */
+    if (!PyTuple_Check(common) || PyTuple_Size(common) != COMMON_FIELDS) {
+        PyErr_SetString(PyExc_TypeError, "what is common to queries is a tuple");
+        return NULL;
     }
-    let_go(&log);
-    Py_XDECREF(hits);
-    Py_XDECREF(messages);
-    return found;
+    asked.slots = PyLong_AsLongLong(PyTuple_GetItem(common, 0));
+    asked.entries = PyLong_AsLongLong(PyTuple_GetItem(common, 1));
+    const int64_t most = PyLong_AsLongLong(PyTuple_GetItem(common, 2));
+    asked.most = asked.most < most ? asked.most : most;
+    Log log = {
+        .file = {.opened = PyTuple_GetItem(common, 3), .first = -1},
+        .file_size = PyLong_AsLongLong(PyTuple_GetItem(common, 4)),
+        .unusual = (int32_t)PyLong_AsLongLong(PyTuple_GetItem(common, 5)),
+    };
+    if (PyErr_Occurred())
+        return NULL;
+    if (!PyDict_Check(log.file.opened) || asked.slots <= 0 || asked.slots > INT32_MAX
+        || log.file_size <= 0) {
+        PyErr_SetString(PyExc_ValueError, "these are no files of a store");
+        return NULL;
+    }
+    int64_t wanted = hash_of(args[3], args[4]);
+    Steady steady;
+    int holds = wanted < 0 ? 0 : take_steady(&steady, args[0], NULL, NULL);
+    if (holds <= 0)
+        return holds < 0 ? NULL : unknown();
+    asked.below = steady.words[KEYS_FROM]; /* first, as KeyReader.offsets says */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    log.end = steady.words[LOG_END];
+    let_steady_go(&steady);
+    if (asked.below < log.end) /* some keys are in no file yet */
+        Py_RETURN_NONE;
+    return answer(files, &asked, &log, wanted);
 }
 
 PyMethodDef key_query_functions[] = {
     {"query_key", (PyCFunction)(void (*)(void))query_key, METH_FASTCALL, query_key_doc},
+    {"query_at_once", (PyCFunction)(void (*)(void))query_at_once, METH_FASTCALL, query_at_once_doc},
     {NULL, NULL, 0, NULL},
 };
-
-int prepare_key_query(void)
-{
-    view_name = PyUnicode_InternFromString("view");
-    return view_name ? 0 : -1;
-}

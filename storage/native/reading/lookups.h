@@ -1,7 +1,7 @@
 /* Look-ups of single messages: functions that these files share. */
 #ifndef RMQCTL_LOOKUPS_H
 #define RMQCTL_LOOKUPS_H
-#include "native.h"
+#include "runs.h"
 
 /* A query of index files: their layout, and times in ms, both included. */
 typedef struct {
@@ -20,5 +20,10 @@ int search_files(PyObject *files, const Question *asked, int64_t wanted, PyObjec
  * ``limit`` or before; NULL without an error if it is unusual. */
 PyObject *message_at(const Py_buffer *log, int64_t position, int64_t limit, int64_t offset,
                      int32_t unusual);
+
+/* Messages of a run's units as RecordReader.read_run reads them, a list, and the bytes of their
+ * records; ``limited`` if a limit ended it and no unusual record. NULL with an error set. */
+PyObject *messages_of(const Run *run, PyObject *topic, int64_t count, int64_t byte_limit,
+                      int64_t *total, int *limited);
 
 #endif

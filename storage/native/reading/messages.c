@@ -1,8 +1,12 @@
 /* Records of a log into messages: the hottest loop of consumers. The references are read_run and
  * look of storage/log/record_reader.py; a test compares both. The format is known here only as far
  * as there.
+ *
+ * Most readers want the body, and few of the other fields. So a message has a copy of its record's
+ * head and properties (``_stored``), and each field is made from it when it is read first.
  */
 #include "lookups.h"
+#include "properties.h"
 #include "runs.h"
 #include "structmember.h"
 
@@ -11,13 +15,13 @@ enum {
     TOPIC, FLAG, STORED_BODY, PROPERTY_BYTES, QUEUE_ID, QUEUE_OFFSET, COMMITLOG_OFFSET, STORE_SIZE,
     BODY_CRC, SYS_FLAG, BORN_TIMESTAMP, BORN_HOST_BYTES, STORE_TIMESTAMP, STORE_HOST_BYTES,
     RECONSUME_TIMES, PREPARED_TRANSACTION_OFFSET, VERSION, ADDED_PROPERTY_BYTES, BODY, PROPERTIES,
-    SLOTS
+    KNOWN_ADDED, STORED, SLOTS
 };
 static const char *const NAMES[SLOTS] = {
     "topic", "flag", "stored_body", "property_bytes", "queue_id", "queue_offset",
     "commitlog_offset", "store_size", "body_crc", "sys_flag", "born_timestamp", "born_host_bytes",
     "store_timestamp", "store_host_bytes", "reconsume_times", "prepared_transaction_offset",
-    "version", "added_property_bytes", "_body", "_properties",
+    "version", "added_property_bytes", "_body", "_properties", "_added", "_stored",
 };
 
 enum { HOST = 8, BLINDLY = 1280 };
@@ -25,23 +29,216 @@ enum { HOST = 8, BLINDLY = 1280 };
 static PyTypeObject *message_type; /* MessageExt, once it is bound; owned */
 static allocfunc allocate;
 static Py_ssize_t offsets[SLOTS];
-static PyObject *one, *no_bytes;
+static PyObject *one, *no_bytes, *inflated_name;
 
 static void put(PyObject *message, int slot, PyObject *value)
 {
     *(PyObject **)((char *)message + offsets[slot]) = value;
 }
-static int put_long(PyObject *message, int slot, int64_t value)
+/* The value of a slot, borrowed; NULL if it is empty. */
+static PyObject *slot_of(PyObject *message, int slot)
 {
-    PyObject *number = PyLong_FromLongLong(value);
-    put(message, slot, number);
-    return number != NULL;
+    return *(PyObject **)((char *)message + offsets[slot]);
 }
-static int put_bytes(PyObject *message, int slot, const unsigned char *at, Py_ssize_t length)
+/* Takes over the value. */
+static void replace(PyObject *message, int slot, PyObject *value)
 {
-    PyObject *bytes = PyBytes_FromStringAndSize((const char *)at, length);
-    put(message, slot, bytes);
-    return bytes != NULL;
+    PyObject *old = slot_of(message, slot);
+    put(message, slot, value);
+    Py_XDECREF(old);
+}
+
+/* -- fields that are made when they are read first ----------------------------------------- */
+
+/* Where a field lies in the head of a record with IPv4 hosts, and how it is stored. */
+typedef enum { INT, LONG, HOST_BYTES, REST } Kind;
+typedef struct {
+    int slot, at;
+    Kind kind;
+} Field;
+static const Field fields[] = {
+    {STORE_SIZE, 0, INT}, {BODY_CRC, 8, INT}, {QUEUE_ID, 12, INT}, {FLAG, 16, INT},
+    {QUEUE_OFFSET, QUEUE_OFFSET_AT, LONG}, {COMMITLOG_OFFSET, 28, LONG}, {SYS_FLAG, 36, INT},
+    {BORN_TIMESTAMP, 40, LONG}, {BORN_HOST_BYTES, 48, HOST_BYTES}, {STORE_TIMESTAMP, 56, LONG},
+    {STORE_HOST_BYTES, 64, HOST_BYTES}, {RECONSUME_TIMES, 72, INT},
+    {PREPARED_TRANSACTION_OFFSET, 76, LONG}, {PROPERTY_BYTES, HEAD, REST},
+};
+enum { LATE = sizeof fields / sizeof fields[0] };
+
+/* The copy of head and properties, NULL if the message has none. */
+static const unsigned char *stored_of(PyObject *message, Py_ssize_t *rest)
+{
+    PyObject *stored = slot_of(message, STORED);
+    if (stored == NULL || !PyBytes_Check(stored) || PyBytes_Size(stored) < HEAD)
+        return NULL;
+    *rest = PyBytes_Size(stored) - HEAD;
+    return (const unsigned char *)PyBytes_AsString(stored);
+}
+
+static PyObject *get_field(PyObject *message, void *closure)
+{
+    const Field *field = closure;
+    PyObject *value = slot_of(message, field->slot);
+    Py_ssize_t rest;
+    const unsigned char *stored;
+    if (value != NULL)
+        return Py_NewRef(value);
+    if ((stored = stored_of(message, &rest)) == NULL) {
+        PyErr_SetString(PyExc_AttributeError, NAMES[field->slot]);
+        return NULL;
+    }
+    const unsigned char *at = stored + field->at;
+    switch (field->kind) {
+    case INT: value = PyLong_FromLong(int_at(at)); break;
+    case LONG: value = PyLong_FromLongLong(long_at(at)); break;
+    case HOST_BYTES: value = PyBytes_FromStringAndSize((const char *)at, HOST); break;
+    case REST: value = PyBytes_FromStringAndSize((const char *)at, rest); break;
+    }
+    if (value != NULL)
+        replace(message, field->slot, Py_NewRef(value));
+    return value;
+}
+static int set_slot(PyObject *message, int slot, PyObject *value)
+{
+    if (value == NULL) {
+        PyErr_Format(PyExc_AttributeError, "%s can not be deleted", NAMES[slot]);
+        return -1;
+    }
+    replace(message, slot, Py_NewRef(value));
+    return 0;
+}
+static int set_field(PyObject *message, PyObject *value, void *closure)
+{
+    return set_slot(message, ((const Field *)closure)->slot, value);
+}
+
+/* Whether the body is stored compressed; -1 with an error set. */
+static int is_compressed(PyObject *message)
+{
+    static const Field sys_flag = {SYS_FLAG, 36, INT};
+    Py_ssize_t rest;
+    const unsigned char *stored = stored_of(message, &rest);
+    if (slot_of(message, SYS_FLAG) == NULL && stored != NULL)
+        return int_at(stored + sys_flag.at) & COMPRESSED;
+    PyObject *flag = get_field(message, (void *)&sys_flag);
+    int64_t bits = flag ? PyLong_AsLongLong(flag) : 0;
+    Py_XDECREF(flag);
+    return PyErr_Occurred() ? -1 : (int)(bits & COMPRESSED);
+}
+static PyObject *get_body(PyObject *message, void *nothing)
+{
+    (void)nothing;
+    PyObject *body = slot_of(message, BODY);
+    if (body == NULL || body == Py_None) {
+        int inflates = is_compressed(message);
+        if (inflates)
+            return inflates < 0 ? NULL : PyObject_CallMethodObjArgs(message, inflated_name, NULL);
+        body = slot_of(message, STORED_BODY);
+    }
+    if (body == NULL)
+        PyErr_SetString(PyExc_AttributeError, NAMES[STORED_BODY]);
+    return Py_XNewRef(body);
+}
+static int set_body(PyObject *message, PyObject *value, void *nothing)
+{
+    (void)nothing;
+    return set_slot(message, BODY, value);
+}
+
+/* The message's own properties as a new dict. */
+static PyObject *own_properties(PyObject *message)
+{
+    static const Field property_bytes = {PROPERTY_BYTES, HEAD, REST};
+    Py_ssize_t rest;
+    const unsigned char *stored = stored_of(message, &rest);
+    if (slot_of(message, PROPERTY_BYTES) == NULL && stored != NULL)
+        return properties_of((const char *)stored + HEAD, rest);
+    PyObject *bytes = get_field(message, (void *)&property_bytes), *found = NULL;
+    char *at;
+    if (bytes != NULL && PyBytes_AsStringAndSize(bytes, &at, &rest) == 0)
+        found = properties_of(at, rest);
+    Py_XDECREF(bytes);
+    return found;
+}
+/* Adds to a dict what was added to a message since ``known``; 0, or -1 with an error set. */
+static int add_since(PyObject *properties, PyObject *added, PyObject *known)
+{
+    char *at, *start = NULL;
+    Py_ssize_t length, done = 0;
+    if (PyBytes_AsStringAndSize(added, &at, &length) < 0
+        || (known != NULL && PyBytes_AsStringAndSize(known, &start, &done) < 0))
+        return -1;
+    if (done > length || memcmp(at, start, (size_t)done))
+        done = 0;
+    PyObject *more = properties_of(at + done, length - done);
+    int failed = more == NULL ? -1 : PyDict_Update(properties, more);
+    Py_XDECREF(more);
+    return failed;
+}
+static PyObject *get_properties(PyObject *message, void *nothing)
+{
+    (void)nothing;
+    PyObject *found = slot_of(message, PROPERTIES), *added = slot_of(message, ADDED_PROPERTY_BYTES);
+    if (added == NULL) {
+        PyErr_SetString(PyExc_AttributeError, NAMES[ADDED_PROPERTY_BYTES]);
+        return NULL;
+    }
+    if (found == NULL || found == Py_None) {
+        if ((found = own_properties(message)) == NULL)
+            return NULL;
+        replace(message, PROPERTIES, found);
+        replace(message, KNOWN_ADDED, Py_NewRef(no_bytes));
+        added = slot_of(message, ADDED_PROPERTY_BYTES);
+    }
+    Py_INCREF(found);
+    Py_INCREF(added);
+    PyObject *known = slot_of(message, KNOWN_ADDED);
+    int failed = added == known ? 0 : add_since(found, added, known);
+    if (failed || added == known)
+        Py_DECREF(added);
+    else
+        replace(message, KNOWN_ADDED, added);
+    if (failed)
+        Py_CLEAR(found);
+    return found;
+}
+static int set_properties(PyObject *message, PyObject *value, void *nothing)
+{
+    (void)nothing;
+    if (set_slot(message, PROPERTIES, value) < 0)
+        return -1;
+    replace(message, KNOWN_ADDED, Py_XNewRef(slot_of(message, ADDED_PROPERTY_BYTES)));
+    return 0;
+}
+
+static PyGetSetDef ways[] = {
+    {"body", get_body, set_body,
+     "The body as it was sent, inflated if it is stored compressed.\n\n"
+     "An inflated body of more than 1 MiB is not kept: each use inflates it again.",
+     NULL},
+    {"properties", get_properties, set_properties, "All properties, reserved ones too.", NULL},
+};
+static PyGetSetDef field_ways[LATE];
+
+static int set_way(PyTypeObject *type, PyGetSetDef *way)
+{
+    PyObject *descriptor = PyDescr_NewGetSet(type, way);
+    int failed = descriptor == NULL
+                     ? -1
+                     : PyObject_SetAttrString((PyObject *)type, way->name, descriptor);
+    Py_XDECREF(descriptor);
+    return failed;
+}
+/* Makes these attributes of the class read as above. */
+static int set_ways(PyTypeObject *type)
+{
+    for (int i = 0; i < LATE; i++) {
+        field_ways[i] = (PyGetSetDef){NAMES[fields[i].slot], get_field, set_field, NULL,
+                                      (void *)&fields[i]};
+        if (set_way(type, &field_ways[i]) < 0)
+            return -1;
+    }
+    return set_way(type, &ways[0]) < 0 || set_way(type, &ways[1]) < 0 ? -1 : 0;
 }
 
 /* The offsets of the slots of a class and of those it inherits; -1 with an error set if one is
@@ -71,7 +268,8 @@ static int find_slots(PyTypeObject *type)
 }
 
 PyDoc_STRVAR(bind_doc, "bind(message_class)\n\n"
-                       "Set the class of messages; once, before read_run.");
+                       "Set the class of messages, and make its fields come when they are first\n"
+                       "read; once, before read_run.");
 static PyObject *bind(PyObject *module, PyObject *type)
 {
     (void)module;
@@ -79,7 +277,7 @@ static PyObject *bind(PyObject *module, PyObject *type)
         PyErr_SetString(PyExc_TypeError, "a class is required");
         return NULL;
     }
-    if (find_slots((PyTypeObject *)type) < 0)
+    if (find_slots((PyTypeObject *)type) < 0 || set_ways((PyTypeObject *)type) < 0)
         return NULL;
     allocate = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
     Py_INCREF(type);
@@ -88,42 +286,8 @@ static PyObject *bind(PyObject *module, PyObject *type)
     Py_RETURN_NONE;
 }
 
-/* The values that consecutive records mostly have in common: made once, and shared by messages. */
-static struct {
-    int64_t value;
-    PyObject *number;
-} last_times[2];
-static PyObject *last_hosts[2];
-static PyObject *last_topic;
+static PyObject *last_topic; /* that of consecutive records is mostly the same one */
 
-static int put_time(PyObject *message, int slot, int which, int64_t value)
-{
-    if (last_times[which].number == NULL || last_times[which].value != value) {
-        PyObject *number = PyLong_FromLongLong(value);
-        if (number == NULL)
-            return 0;
-        Py_XDECREF(last_times[which].number);
-        last_times[which].number = number;
-        last_times[which].value = value;
-    }
-    Py_INCREF(last_times[which].number);
-    put(message, slot, last_times[which].number);
-    return 1;
-}
-static int put_host(PyObject *message, int slot, int which, const unsigned char *at)
-{
-    PyObject *last = last_hosts[which];
-    if (last == NULL || memcmp(PyBytes_AsString(last), at, HOST)) {
-        PyObject *host = PyBytes_FromStringAndSize((const char *)at, HOST);
-        if (host == NULL)
-            return 0;
-        Py_XDECREF(last);
-        last = last_hosts[which] = host;
-    }
-    Py_INCREF(last);
-    put(message, slot, last);
-    return 1;
-}
 /* The text of a topic field; a new reference. */
 static PyObject *topic_at(const unsigned char *at, Py_ssize_t length)
 {
@@ -142,40 +306,73 @@ static PyObject *topic_at(const unsigned char *at, Py_ssize_t length)
     return last_topic;
 }
 
-/* A message of a record whose lengths and checksum are right; ``topic`` is borrowed. */
+/* A message of a record whose lengths are right; ``topic`` is borrowed. NULL without an error if the
+ * checksum of the body is wrong; ``sum`` 0: it is not compared. */
 static PyObject *message_of(const unsigned char *record, int32_t size, PyObject *topic,
-                            int32_t body_length, const unsigned char *properties)
+                            int32_t body_length, const unsigned char *properties, int sum)
 {
-    PyObject *message = allocate(message_type, 0);
-    if (message == NULL)
+    const Py_ssize_t rest = record + size - properties;
+    PyObject *body = PyBytes_FromStringAndSize(NULL, body_length), *stored = NULL, *message = NULL;
+    if (body == NULL)
         return NULL;
-    Py_INCREF(topic);
-    put(message, TOPIC, topic);
-    Py_INCREF(one);
-    put(message, VERSION, one);
-    Py_INCREF(no_bytes);
-    put(message, ADDED_PROPERTY_BYTES, no_bytes);
-    Py_INCREF(Py_None);
-    put(message, BODY, Py_None);
-    Py_INCREF(Py_None);
-    put(message, PROPERTIES, Py_None);
-    if (put_long(message, QUEUE_ID, int_at(record + 12))
-        && put_long(message, QUEUE_OFFSET, long_at(record + 20))
-        && put_long(message, COMMITLOG_OFFSET, long_at(record + 28))
-        && put_long(message, STORE_SIZE, size) && put_long(message, BODY_CRC, int_at(record + 8))
-        && put_long(message, FLAG, int_at(record + 16))
-        && put_long(message, SYS_FLAG, int_at(record + 36))
-        && put_time(message, BORN_TIMESTAMP, 0, long_at(record + 40))
-        && put_host(message, BORN_HOST_BYTES, 0, record + 48)
-        && put_time(message, STORE_TIMESTAMP, 1, long_at(record + 56))
-        && put_host(message, STORE_HOST_BYTES, 1, record + 64)
-        && put_long(message, RECONSUME_TIMES, int_at(record + 72))
-        && put_long(message, PREPARED_TRANSACTION_OFFSET, long_at(record + 76))
-        && put_bytes(message, STORED_BODY, record + HEAD, body_length)
-        && put_bytes(message, PROPERTY_BYTES, properties, record + size - properties))
-        return message;
-    Py_DECREF(message);
-    return NULL;
+    /* of what was copied: the file may change */
+    const uint32_t found = crc32_and_copy((unsigned char *)PyBytes_AsString(body), record + HEAD,
+                                          (size_t)body_length);
+    if (!sum || (int32_t)(found & CRC_MASK) == int_at(record + 8))
+        stored = PyBytes_FromStringAndSize(NULL, HEAD + rest);
+    if (stored != NULL)
+        message = allocate(message_type, 0);
+    if (message == NULL) {
+        Py_DECREF(body);
+        Py_XDECREF(stored);
+        return NULL;
+    }
+    char *to = PyBytes_AsString(stored);
+    memcpy(to, record, HEAD);
+    memcpy(to + HEAD, properties, (size_t)rest);
+    put(message, STORED, stored);
+    put(message, STORED_BODY, body);
+    put(message, TOPIC, Py_NewRef(topic));
+    put(message, VERSION, Py_NewRef(one));
+    put(message, ADDED_PROPERTY_BYTES, Py_NewRef(no_bytes));
+    put(message, BODY, Py_NewRef(Py_None));
+    put(message, PROPERTIES, Py_NewRef(Py_None));
+    return message;
+}
+
+PyObject *messages_of(const Run *run, PyObject *topic, int64_t count, int64_t byte_limit,
+                      int64_t *total, int *limited)
+{
+    PyObject *found = NULL;
+    *total = 0;
+    *limited = 0;
+    if (message_type == NULL)
+        PyErr_SetString(PyExc_RuntimeError, "bind comes first");
+    else
+        found = PyList_New(0);
+    for (Py_ssize_t number = 0; found != NULL; number++) {
+        const unsigned char *record = record_of(run, number);
+        if (record == NULL)
+            break;
+        int32_t size = size_of(run, number);
+        if (number && (size > byte_limit - *total || number == count)) {
+            *limited = 1;
+            break;
+        }
+        fetch_next(run, number + 1);
+        int32_t body_length = body_of(run, number, record);
+        if (body_length < 0)
+            break;
+        PyObject *message = message_of(record, size, topic, body_length,
+                                       record + HEAD + body_length + run->field.len + 2, 1);
+        if (message == NULL && !PyErr_Occurred())
+            break;
+        if (message == NULL || PyList_Append(found, message) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(message);
+        *total += size;
+    }
+    return found;
 }
 
 PyDoc_STRVAR(read_run_doc,
@@ -189,38 +386,17 @@ static PyObject *read_run(PyObject *module, PyObject *const *args, Py_ssize_t gi
     (void)module;
     if (!are_arguments(given, 10))
         return NULL;
-    PyObject *topic = args[3], *found = NULL;
-    int64_t count = PyLong_AsLongLong(args[7]), byte_limit = PyLong_AsLongLong(args[8]), total = 0;
+    int limited;
+    int64_t count = PyLong_AsLongLong(args[7]), byte_limit = PyLong_AsLongLong(args[8]), total;
     Run run = {
         .first = PyLong_AsLongLong(args[2]), .queue_id = PyLong_AsLongLong(args[5]),
         .queue_offset = PyLong_AsLongLong(args[6]), .unusual = (int32_t)PyLong_AsLongLong(args[9]),
     };
-    if (!PyErr_Occurred() && !PyUnicode_Check(topic))
+    if (!PyErr_Occurred() && !PyUnicode_Check(args[3]))
         PyErr_SetString(PyExc_TypeError, "a topic is text");
     if (get_run(&run, args[0], args[1], args[4]) < 0)
         return NULL;
-    if (message_type == NULL)
-        PyErr_SetString(PyExc_RuntimeError, "bind comes first");
-    else
-        found = PyList_New(0);
-    for (Py_ssize_t number = 0; found != NULL; number++) {
-        const unsigned char *record = record_of(&run, number);
-        if (record == NULL)
-            break;
-        int32_t size = size_of(&run, number);
-        if (number && (size > byte_limit - total || number == count))
-            break;
-        fetch_next(&run, number + 1);
-        int32_t body_length = usual_body(&run, number, record);
-        if (body_length < 0)
-            break;
-        PyObject *message = message_of(record, size, topic, body_length,
-                                       record + HEAD + body_length + run.field.len + 2);
-        if (message == NULL || PyList_Append(found, message) < 0)
-            Py_CLEAR(found);
-        Py_XDECREF(message);
-        total += size;
-    }
+    PyObject *found = messages_of(&run, args[3], count, byte_limit, &total, &limited);
     release_run(&run);
     return found ? Py_BuildValue("NL", found, (long long)total) : NULL;
 }
@@ -300,11 +476,11 @@ PyObject *message_at(const Py_buffer *log, int64_t position, int64_t limit, int6
     int32_t length = *field, rest = size - LEAST - body_length - length;
     const unsigned char *properties = field + 1 + length + 2;
     if (length >= 128 || rest < 0 || (int32_t)big(properties - 2, 2) != rest
-        || rest > LONGEST_PROPERTIES || (body_length && !has_sum(record, body_length)))
+        || rest > LONGEST_PROPERTIES)
         return NULL;
     PyObject *topic = topic_at(field + 1, length), *message = NULL;
     if (topic != NULL)
-        message = message_of(record, size, topic, body_length, properties);
+        message = message_of(record, size, topic, body_length, properties, body_length > 0);
     Py_XDECREF(topic);
     return message;
 }
@@ -342,5 +518,6 @@ int prepare_messages(void)
 {
     one = PyLong_FromLong(1);
     no_bytes = PyBytes_FromStringAndSize("", 0);
-    return one && no_bytes ? 0 : -1;
+    inflated_name = PyUnicode_InternFromString("_inflated_once");
+    return one && no_bytes && inflated_name ? 0 : -1;
 }

@@ -44,7 +44,6 @@ enum {
 
 /* storage/format/sys_flag.py */
 enum {
-    COMPRESSED = 1,
     REPLACED = 1073741824,
 };
 

@@ -32,7 +32,9 @@ ROOT = Path(__file__).parents[3]
 CONFIG = TINY.with_(mapped_file_size_consume_queue=2000, mapped_file_size_commit_log=4096)
 if compiled is not None:
     compiled.bind(MessageExt)
-FIELDS = [name for name in (*MessageExt.__slots__, "topic", "flag") if name != "_added"]
+FIELDS = [
+    name for name in (*MessageExt.__slots__, "topic", "flag") if name not in ("_added", "_stored")
+]
 
 
 @pytest.mark.slow
