@@ -12,11 +12,11 @@ from broker.api.offsets import OffsetCommit
 from client.consumer.consumer_config import ConsumerConfig
 from client.hooks import ConsumeMessageHook, FilterMessageHook
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from storage import native
 from storage.configs.topics import TopicConfig
 from storage.format.message import SCHEDULE_TOPIC, Message, retry_topic
 from storage.read.message_rows import MessageRows
 from storage.store import MessageStore
-from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.consumers import Heard, pull_until, pull_what_is_there, rebalance, turn
 from tests.support.consuming import QUEUE, Door, progress, queue_of
 from tests.support.samples import SMALL
@@ -26,12 +26,7 @@ LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 ROWS = {"pull_batch_size": 32, "consume_message_batch_max_size": 32}
 MakeConsumer = Callable[..., Any]
 
-pytestmark = needs_compiled
-
-
-@pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "compiled", compiled)
+pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 
 
 @pytest.fixture

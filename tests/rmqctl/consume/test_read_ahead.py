@@ -9,10 +9,10 @@ from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.queues import read_ahead
 from rmqctl.admin.queues.cursor import COLUMN, Fetched
 from rmqctl.admin.queues.read_ahead import ReadAhead
+from storage import native
 from storage.configs.topics import TopicConfig
 from storage.store import MessageStore
 from tests.support.cli import run, start
-from tests.support.compiled import needs_compiled
 
 MEANWHILE = 30
 
@@ -167,7 +167,7 @@ def filled(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@needs_compiled
+@pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 class TestTheCommand:
     @pytest.mark.parametrize(
         ("options", "wanted"),

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from storage import native
 from storage.errors import StoreError
 from storage.format.message import MessageExt
 from storage.read.message_rows import MessageRows, offset_at
 from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus
-from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.hand_made import HOST, TINY, HandMade
 
 CONFIG = TINY.with_(
@@ -29,12 +29,7 @@ NONE = frozenset[str]()
 V6 = bytes(15) + b"\1" + HOST[4:]
 USUAL, UNUSUAL, WRONG, PACKED = range(4)
 
-pytestmark = needs_compiled
-
-
-@pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "compiled", compiled)
+pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 
 
 def made_of(kinds: Sequence[int]) -> HandMade:
