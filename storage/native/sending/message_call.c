@@ -43,7 +43,7 @@ static PyObject *call(PyObject *type, PyObject *const *values, size_t flagged, P
 
 void take_calls(PyTypeObject *type)
 {
-    if (Py_TYPE(type) == caller_type) {
+    if (Py_TYPE((PyObject *)type) == caller_type) {
         const Way way = call;
         memcpy((char *)type + way_at, &way, sizeof way);
     }
