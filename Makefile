@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: audit docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
+.PHONY: audit test-lowest test-newest docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -62,6 +62,23 @@ $(OLDEST)/.installed: $(STAMP)
 
 test-spark-oldest: $(OLDEST)/.installed ## The tests of Spark with the oldest PySpark that pyproject.toml allows
 	$(OLDEST)/bin/python -m pytest -n 2 --dist worksteal -m 'not long' tests/analytics tests/rmqctl/lag/report
+
+# The bounds of pyproject.toml, each in an environment of its own that is made anew: with the lowest version
+# of each dependency that it allows, and with the newest that the index has.
+.venv-lowest/.installed: $(STAMP)
+	@rm -rf .venv-lowest && "$(PYTHON)" -m venv .venv-lowest
+	@$(BIN)/python -m tests.support.lower_bounds > .venv-lowest/constraints.txt
+	@echo "installing the lowest dependencies into .venv-lowest (once)"
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e '.[spark,dev]'
+	@touch $@
+
+test-lowest: .venv-lowest/.installed ## All tests but the long ones, with the lowest dependencies that pyproject.toml allows
+	.venv-lowest/bin/python -m pytest -n 3 --dist worksteal -m 'not long'
+
+test-newest: $(STAMP) ## All tests but the long ones, with the newest dependencies that pyproject.toml allows
+	@rm -rf .venv-newest && "$(PYTHON)" -m venv .venv-newest
+	@.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[spark,dev]'
+	.venv-newest/bin/python -m pytest -n 3 --dist worksteal -m 'not long'
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest

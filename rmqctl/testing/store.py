@@ -98,11 +98,15 @@ class RocketMQStore:
         """What a group has not read, a sentence each; none if it has read all."""
         with EmbeddedBroker.open(self.path, read_only=True) as broker:
             choice = Choice(groups=(group,), include_retry=True)
+            log_end = broker.view.log_max_offset()
             try:
                 seen = look(broker.view, broker, self.now_ms(), choice)
             except NotFound:
                 return [f"group {group} has no progress and no members"]
             waiting = sum(1 for _ in waiting_retries(broker.view, group))
+            # A retry that was delivered between the two is in neither of them, but in the log.
+            if broker.view.log_max_offset() != log_end:
+                return [f"messages are stored while the progress of group {group} is read"]
             if left(seen) is Left.NOTHING and not waiting:
                 return []
             found = [

@@ -112,6 +112,46 @@ def test_a_clock_goes_ahead_only(rocketmq_store):
     )
 
 
+def test_a_retry_that_is_delivered_between_two_looks_is_waited_for(tmp_path: Path) -> None:
+    passed(
+        tmp_path,
+        """
+from threading import Event
+from rmqctl.testing import store
+
+
+def test_it(rocketmq_store, rocketmq_producer, rocketmq_consumer, monkeypatch):
+    tries, money = [], Event()
+
+    def charge(messages, context):
+        tries.extend(messages)
+        if len(tries) == 1:
+            return LATER
+        money.wait()
+        return SUCCESS
+
+    def after_its_delivery(view, group, waiting=store.waiting_retries):
+        while not rocketmq_store.messages("%RETRY%billing"):
+            pass
+        return waiting(view, group)
+
+    rocketmq_consumer("billing", "orders", charge)
+    rocketmq_producer.send(Message("orders", b"order 7"))
+    while not rocketmq_store.retries("billing"):
+        pass
+    rocketmq_store.advance_delay(10)
+    monkeypatch.setattr(store, "waiting_retries", after_its_delivery)
+    try:
+        with pytest.raises(TimeoutError):
+            rocketmq_store.wait_until_consumed("billing", timeout=0.5)
+    finally:
+        money.set()
+    rocketmq_store.wait_until_consumed("billing")
+    assert len(tries) == 2
+""",
+    )
+
+
 def test_messages_that_failed_too_often_are_dead_letters_and_read(tmp_path: Path) -> None:
     passed(
         tmp_path,
