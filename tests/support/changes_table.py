@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from rmqctl.cli.marks import Changes
 from rmqctl.cli.tree import TREE, CommandRef
 from tests.support.change_calls import Seen
 from tests.support.cli import run
-from tests.support.copies import age_files
+from tests.support.copies import age_files, new_folder
 from tests.support.rich_store import TOPIC, make_rich_store
 from tests.support.rows_table import environment
 
@@ -266,7 +265,7 @@ def _json(seen: Seen) -> list[dict[str, Any]]:
 @contextmanager
 def _prepared() -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder with a store that has everything, settings, and files that commands read."""
-    folder = Path(tempfile.mkdtemp(prefix="changes-"))
+    folder = new_folder("changes-")
     place = folder / "now"
     try:
         made = make_rich_store(place / "s", time.time_ns() // 1_000_000 - 600_000)

@@ -7,7 +7,6 @@ Cells about widths are measured with the installed program on a terminal, on a s
 import json
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from rmqctl.output.fields import fields_of
 from rmqctl.output.nothing import nothing_sentence
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.copies import age_files, copy_store
+from tests.support.copies import age_files, copy_store, new_folder
 from tests.support.every_command import CALLS, Call
 from tests.support.rich_store import TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -89,7 +88,7 @@ def prepared() -> Iterator[tuple[Path, dict[str, str]]]:
 
     The length of the path is always the same: tables show paths.
     """
-    place = Path(tempfile.mkdtemp(prefix="rows-", dir="/tmp")) / "now"
+    place = new_folder("rows-") / "now"
     try:
         made = make_rich_store(place / "s", time.time_ns() // 1_000_000 - 600_000)
         exported = run("consume", TOPIC, "-e", "-o", "jsonl", "-S", made.root)
