@@ -61,10 +61,15 @@ int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *recor
     return body_length < 0 || !has_sum(record, body_length) ? -1 : body_length;
 }
 
+static void fetch_lines(const unsigned char *from, const unsigned char *end)
+{
+    for (const unsigned char *at = from; at < end && at < from + FETCHED; at += CACHE_LINE)
+        __builtin_prefetch(at);
+}
+
 void fetch(const unsigned char *record, int32_t size)
 {
-    for (int32_t at = 0; at < size && at < FETCHED; at += CACHE_LINE)
-        __builtin_prefetch(record + at);
+    fetch_lines(record, record + size);
     __builtin_prefetch(record + size - 1);
 }
 
@@ -73,4 +78,24 @@ void fetch_next(const Run *run, Py_ssize_t number)
     const unsigned char *record = record_of(run, number);
     if (record != NULL)
         fetch(record, size_of(run, number));
+}
+
+void fetch_half(const Run *run, Py_ssize_t number)
+{
+    const unsigned char *record = record_of(run, number), *after = record_of(run, number + 1);
+    if (record != NULL)
+        fetch_lines(record, record + size_of(run, number) / 2);
+    if (after != NULL) {
+        __builtin_prefetch(after);
+        __builtin_prefetch(after + size_of(run, number + 1) - 1);
+    }
+}
+void fetch_other_half(const Run *run, Py_ssize_t number)
+{
+    const unsigned char *record = record_of(run, number);
+    if (record != NULL) {
+        const int32_t size = size_of(run, number);
+        fetch_lines(record + size / 2, record + size);
+        __builtin_prefetch(record + size - 1);
+    }
 }

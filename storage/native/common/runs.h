@@ -38,6 +38,11 @@ int32_t usual_body(const Run *run, Py_ssize_t number, const unsigned char *recor
 void fetch(const unsigned char *record, int32_t size);
 /* The same for the record of a unit. */
 void fetch_next(const Run *run, Py_ssize_t number);
+/* The same in two parts, before and after the work on the record before it: a processor fetches some
+ * ten lines at once, and waits at the next one. With the ends of the record after it, whose pages
+ * take longest. */
+void fetch_half(const Run *run, Py_ssize_t number);
+void fetch_other_half(const Run *run, Py_ssize_t number);
 
 static inline int has_sum(const unsigned char *record, int32_t body_length)
 {

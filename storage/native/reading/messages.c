@@ -359,7 +359,7 @@ PyObject *messages_of(const Run *run, PyObject *topic, int64_t count, int64_t by
             *limited = 1;
             break;
         }
-        fetch_next(run, number + 1);
+        fetch_half(run, number + 1);
         int32_t body_length = body_of(run, number, record);
         if (body_length < 0)
             break;
@@ -370,6 +370,7 @@ PyObject *messages_of(const Run *run, PyObject *topic, int64_t count, int64_t by
         if (message == NULL || PyList_Append(found, message) < 0)
             Py_CLEAR(found);
         Py_XDECREF(message);
+        fetch_other_half(run, number + 1);
         *total += size;
     }
     return found;

@@ -4,6 +4,8 @@
 #include "lookups.h"
 #include "steady.h"
 
+enum { AHEAD = 2 }; /* units */
+
 /* The messages of units that one file of the log has; NULL with or without an error set. */
 static PyObject *pulled_of(const QueueEnd *queue, Run *run, PyObject *topic, int64_t count,
                            int64_t byte_limit, int64_t *total)
@@ -19,7 +21,7 @@ static PyObject *pulled_of(const QueueEnd *queue, Run *run, PyObject *topic, int
     found = messages_of(run, topic, count, byte_limit, total, &limited);
     close_file(&log);
     /* Else there is an unusual record, or one of the next file. */
-    if (found != NULL && !limited && PyList_Size(found) != run->units.len / UNIT)
+    if (found != NULL && !limited && PyList_Size(found) != count)
         Py_CLEAR(found);
     return found;
 }
@@ -57,7 +59,14 @@ static PyObject *pull_at_once(PyObject *module, PyObject *const *args, Py_ssize_
     int64_t total = 0;
     if (open_units(&units, first, offset + count, count) > 0) {
         /* The objects of these are held by the caller, or by the file. */
-        run.units = (Py_buffer){.buf = (char *)units.bytes.buf + within * UNIT, .len = count * UNIT};
+        /* With those of the next pull's first records, which are fetched while this one is used. */
+        const int64_t known = queue.end - offset < rest ? queue.end - offset : rest;
+        const int64_t more = known < count + AHEAD ? known : count + AHEAD;
+        const int64_t whole = units.bytes.len / UNIT - within;
+        run.units = (Py_buffer){
+            .buf = (char *)units.bytes.buf + within * UNIT,
+            .len = (more < whole ? more : whole) * UNIT,
+        };
         run.field = (Py_buffer){.buf = PyBytes_AsString(field), .len = PyBytes_Size(field)};
         messages = pulled_of(&queue, &run, topic, count, byte_limit, &total);
     }
