@@ -170,7 +170,7 @@ def navigation(commands: list[tuple[str, str]], names: list[tuple[str, str]]) ->
         {
             "Quick start": [
                 "README.md",
-                *_files("docs", "testing", "limits", "guarantees", "stability"),
+                *_files("docs", "testing", "limits", "guarantees", "stability", "container"),
                 "SECURITY.md",
                 "CHANGELOG.md",
             ]
