@@ -30,6 +30,11 @@ FEW_BYTES: Final = 4096
 :meth:`ReadOnlyFiles.look`."""
 
 
+# a pipe must not block until its other end is open
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_NOTHING: Final = memoryview(b"")
+_OFTEN: Final = 4
+
 MAP_MAKERS: Final[dict[str, Callable[[str, int], mmap.mmap]]] = {}
 """By a folder, with a slash at its end: what makes the maps of files below it, from path and
 length. Their bytes come from elsewhere (analytics.object_store)."""
@@ -57,7 +62,9 @@ class MapBudget:
     """Bounds the number of open maps of one reader: the oldest goes first."""
 
     def __init__(self, max_maps: int = MAX_MAPS) -> None:
-        self._max_maps = max_maps
+        self.max_maps = max_maps
+        self.peeks = 0
+        """Reads by :meth:`ReadOnlyFiles.peek` of files that were not mapped."""
         self._opened: deque[tuple[dict[int, ReadMap], int]] = deque()
         self._apart: WeakSet[MapBudget] = WeakSet()  # of rows that are done when these are
         self.lock = threading.Lock()  # guards both, and the opening of maps
@@ -65,7 +72,7 @@ class MapBudget:
     def opened(self, maps: dict[int, ReadMap], key: int) -> None:
         """Note a new map of a set of files; needs ``lock``."""
         self._opened.append((maps, key))
-        if len(self._opened) > self._max_maps:
+        if len(self._opened) > self.max_maps:
             old_maps, old_key = self._opened.popleft()
             old_maps.pop(old_key, None)
 
@@ -73,6 +80,11 @@ class MapBudget:
         """Make :meth:`drop` also release the maps of another budget, if that is alive then."""
         with self.lock:
             self._apart.add(apart)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next map takes the place of another one."""
+        return len(self._opened) >= self.max_maps
 
     def drop(self) -> None:
         """Release all maps, at the end of a reader. Each is closed as soon as no thread reads from
@@ -93,7 +105,10 @@ class ReadOnlyFiles:
     (no permission, a failing disk) are raised as OSError.
     """
 
-    __slots__ = ("_at_random", "_budget", "_offsets", "directory", "file_size", "opened")
+    __slots__ = (
+        *("_at_random", "_budget", "_offsets", "_often", "_peeked"),
+        *("directory", "file_size", "opened"),
+    )
 
     def __init__(self, budget: MapBudget, directory: str, file_size: int) -> None:
         self._budget = budget
@@ -103,6 +118,7 @@ class ReadOnlyFiles:
         """The files that are mapped now; may change at any time."""
         self._offsets: list[int] = []
         self._at_random = False
+        self._peeked, self._often = -max(budget.max_maps, 1), 0
 
     def reads_at_random(self) -> None:
         """Turn read-ahead off: reading a record costs a page of the disk, not 32."""
@@ -127,6 +143,43 @@ class ReadOnlyFiles:
         """
         found = self.opened.get(file_from_offset)
         return found if found is not None else self._open(file_from_offset, observed=True)
+
+    def peek(self, position: int, size: int) -> memoryview:
+        """A few bytes of one file, from ``position`` of all on; fewer at its end, none where it is
+        missing.
+
+        A file that is not mapped is read where as many are as may be: in a store with thousands of
+        queues its map would be dropped before it is used again, and takes four times as long. One
+        that comes again and again is mapped.
+        """
+        within = position % self.file_size
+        file = self.opened.get(position - within)
+        if file is None and self._budget.is_full and not MAP_MAKERS and not self._comes_often():
+            return memoryview(self._read(position - within, within, size))
+        file = file or self.look(position - within)
+        return _NOTHING if file is None else file.view[within : within + size]
+
+    def _comes_often(self) -> bool:
+        """Whether it was read some times lately, each time soon after the last."""
+        budget = self._budget
+        budget.peeks += 1
+        soon = budget.peeks - self._peeked <= budget.max_maps
+        self._peeked, self._often = budget.peeks, self._often + 1 if soon else 0
+        return self._often > _OFTEN
+
+    def _read(self, file_from_offset: int, within: int, size: int) -> bytes:
+        if file_from_offset < 0:
+            return b""
+        try:
+            fd = os.open(self.path(file_from_offset), _FLAGS)
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return b""
+            return os.pread(fd, min(size, self.file_size - within), within)
+        finally:
+            os.close(fd)
 
     def offsets(self) -> list[int]:
         """First offsets of the files, ascending, as they were listed last; names of another form
@@ -198,9 +251,7 @@ class ReadOnlyFiles:
             if found is not None:
                 return found
             try:
-                # a pipe must not block until its other end is open
-                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-                fd = os.open(self.path(file_from_offset), flags)
+                fd = os.open(self.path(file_from_offset), _FLAGS)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             try:

@@ -211,11 +211,13 @@ class QueueReader:
         position = queue_offset * CQ_STORE_UNIT_SIZE
         within = position % self._row.file_size
         end = min(within + count * CQ_STORE_UNIT_SIZE, self._row.file_size)
-        open_file = self._row.look if end - within <= FEW_BYTES else self._row.at
-        file = open_file(position - within)
-        if file is None:
-            return None
-        view = file.view[within:end]
+        if end - within <= FEW_BYTES:
+            view = self._row.peek(position, end - within)
+        else:
+            file = self._row.at(position - within)
+            if file is None:
+                return None
+            view = file.view[within:end]
         short = len(view) % CQ_STORE_UNIT_SIZE
         if short:  # the file was cut inside a unit
             view = view[:-short]

@@ -34,12 +34,12 @@ class QueueTail:
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
         """One unit of the files, zeros where it is missing."""
-        position = queue_offset * CQ_STORE_UNIT_SIZE
-        within = position % self.row.file_size
-        file = self.row.look(position - within) if queue_offset >= 0 else None
-        if file is None or within + CQ_STORE_UNIT_SIZE > file.length:
+        if queue_offset < 0:
             return 0, 0, 0
-        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack_from(file.view, within)
+        data = self.row.peek(queue_offset * CQ_STORE_UNIT_SIZE, CQ_STORE_UNIT_SIZE)
+        if len(data) < CQ_STORE_UNIT_SIZE:
+            return 0, 0, 0
+        unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack(data)
         return unit
 
 
