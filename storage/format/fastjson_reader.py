@@ -65,7 +65,7 @@ class JsonReader:
         self._next()
         value = self._value(0)
         if self._kind != "end":
-            self._fail("there is more behind the value")
+            self._fail("there is more after the value")
         return value
 
     def _next(self) -> None:
@@ -123,11 +123,11 @@ class JsonReader:
                 self._fail(f"it has the key {str(key)[:100]!r} twice")
             self._next()
             if not self._is(":"):
-                self._fail("':' is missing behind a name")
+                self._fail("':' is missing after a name")
             self._next()
             members[key] = self._value(depth + 1)
             if not (self._is(",") or self._is("}")):
-                self._fail("',' or '}' is missing behind a member")
+                self._fail("',' or '}' is missing after a member")
 
     def _plain_numbers(self, depth: int) -> JsonObject | None:
         """Read the rest of an object of numbers at once; None if it is none."""
@@ -160,7 +160,7 @@ class JsonReader:
                 return items
             items.append(self._value(depth + 1))
             if not (self._is(",") or self._is("]")):
-                self._fail("',' or ']' is missing behind an item")
+                self._fail("',' or ']' is missing after an item")
 
     def _is(self, char: str) -> bool:
         return self._token == char and self._kind == "punctuation"

@@ -74,7 +74,7 @@ class _TornReader(JsonReader):
                 key = self._key()
                 self._next()
                 if not self._is(":"):
-                    self._fail("':' is missing behind a name")
+                    self._fail("':' is missing after a name")
                 self._next()
                 value = self._value(depth + 1)
                 if self._cut is not None:
@@ -85,7 +85,7 @@ class _TornReader(JsonReader):
                 if delimited or isinstance(value, (dict, list, str)):
                     members[key] = value
                 if not delimited:
-                    self._fail("',' or '}' is missing behind a member")
+                    self._fail("',' or '}' is missing after a member")
             if self._cut is None:
                 self._next()
         except JsonError:

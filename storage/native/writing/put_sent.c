@@ -47,7 +47,7 @@ static PyObject *offset_id(PyObject *host, PyObject *number)
 }
 
 /* The SendResult of a put, with ids that it takes; NULL with an error set. */
-static PyObject *told(PyObject *way, PyObject *queue, PyObject *put, PyObject *id, PyObject *offset_id)
+static PyObject *sent_result(PyObject *way, PyObject *queue, PyObject *put, PyObject *id, PyObject *offset_id)
 {
     PyTypeObject *type = (PyTypeObject *)PyTuple_GetItem(way, WAY_RESULT);
     PyObject *first = PySequence_GetItem(PyTuple_GetItem(put, 2), 0);
@@ -136,7 +136,7 @@ PyObject *put_sent(PyObject *self, PyObject *const *args, Py_ssize_t count)
     const int done = is_way_open(a, way, now) ? put_record(a, inner, now, &shell) : 0;
     PyObject *result = NULL;
     if (done > 0)
-        result = told(way, queue, shell.found, owned(id),
+        result = sent_result(way, queue, shell.found, owned(id),
                       offset_id(PyTuple_GetItem(way, WAY_HOST),
                                 PyTuple_GetItem(PyTuple_GetItem(shell.found, 1), 0)));
     else if (!done)
@@ -178,7 +178,7 @@ PyObject *put_sent_batch(PyObject *self, PyObject *const *args, Py_ssize_t count
     if (put == NULL)
         result = NULL;
     else if (Py_TYPE(put) == (PyTypeObject *)a->result_type)
-        result = told(way, queue, put, owned(parts[IDS]),
+        result = sent_result(way, queue, put, owned(parts[IDS]),
                       offset_ids(PyTuple_GetItem(way, WAY_HOST), PyTuple_GetItem(put, 1)));
     Py_XDECREF(put);
     if (result != encoded)

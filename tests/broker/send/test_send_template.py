@@ -123,14 +123,20 @@ def written(root: Path) -> dict[str, bytes]:
     }
 
 
+def _copy_with(message: Message, properties: dict[str, str]) -> Message:
+    copy = Message(message.topic, message.body, flag=message.flag)
+    copy.properties = {**properties, **message.properties}
+    return copy
+
+
 @pytest.mark.slow
 @given(st.lists(st.tuples(any_messages(), st.integers(-1, 2)), max_size=12))
 @settings(max_examples=25)
-def test_what_goes_the_short_way_is_stored_and_told_as_in_the_long_one(
+def test_what_goes_the_short_way_is_stored_and_answered_as_in_the_long_one(
     tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[Message, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("ways")
-    files, told = [], []
+    files, results = [], []
     for name in ("short", "long"):
         with a_broker(folder / name) as broker:
             if name == "long":
@@ -138,12 +144,11 @@ def test_what_goes_the_short_way_is_stored_and_told_as_in_the_long_one(
             walk(broker)
             answers = []
             for number, (message, queue_id) in enumerate(sent):
-                copy = Message(message.topic, message.body, flag=message.flag)
-                copy.properties = {"UNIQ_KEY": f"M{number}", **message.properties}
+                copy = _copy_with(message, {"UNIQ_KEY": f"M{number}"})
                 answers.append(outcome(partial(broker.send, copy, queue_id, OPTIONS)))
-            told.append(answers)
+            results.append(answers)
         files.append(written(folder / name))
-    assert told[0] == told[1]
+    assert results[0] == results[1]
     assert files[0] == files[1]
 
 
@@ -153,11 +158,11 @@ _BATCHES = st.lists(plain_messages() | any_messages(), min_size=1, max_size=4)
 @pytest.mark.slow
 @given(st.lists(st.tuples(_BATCHES, st.integers(-1, 2), st.booleans()), max_size=8))
 @settings(max_examples=25)
-def test_batches_by_a_template_are_stored_and_told_as_others(
+def test_batches_by_a_template_are_stored_and_answered_as_others(
     tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[list[Message], int, bool]]
 ) -> None:
     folder = tmp_path_factory.mktemp("ways")
-    files, told = [], []
+    files, results = [], []
     for name in ("short", "long"):
         with a_broker(folder / name) as broker:
             if name == "long":
@@ -168,16 +173,14 @@ def test_batches_by_a_template_are_stored_and_told_as_others(
             for number, (messages, queue_id, has_ids) in enumerate(sent):
                 copies = []
                 for place, message in enumerate(messages):
-                    copy = Message(message.topic, message.body, flag=message.flag)
                     unique_id = {"UNIQ_KEY": f"M{number}-{place}"} if has_ids or place else {}
-                    copy.properties = {**unique_id, **message.properties}
-                    copies.append(copy)
+                    copies.append(_copy_with(message, unique_id))
                 send = partial(broker.send_batch, copies, queue_id, OPTIONS)
                 answers.append(_without_new_ids(outcome(send), has_ids))
-            told.append(answers)
+            results.append(answers)
         if all(has_ids for _, _, has_ids in sent):
             files.append(written(folder / name))
-    assert told[0] == told[1]
+    assert results[0] == results[1]
     assert not files or files[0] == files[1]
 
 
