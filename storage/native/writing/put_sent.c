@@ -23,7 +23,7 @@ static int is_way_open(Appending *a, PyObject *way, int64_t now)
            && ((volatile int64_t *)a->words.buf)[CONFIGS] == changes;
 }
 
-/* The offsetMsgIds of the column of log offsets; NULL, maybe without an error, if the host is none. */
+/* The offsetMsgIds of a column of log offsets; NULL, maybe without an error, for no host. */
 static PyObject *offset_ids(PyObject *host, PyObject *offsets)
 {
     Py_buffer view;
@@ -42,12 +42,14 @@ static PyObject *offset_id(PyObject *host, PyObject *number)
     int64_t offset;
     Py_ssize_t size;
     const char *begun = text_of(host, &size);
-    return begun == NULL || number_of(number, &offset) < 0 ? NULL
-                                                           : joined_offset_ids(begun, size, &offset, 1);
+    if (begun == NULL || number_of(number, &offset) < 0)
+        return NULL;
+    return joined_offset_ids(begun, size, &offset, 1);
 }
 
 /* The SendResult of a put, with ids that it takes; NULL with an error set. */
-static PyObject *sent_result(PyObject *way, PyObject *queue, PyObject *put, PyObject *id, PyObject *offset_id)
+static PyObject *sent_result(PyObject *way, PyObject *queue, PyObject *put, PyObject *id,
+                             PyObject *offset_id)
 {
     PyTypeObject *type = (PyTypeObject *)PyTuple_GetItem(way, WAY_RESULT);
     PyObject *first = PySequence_GetItem(PyTuple_GetItem(put, 2), 0);
