@@ -289,7 +289,7 @@ class Crowd(Device):
         self.others: list[Put] = []
         config = StoreConfig(
             flush_disk_type=FlushDiskType.SYNC_FLUSH,
-            sync_flush_timeout_ms=100,
+            sync_flush_timeout_ms=5000,  # above what a busy device takes for one sync
             mapped_file_size_commit_log=1 << 20,
             mapped_file_size_consume_queue=20_000,
         )
