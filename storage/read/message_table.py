@@ -7,7 +7,8 @@ bytes.
 
 The layout is Arrow's, without its bitmaps of nulls. Numbers lie one after the other in the order of
 bytes of the processor. Texts are an int32 end each, after a first 0, and their bytes; lists have
-such ends, too. Tags are never empty: no bytes mean that a message has none.
+such ends, too. The memory of bodies may be longer than what it holds. Tags are never empty: no
+bytes mean that a message has none.
 """
 
 from __future__ import annotations
@@ -115,8 +116,16 @@ class MessageTable:
     It takes up to ``most_rows`` messages and about ``most_bytes`` bytes, at least one message.
     """
 
-    def __init__(self, fields: Collection[str], most_rows: int, most_bytes: int) -> None:
-        """``fields`` are some of FIELDS. Raises ValueError for more than MOST_BYTES."""
+    def __init__(
+        self,
+        fields: Collection[str],
+        most_rows: int,
+        most_bytes: int,
+        body_room: bytearray | None = None,
+    ) -> None:
+        """``fields`` are some of FIELDS. ``body_room`` is memory for the bodies, and what it holds
+        is lost: that of a table which is no longer used. Raises ValueError for more than
+        MOST_BYTES."""
         if most_bytes > MOST_BYTES:
             raise ValueError(f"a table has at most {MOST_BYTES} bytes, not {most_bytes}")
         self.fields: Final = frozenset(fields)
@@ -136,17 +145,28 @@ class MessageTable:
             if name in self.fields
             for part in _PARTS[kind]
         }
+        if body_room is not None and self.checks_bodies:
+            self._buffers["stored_body"] = body_room
         self.buffers: Final = tuple(map(self._buffers.get, BUFFERS))
-        """Those of BUFFERS, None for fields that are not wanted."""
+        """Those of BUFFERS, None for fields that are not wanted; that of bodies may be longer than
+        what it holds."""
         self._adders = [
             _adder(name, kind, [self._buffers[f"{name}{part}"] for part in _PARTS[kind]])
             for name, kind in FIELDS.items()
             if name in self.fields
         ]
 
-    def buffer(self, name: str) -> bytearray:
+    def buffer(self, name: str) -> bytearray | memoryview:
         """One of BUFFERS, of a field that is wanted. Keep it only when the table is complete."""
-        return self._buffers[name]
+        buffer = self._buffers[name]
+        if name != "stored_body":
+            return buffer
+        return memoryview(buffer)[: _end_of(self._buffers["stored_body_ends"])]
+
+    @property
+    def body_room(self) -> bytearray | None:
+        """The memory of the bodies, for a later table; None if bodies are not wanted."""
+        return self._buffers.get("stored_body")
 
     def has_room(self, body_size: int, properties_size: int) -> bool:
         """Whether it takes a message of so many bytes; notes it if not."""
@@ -203,9 +223,16 @@ def _adder(name: str, kind: Kind, parts: Sequence[bytearray]) -> Adder:
 
 
 def _add_body(parts: Sequence[bytearray], message: MessageExt, row: int) -> None:
-    _add_text(parts[:2], message.stored_body)
+    ends, data = parts[:2]
+    data[_end_of(ends) :] = message.stored_body
+    ends += _INT.pack(len(data))
     if message.sys_flag & MessageSysFlag.COMPRESSED_FLAG and message.stored_body:
         parts[2].extend(_INT.pack(row))
+
+
+def _end_of(ends: bytearray) -> int:
+    end: int = _INT.unpack_from(ends, len(ends) - _INT.size)[0]
+    return end
 
 
 def _bytes(text: str) -> bytes:

@@ -19,6 +19,7 @@ from storage.read.message_table import FIELDS, MessageTable
 
 from .arrays import field_array, repeated, time_array
 from .bodies import COLUMNS as OF_BODY, FIELDS as FIELDS_OF_BODY, Bodies
+from .body_rooms import BODY_ROOMS
 from .damage import Damages, damage_of, sentence_of
 from .tag_runs import runs_of_tags
 
@@ -122,7 +123,7 @@ class _MessageRows:
         self._begin()
 
     def _begin(self) -> None:
-        self.table = MessageTable(self._fields, *self._most)
+        self.table = MessageTable(self._fields, *self._most, BODY_ROOMS.take())
         self._parts: list[tuple[Range, int]] = []
         self._damage: dict[int, str] = {}
         """By row: why its message cannot be read."""
@@ -142,8 +143,13 @@ class _MessageRows:
 
     def taken(self) -> Iterator[pa.RecordBatch]:
         """The rows so far as batches; then there are none."""
-        table, parts, damage, schema = self.table, self._parts, self._damage, self._schema
+        yield from self._batches()
+        if self.table.body_room is not None:
+            BODY_ROOMS.give_back(self.table.body_room)
         self._begin()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        table, parts, damage, schema = self.table, self._parts, self._damage, self._schema
         if not table.rows:
             return
         columns = {

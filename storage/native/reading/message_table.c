@@ -31,12 +31,9 @@ typedef struct {
     unsigned char text[LONGEST_PROPERTIES];
 } Pass;
 
-int reserve(Table *table, int buffer, Py_ssize_t more, Py_ssize_t expected)
+static int resize(Table *table, int buffer, Py_ssize_t room)
 {
     Buffer *to = &table->buffers[buffer];
-    Py_ssize_t room = to->used + to->used / 2 + more + FIRST_ROOM;
-    if (room < to->used + expected && to->used <= FIRST_ROOM)
-        room = to->used + expected;
     PyEval_RestoreThread(table->state);
     int failed = to->owner == NULL;
     if (failed)
@@ -49,6 +46,15 @@ int reserve(Table *table, int buffer, Py_ssize_t more, Py_ssize_t expected)
     }
     table->state = PyEval_SaveThread();
     return failed ? -1 : 0;
+}
+
+int reserve(Table *table, int buffer, Py_ssize_t more, Py_ssize_t expected)
+{
+    const Buffer *to = &table->buffers[buffer];
+    Py_ssize_t room = to->used + to->used / 2 + more + FIRST_ROOM;
+    if (room < to->used + expected && to->used <= FIRST_ROOM)
+        room = to->used + expected;
+    return resize(table, buffer, room);
 }
 
 /* The text of a host, which Python makes; few hosts come again and again. */
@@ -317,6 +323,7 @@ static int open_buffers(Pass *pass, PyObject *buffers)
         PyErr_SetString(PyExc_TypeError, "a table has another number of buffers");
         return -1;
     }
+    int32_t end = 0;
     for (int i = 0; i < BUFFERS; i++) {
         PyObject *owner = PyTuple_GetItem(buffers, i);
         if (owner == Py_None)
@@ -325,9 +332,17 @@ static int open_buffers(Pass *pass, PyObject *buffers)
             PyErr_SetString(PyExc_TypeError, "a buffer is a bytearray");
             return -1;
         }
-        Py_ssize_t used = PyByteArray_Size(owner);
+        const Py_ssize_t room = PyByteArray_Size(owner);
+        const Buffer *ends = &pass->table.buffers[STORED_BODY_ENDS];
+        Py_ssize_t used = room;
+        if (i == STORED_BODY && ends->used >= 4) /* its memory may be longer: an earlier table's */
+            memcpy(&end, ends->at + ends->used - 4, 4), used = end;
+        if (used < 0 || used > room) {
+            PyErr_SetString(PyExc_ValueError, "the bodies of a table end after their buffer");
+            return -1;
+        }
         unsigned char *at = (unsigned char *)PyByteArray_AsString(owner);
-        pass->table.buffers[i] = (Buffer){owner, at, used, used};
+        pass->table.buffers[i] = (Buffer){owner, at, used, room};
     }
     pass->checks_body = wants(&pass->table, STORED_BODY);
     pass->reads_properties = wants(&pass->table, TAGS) || wants(&pass->table, KEYS_ENDS)
@@ -336,8 +351,8 @@ static int open_buffers(Pass *pass, PyObject *buffers)
     return 0;
 }
 
-/* Makes room for the bodies of so many units, as far as the table may take them: growing it step by
- * step would copy them. */
+/* Makes room for the bodies of so many units, as far as the table may take them, and for no more:
+ * growing it step by step would copy them, and the room of the next table is about as large. */
 static int reserve_bodies(Pass *pass, Py_ssize_t count)
 {
     int64_t bytes = 0, left = pass->most_bytes - pass->size;
@@ -348,9 +363,10 @@ static int reserve_bodies(Pass *pass, Py_ssize_t count)
     }
     bytes = bytes < left ? bytes : left;
     const Buffer *to = &pass->table.buffers[STORED_BODY];
-    if (bytes <= to->room - to->used)
+    /* Properties and the topic are counted with each body, so that a little less is enough. */
+    if (bytes - bytes / 8 <= to->room - to->used)
         return 0;
-    return reserve(&pass->table, STORED_BODY, (Py_ssize_t)bytes, 0);
+    return resize(&pass->table, STORED_BODY, to->used + (Py_ssize_t)bytes);
 }
 
 /* The units from the first one on, as far as they are taken; ``*taken`` of them. */
@@ -374,14 +390,15 @@ static int run_pass(Pass *pass, Py_ssize_t *taken)
     return found;
 }
 
-/* Makes the buffers as long as what they hold; also after an error. */
+/* Makes the buffers as long as what they hold, but that of bodies; also after an error. */
 static int close_buffers(Pass *pass, int failed)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     for (int i = 0; i < BUFFERS; i++) {
         const Buffer *buffer = &pass->table.buffers[i];
-        if (buffer->room != buffer->used && PyByteArray_Resize(buffer->owner, buffer->used) < 0)
+        if (i != STORED_BODY && buffer->room != buffer->used
+            && PyByteArray_Resize(buffer->owner, buffer->used) < 0)
             failed = 1;
     }
     if (type != NULL)

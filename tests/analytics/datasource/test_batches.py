@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from analytics.datasource.plan.ranges import Range
 from analytics.datasource.query.errors import DamagedError, OptionError
 from analytics.datasource.query.options import read_options
 from analytics.datasource.rows.batches import BatchLimits, message_batches, unit_batches
+from analytics.datasource.rows.body_rooms import BodyRooms
 from analytics.datasource.rows.readers import arrow_schema
 from storage.format.message import MessageExt
 from storage.format.sys_flag import MessageSysFlag
@@ -201,6 +202,48 @@ def test_a_batch_ends_before_it_has_too_many_bytes(tmp_path: Path) -> None:
                 assert batch.nbytes <= 1.1 * size or batch.num_rows == 1
             assert sum(batch.num_rows for batch in batches) == 60
     assert len(list(message_batches(ranges, schema_of("messages", "flag"), BatchLimits(99)))) == 1
+
+
+def addresses(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    """Where the bodies of batches lie, one batch after the other."""
+    for batch in batches:
+        yield batch.column("body").buffers()[2].address
+
+
+@pytest.mark.usefixtures("form")
+def test_memory_of_bodies_is_used_again_only_when_no_batch_has_it(tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    bodies = [b"%d" % number * 40 for number in range(400)]
+    for body in bodies:
+        made.put(body=body)
+    ranges, schema = ranges_of(made.write(tmp_path)), schema_of("messages", "body")
+    limits = BatchLimits(20)
+    for _ in range(3):
+        kept = list(message_batches(ranges, schema, limits))
+        assert [row["body"] for row in rows_of(kept)] == bodies
+        assert len(set(addresses(kept))) == 20
+        each = [rows_of([batch]) for batch in message_batches(ranges, schema, limits)]
+        assert [row["body"] for rows in each for row in rows] == bodies
+        assert [row["body"] for row in rows_of(kept)] == bodies
+
+
+def test_memory_of_bodies_is_kept_for_two_batches_of_16_mib() -> None:
+    rooms = BodyRooms()
+    assert rooms.take() is None
+    first, second, third = (bytearray(number) for number in (5, 6, 16 << 20))
+    used = pa.py_buffer(first)
+    rooms.give_back(first)
+    assert rooms.take() is None
+    rooms.give_back(second)
+    assert rooms.take() is second
+    assert len(second) == 6
+    del used
+    assert rooms.take() is first
+    for room in (first, second, third):
+        rooms.give_back(room)
+    assert [rooms.take(), rooms.take(), rooms.take()] == [second, third, None]
+    rooms.give_back(bytearray((16 << 20) + 1))
+    assert rooms.take() is None
 
 
 @pytest.mark.usefixtures("form")

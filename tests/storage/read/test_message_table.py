@@ -58,9 +58,10 @@ def read(
     fields: Collection[str] = FIELDS,
     times: tuple[int, int] | None = None,
     most_bytes: int = 1 << 28,
+    body_room: bytearray | None = None,
 ) -> Read:
     """All messages of a queue in one table; those that cannot be read are skipped."""
-    table = MessageTable(fields, 1 << 30, most_bytes)
+    table = MessageTable(fields, 1 << 30, most_bytes, body_room)
     at, end = view.queue_bounds(*queue)
     unreadable = []
     while at < end and not table.is_full:
@@ -68,12 +69,16 @@ def read(
         if is_unreadable:
             unreadable.append(at)
             at += 1
-    found = {
-        name: bytes(buffer)
+    return Read(held(table), unreadable, table.rows, table.size)
+
+
+def held(table: MessageTable) -> dict[str, bytes]:
+    """What a table's buffers hold, by name."""
+    return {
+        name: bytes(table.buffer(name))
         for name, buffer in zip(BUFFERS, table.buffers, strict=True)
         if buffer is not None
     }
-    return Read(found, unreadable, table.rows, table.size)
 
 
 def numbers(data: bytes, kind: Literal["i", "q"] = "i") -> list[int]:
@@ -309,18 +314,13 @@ def compare_places(view: StoreView, fields: Collection[str] = FIELDS) -> tuple[i
         count = fill_from_places(
             table, view.files.log, memoryview(places)[at:], view.log_max_offset()
         )
-        buffers = {
-            name: bytes(buffer)
-            for name, buffer in zip(BUFFERS, table.buffers, strict=True)
-            if buffer is not None
-        }
         rows = []
         for place in places[at : at + count]:
             message = view.look_message_by_offset(place)
             assert message is not None
             rows.append(expected(message, message.queue_offset))
         for name in fields:
-            found = Read(buffers, [], table.rows, table.size)
+            found = Read(held(table), [], table.rows, table.size)
             assert column(found, name) == [row[name] for row in rows], name
         assert table.rows == count
         taken += count
@@ -358,6 +358,17 @@ def test_a_field_alone_has_the_bytes_that_it_has_among_all(odd: Path, fields: li
             whole = read(view, queue, FIELDS.keys() - {"stored_body"} | set(fields))
             assert alone.buffers.items() <= whole.buffers.items()
             assert (alone.rows, alone.unreadable) == (whole.rows, whole.unreadable)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("length", [1, 900, 5_000, 1 << 20])
+def test_memory_of_an_earlier_table_changes_nothing(odd: Path, length: int) -> None:
+    rng = random.Random(length)
+    with StoreView.open(odd, CONFIG) as view:
+        for queue in view.queues():
+            assert read(view, queue, body_room=bytearray(rng.randbytes(length))) == read(
+                view, queue
+            )
 
 
 @pytest.mark.usefixtures("form")
