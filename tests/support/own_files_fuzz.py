@@ -6,6 +6,8 @@ COMMANDS`` runs rounds FIRST, FIRST + 1, ... and prints what went wrong as JSON,
 memory that was used.
 """
 
+import ctypes
+import gc
 import json
 import os
 import random
@@ -104,6 +106,7 @@ class Fuzz:
         self.commands = [*_lines(self.words), *(line.format(**self.words) for line in _MORE)]
         self._whole = self._consumed()
         assert self._whole.code == 0, self._whole
+        self._memory = CallMemory()
 
     def rounds(self, first: int, count: int, commands: int) -> Iterator[Lost]:
         """Run rounds; each is determined by its number alone."""
@@ -121,11 +124,11 @@ class Fuzz:
             lines.append(self.commands[(at + number) % len(self.commands)])
         try:
             for line in lines:
-                forget_most_memory()
+                self._memory.begin()
                 begun = time.monotonic()
                 what = self._wrong(line)
                 took = time.monotonic() - begun
-                most = most_memory()
+                most = self._memory.most()
                 if what is None and most > MOST_MEMORY:
                     what = f"it took {most >> 20} MiB"
                 self.most = max(self.most, most)
@@ -160,16 +163,29 @@ class Fuzz:
         shutil.rmtree(self.words["new"], ignore_errors=True)
 
 
-def most_memory() -> int:
-    """Most resident bytes of this process since they were forgotten; `ru_maxrss` would count its
-    parent's, too."""
+class CallMemory:
+    """Memory of calls in this process: what it held when this was made counts as the program's, and
+    what earlier calls left since then does not."""
+
+    def __init__(self) -> None:
+        self._program = _resident("VmRSS")
+        self._left = 0
+
+    def begin(self) -> None:
+        """Count from here on (proc_pid_clear_refs); free memory is no call's, and goes first."""
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        self._left = max(0, _resident("VmRSS") - self._program)
+        Path("/proc/self/clear_refs").write_text("5")
+
+    def most(self) -> int:
+        """Most resident bytes since ``begin``; `ru_maxrss` would count the parent's, too."""
+        return _resident("VmHWM") - self._left
+
+
+def _resident(field: str) -> int:
     status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) << 10
-
-
-def forget_most_memory() -> None:
-    """Count ``most_memory`` from here on (proc_pid_clear_refs)."""
-    Path("/proc/self/clear_refs").write_text("5")
+    return int(status.partition(f"{field}:")[2].split()[0]) << 10
 
 
 def called(root: Path, line: str) -> Result | str:

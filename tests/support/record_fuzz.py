@@ -27,11 +27,10 @@ from tests.support.kept_store import KeptStore
 from tests.support.own_files_fuzz import (
     MOST_MEMORY,
     MOST_SECONDS,
+    CallMemory,
     Lost,
     called,
-    forget_most_memory,
     main,
-    most_memory,
 )
 from tests.support.record_damages import BOMB, damage, packed, record_places
 from tests.support.rich_store import GROUP, TOPIC, make_rich_store
@@ -136,6 +135,7 @@ class RecordFuzz:
         self._least = {
             (state, line): self._messages_of(state, line) for state in _STATES for line in _JUDGED
         }
+        self._memory = CallMemory()
 
     def _messages_of(self, state: str, line: str) -> int:
         """How many messages a command gives of the store without damage."""
@@ -166,7 +166,7 @@ class RecordFuzz:
                 begun = time.monotonic()
                 what = self._wrong(state, name, how, line)
                 took = time.monotonic() - begun
-                most = most_memory() - self._captured
+                most = self._memory.most() - self._captured
                 if what is None and most > MOST_MEMORY:
                     what = f"it took {most >> 20} MiB"
                 self.most = max(self.most, most)
@@ -179,7 +179,7 @@ class RecordFuzz:
 
     def _wrong(self, state: str, name: str, how: str, line: str) -> str | None:
         """What is wrong with a call, None if nothing is."""
-        forget_most_memory()
+        self._memory.begin()
         self._captured = 0
         result = called(self.root, line)
         if isinstance(result, str):
