@@ -8,11 +8,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from tests.support.broken_off import starts_broken_off
+from tests.support.once import made_once
 
 # From cheap to dear; a test ranks by its dearest marker. Within a rank the order is that of files.
 _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
@@ -49,6 +51,17 @@ _unexplained: list[str] = []
 def broken_starts(request: pytest.FixtureRequest) -> Callable[..., AbstractContextManager[None]]:
     """``starts_broken_off``, in either way."""
     return partial(starts_broken_off, runs=request.param)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], Any]], Any]:
+    """``made_once`` for all workers of this run: give a name, and what makes the result."""
+    folder = tmp_path_factory.getbasetemp()
+    if folder.name.startswith("popen-"):  # a worker's own folder
+        folder = folder.parent
+    folder /= "once"
+    folder.mkdir(exist_ok=True)
+    return partial(made_once, folder)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -28,8 +28,8 @@ def _built(folder: Path, **environment: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return _built(tmp_path_factory.mktemp("dist"), RMQCTL_PURE="0")
+def wheel(once):
+    return once("wheel", lambda folder: _built(folder, RMQCTL_PURE="0"))
 
 
 def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):

@@ -26,8 +26,8 @@ def place():
 
 
 @pytest.fixture(scope="module")
-def tables(place):
-    return rows_table.measured(*place)
+def tables(place, once):
+    return once("rows", lambda _: rows_table.measured(*place))
 
 
 def test_the_document_has_the_columns_that_terminals_leave_out(tables):
