@@ -96,10 +96,10 @@ class MessageRows(Sequence["MessageExt"]):
         rows = range(self.begin, self.end)[at]
         if isinstance(rows, int):
             return self._whole.messages()[rows]
-        if len(rows) == len(self):
-            return self
         if rows.step != 1:
             raise ValueError("rows of messages are sliced without a step")
+        if len(rows) == len(self):
+            return self
         return MessageRows(self._whole, rows.start, max(rows.start, rows.stop))
 
     def __iter__(self) -> Iterator[MessageExt]:
