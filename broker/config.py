@@ -9,10 +9,10 @@ from typing import Any, Self
 from storage.config import recorded
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
-from storage.settings import Settings
+from storage.frozen_settings import FrozenSettings
 
 
-class BrokerConfig(Settings):
+class BrokerConfig(FrozenSettings):
     """Settings of a broker over one store; immutable. Times are milliseconds, sizes bytes."""
 
     broker_cluster_name: str = "DefaultCluster"

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from .format.delay import parse_delay_levels
-from .settings import Settings
+from .frozen_settings import FrozenSettings
 
 CQ_STORE_UNIT_SIZE = 20
 INDEX_HEADER_SIZE = 40
@@ -21,7 +21,7 @@ class FlushDiskType(StrEnum):
     SYNC_FLUSH = "SYNC_FLUSH"
 
 
-class StoreConfig(Settings):
+class StoreConfig(FrozenSettings):
     """Settings of a store; immutable. Sizes are bytes, times milliseconds unless named otherwise.
 
     The first five fields fix the length of files and hold for the life of a store; they are

@@ -25,7 +25,7 @@ from storage.read.get_message import MessageReader, no_such_queue
 from .detect import detect_config
 from .errors import IncompleteStoreWarning, StoreContradictionError
 from .files.read_files import StoreFiles
-from .store_settings import StoreSettings
+from .store_configs import StoreConfigs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,7 @@ _Listed = tuple["Bounds | None", _Names, _Names, _Names]
 """Bounds, the queues that they name, those that have a message, and these sorted."""
 
 
-class StoreView(StoreSettings):
+class StoreView(StoreConfigs):
     """Reads one store. Thread-safe; a context manager. After :meth:`close` its answers are void.
 
     Offsets of the commit log are bytes, queue offsets count messages, times are ms. Errors of the

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .configs.topics import TopicConfig
 
 
-class StoreSettings:
+class StoreConfigs:
     """What the files beside the log of one store say: a part of StoreView."""
 
     root: Path

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Settings:
+class FrozenSettings:
     """Base of a class whose annotated members are settings with a default; immutable.
 
     ``dataclasses.fields`` and ``replace`` take it. TypeError for a name that is no setting; a
