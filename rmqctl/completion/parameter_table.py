@@ -128,7 +128,7 @@ COMMANDS: Final[Any] = {
     'explain': ('rmqctl.help.rows:TermRow', (('term', (), 'The term to explain (default: list all)', False, False, -1), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
     'cheat': ('rmqctl.help.rows:CheatRow', (('sheet', (), 'The sheet (default: list all)'), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
     'man': (None, (('command', (), 'The command (default: rmqctl itself)', False, False, -1), ('roff', ('--roff',), 'Print the roff source', True), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
-    'doctor': ('rmqctl.help.rows:CheckRow', (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
+    'doctor': ('rmqctl.help.rows:CheckRow', (('bundle', ('--bundle',), 'Write an archive for a report of a fault: no message, names replaced'), ('no_redact', ('--no-redact',), 'Leave names as they are in the archive', True), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
     'mqadmin': ('rmqctl.help.rows:OldCommandRow', (('name', (), 'An mqadmin command (default: list all)'), ('words', (), "mqadmin's options, and long options of rmqctl", False, False, -1), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
     'completion': (None, (('shell', (), 'bash, zsh, fish or powershell'), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),
     'version': ('rmqctl.help.version_command:VersionRow', (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,)),

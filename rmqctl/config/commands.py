@@ -39,7 +39,7 @@ def show(
     """
     cli = context_of(ctx)
     _warn_of_variables(cli)
-    cli.rows(SettingRow, _rows(cli))
+    cli.rows(SettingRow, setting_rows(cli))
 
 
 @prints(SettingRow)
@@ -55,7 +55,7 @@ def get(
 
     cli = context_of(ctx)
     name = known_setting(setting)
-    row = next(row for row in _rows(cli) if row.setting == name)
+    row = next(row for row in setting_rows(cli) if row.setting == name)
     if row.value is None:
         raise NotFound(f"{name} is not set: {KEYS[name][1]}")
     if "output" not in cli.given:  # in spite of the settings, as this is for scripts
@@ -126,7 +126,8 @@ def path(ctx: typer.Context) -> None:
     )
 
 
-def _rows(cli: Cli) -> Iterator[SettingRow]:
+def setting_rows(cli: Cli) -> Iterator[SettingRow]:
+    """All settings of a call, with their origins."""
     from .settings_files import shown
 
     for name, (kind, meaning) in KEYS.items():

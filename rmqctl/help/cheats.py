@@ -269,6 +269,7 @@ SHEETS: Final[Mapping[str, Sheet]] = {
             "run an mqadmin command": "rmqctl mqadmin consumerProgress -g billing",
             "explain a term": "rmqctl explain half message",
             "check the environment": "rmqctl doctor",
+            "make an archive for a bug report": "rmqctl doctor --bundle report.tar.gz",
             "manual page of a command": "rmqctl man offset reset",
         },
     ),

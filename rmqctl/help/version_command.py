@@ -36,18 +36,21 @@ def version(ctx: typer.Context) -> None:
     For a report of a fault:   rmqctl version -o json
     The version alone:         rmqctl version --columns rmqctl -o tsv --no-headers
     """
+    context_of(ctx).one(version_row())
+
+
+def version_row() -> VersionRow:
+    """The versions of this installation."""
     from storage.format.versions import FORMATS
 
-    context_of(ctx).one(
-        VersionRow(
-            rmqctl=__version__,
-            commit=built_from(),
-            compiled=compiled_packages(),
-            format="RocketMQ 4.9",
-            own_formats=dict(FORMATS),
-            python=platform.python_version(),
-            platform=f"{platform.system()} {platform.release()} {platform.machine()}",
-        )
+    return VersionRow(
+        rmqctl=__version__,
+        commit=built_from(),
+        compiled=compiled_packages(),
+        format="RocketMQ 4.9",
+        own_formats=dict(FORMATS),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.release()} {platform.machine()}",
     )
 
 

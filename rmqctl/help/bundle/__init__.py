@@ -1,0 +1,1 @@
+"""``doctor --bundle``: an archive for a report of a fault, without what messages and names say."""
