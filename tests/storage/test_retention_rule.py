@@ -12,6 +12,7 @@ from storage.retention import (
     HOUR_MS,
     LogFile,
     RetentionRules,
+    due_now,
     due_of,
     log_files,
     rules_by_hand,
@@ -156,6 +157,18 @@ def test_a_disk_is_as_full_as_rocketmq_says(tmp_path, monkeypatch, blocks, free,
     space = SimpleNamespace(f_blocks=blocks, f_bfree=free, f_bavail=usable)
     monkeypatch.setattr("os.statvfs", lambda _: space)
     assert used_ratio(tmp_path) == ratio
+
+
+def test_what_is_due_now_may_be_deleted_at_this_very_moment():
+    files = [LogFile(0, 100), LogFile(4096, 200), LogFile(8192, None)]
+    assert [len(due_now(files, now)) for now in (99, 100, 199, 200, 10**15)] == [0, 1, 1, 2, 2]
+    assert due_now(files, 150) == files[:1]
+
+
+def test_a_record_stays_as_long_as_its_file():
+    files = [LogFile(4096, 100), LogFile(8192, None)]
+    assert [due_of(files, offset) for offset in (4095, 4096, 8191)] == [None, 100, 100]
+    assert due_of(files, 8192) is None
 
 
 def test_what_is_safe_begins_with_the_first_file_that_stays():

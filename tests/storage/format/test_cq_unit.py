@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from storage.format.cq_unit import (
     CQ_STORE_UNIT_SIZE,
     MAX_EXT_ADDR,
+    MAX_QUEUE_OFFSET,
     PRE_BLANK,
     StoreUnit,
     is_ext_addr,
@@ -51,3 +52,11 @@ def test_fillers_and_empty_units_are_told_apart(
 def test_no_tag_hash_is_an_ext_address(tags_code: int) -> None:
     assert not is_ext_addr(tags_code)
     assert is_ext_addr(MAX_EXT_ADDR)
+
+
+def test_the_numbers_are_those_of_the_format() -> None:
+    assert CQ_STORE_UNIT_SIZE == 20
+    assert bytes.fromhex("0000000000000000 7fffffff 0000000000000000") == PRE_BLANK
+    assert MAX_EXT_ADDR == -2_147_483_649
+    assert not is_ext_addr(-2_147_483_648)
+    assert MAX_QUEUE_OFFSET == 1 << 56

@@ -56,6 +56,11 @@ def test_ipv6_is_written_as_rfc_5952_wants_it(long: str, short: str) -> None:
         "1.2.3.4:-1",
         "1.2.3.4:",
         "[::1]",
+        "[::1:5",
+        "::1]:5",
+        "1.2.3.0004:5",
+        "1.2.3.4:\u0665",
+        "1.2.3.4",
         "[fe80::1%eth0]:1",
         "[1.2.3.4]:1",
         "::1:1",
@@ -66,6 +71,12 @@ def test_ipv6_is_written_as_rfc_5952_wants_it(long: str, short: str) -> None:
 def test_what_is_no_host_is_refused(host: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         pack_host(host)
+
+
+def test_a_port_has_sixteen_bits() -> None:
+    assert pack_host("1.2.3.255:65535") == bytes((1, 2, 3, 255, 0, 0, 255, 255))
+    with pytest.raises(ValueError, match="has a port above 65535"):
+        pack_host("1.2.3.4:65536")
 
 
 def test_a_damaged_port_is_shown_as_it_is() -> None:

@@ -24,6 +24,11 @@ def test_hash_is_that_of_the_naive_loop(text: str) -> None:
     assert java_hash(text) == naive(text)
 
 
+def test_half_a_pair_is_a_unit_of_its_own() -> None:
+    assert java_hash("\ud800") == 0xD800
+    assert java_hash("a\udfff") == 31 * ord("a") + 0xDFFF
+
+
 @given(st.integers(0, 2000), st.characters(max_codepoint=0x2FF))
 def test_long_texts_are_hashed_block_by_block(length: int, char: str) -> None:
     text = (char + "abc") * length

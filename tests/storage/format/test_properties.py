@@ -60,6 +60,11 @@ def test_one_property_is_found_as_parsing_finds_it(data: bytes, name: str) -> No
         (b"a\x01b\x02a\x01", {"a": "b"}),
         (b"x\x01y\x02a\x01b\x02a\x01\x02a\x01", {"x": "y", "a": "b"}),
         (b"a\x01vCLUSTER\x01x", {"a": "vCLUSTER\x01x"}),
+        (b"\x02a\x01b", {"a": "b"}),
+        (b"\x02a\x01b\x02a\x01", {"a": "b"}),
+        (b"a\x01b\x02x\x01y\x02z\x01w", {"a": "b", "x": "y", "z": "w"}),
+        (b"a\x01\xff", {"a": "\ufffd"}),
+        (b"x\x01y\x02a\x01\xff\x02", {"x": "y", "a": "\ufffd"}),
     ],
 )
 def test_odd_items(data: bytes, expected: dict[str, str]) -> None:

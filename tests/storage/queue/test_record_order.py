@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from storage.format.cq_unit import MOST_LOST
+from storage.format.cq_unit import MAX_QUEUE_OFFSET, MOST_LOST
 from storage.queue.record_order import OffsetRun, QueueOrder
 from storage.tools.rebuild.queue_build import UNIT, pieces_of
 
@@ -25,6 +25,7 @@ def order(*claims: int, at_once: int = 1000) -> dict[int, int]:
     pieces += list(queue.rest())
     end = -1
     for piece in pieces:
+        assert piece.units
         assert piece.first >= end
         end = piece.end
         for number, unit in enumerate(np.frombuffer(piece.units, UNIT)):
@@ -50,6 +51,14 @@ def order(*claims: int, at_once: int = 1000) -> dict[int, int]:
         ((HUGE + 1,), {}),  # damaged, or a queue that does not exist
         ((HUGE + 1, HUGE + 2), {HUGE + 1: 0, HUGE + 2: 1}),  # two in a row do not lie
         ((0, 1, 3, 5, 6), {0: 0, 1: 1, 3: 2, 5: 3, 6: 4}),
+        ((HUGE,), {HUGE: 0}),
+        (
+            (MAX_QUEUE_OFFSET - 2, MAX_QUEUE_OFFSET - 1),
+            {MAX_QUEUE_OFFSET + n: n + 2 for n in (-2, -1)},
+        ),
+        ((MAX_QUEUE_OFFSET, MAX_QUEUE_OFFSET + 1), {}),
+        ((0, 1, 5, 3, 6), {0: 0, 1: 1, 5: 2, 6: 4}),  # 3 comes too late
+        ((0, 1, 5, 5, 6), {0: 0, 1: 1, 5: 3, 6: 4}),  # the one that is continued counts
     ],
 )
 def test_claims(claims: tuple[int, ...], expected: dict[int, int], at_once: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from storage.read.by_time import halve
 from storage.readonly import Boundary, StoreView
 from tests.support.compiled import native
 from tests.support.hand_made import START_MS, TINY, HandMade
@@ -108,3 +109,63 @@ def test_an_unknown_queue_answers_0(tmp_path: Path) -> None:
     with StoreView.open(with_times([0], tmp_path)) as view:
         for boundary in Boundary:
             assert view.offset_in_queue_by_time("Other", 0, START_MS, boundary) == 0
+
+
+def test_a_gap_and_fillers_are_passed(tmp_path: Path) -> None:
+    """The queue begins with three fillers, and its second file is lost."""
+    made = HandMade(ROOMY.with_(mapped_file_size_consume_queue=100), timestamp=START_MS)
+    for number in range(3, 15):
+        made.put("T", queue_offset=number, step_ms=10)
+    made.write(tmp_path)
+    sorted((tmp_path / "consumequeue/T/0").iterdir())[1].unlink()
+    with StoreView.open(tmp_path) as view:
+        answers = {0: 3, 10: 3, 11: 4, 20: 4, 21: 10, 80: 10, 81: 11, 120: 14, 121: 15}
+        for time, offset in answers.items():
+            found = view.offset_in_queue_by_time("T", 0, START_MS + time, Boundary.LOWER)
+            assert found == offset, time
+
+
+def nearest(times: list[int | None], time: int, *, log_min: int = 0) -> int | None:
+    """``halve`` over messages whose records lie at 100, 200 ... and have these store times."""
+
+    def place_of(number: int) -> tuple[int, int]:
+        return 100 * number + 100, number + 7
+
+    def time_of(place: int, size: int) -> int | None:
+        assert size == place // 100 + 6
+        return times[place // 100 - 1]
+
+    return halve(place_of, time_of, 0, len(times) - 1, log_min, time)
+
+
+@pytest.mark.parametrize(
+    ("times", "time", "answer"),
+    [
+        ([], 5, -1),
+        ([1000], 0, 0),
+        ([1000], 5000, 0),
+        ([0, 5], 0, 0),
+        ([0, 5], 1, 0),
+        ([10, 20, 30], 20, 1),
+        ([10, 20, 30], 24, 1),
+        ([10, 20, 30], 25, 1),
+        ([10, 20, 30], 26, 2),
+        ([10, 20, 30], 15, 0),
+        ([10, 20, 30, 40], 10**6, 3),
+        ([10, 20, 30, 40], 0, 0),
+        ([10, None, 30], 10, None),
+        ([10, -1, 30], 10, None),
+        ([10, 20, None], 12, 0),
+    ],
+)
+def test_halving_finds_the_nearest(times: list[int | None], time: int, answer: int | None) -> None:
+    assert nearest(times, time) == answer
+
+
+def test_halving_passes_what_lies_before_the_log() -> None:
+    times: list[int | None] = [None, None, None, None, 50, 60, 70]
+    assert nearest(times, 50, log_min=500) == 4
+    assert nearest(times, 0, log_min=500) == 4
+    assert nearest(times, 66, log_min=500) == 6
+    assert nearest(times, 0, log_min=800) == -1
+    assert nearest([None, None, None, 50], 0, log_min=400) == 3
