@@ -157,3 +157,29 @@ def test_a_strategy_that_is_off_learns_nothing(clock):
     faults.update("a", 99_999, isolation=True)
     assert faults.table.items() == []
     assert {faults.select(queues_of("a"), None).queue_id for _ in range(4)} == {0, 1}
+
+
+def test_a_topic_may_have_one_queue(clock):
+    (queue,) = queues_of("a", each=1)
+    assert QueueChoice().select([queue]) == queue
+    assert strategy(clock).select([queue], None) == queue
+
+
+def test_the_next_queue_of_an_available_broker_is_taken(clock):
+    queues = queues_of("a", "b", "c", each=1)
+    faults = strategy(clock, start=2)
+    faults.update("a", 3, isolation=True)
+    assert faults.select(queues, None).broker_name == "b"  # its turn is the fourth: a again
+
+
+def test_a_strategy_goes_on_where_its_choice_is(clock):
+    queues = queues_of("a", each=5)
+    faults = FaultStrategy(clock, choice=QueueChoice(ThreadLocalIndex(start=2)))
+    assert faults.select(queues, None) == queues[3]
+
+
+def test_a_failure_counts_as_thirty_seconds(clock):
+    faults = strategy(clock, latency_max=(0, 30_001), not_available_duration=(7, 9))
+    faults.update("a", 3, isolation=True)
+    assert faults.table.items() == [FaultItem("a", 3, clock.now_ms() + 7)]
+    assert faults.not_available_ms(30_001) == 9

@@ -92,6 +92,10 @@ def test_a_ring_may_not_have_a_negative_number_of_places() -> None:
         AllocateConsistentHash(-1)
 
 
+def test_a_ring_without_places_gives_nothing() -> None:
+    assert shares(AllocateConsistentHash(0), queues(2), CLIENTS) == [[], [], []]
+
+
 @pytest.mark.conformance("C1")
 def test_by_machine_room_gives_queues_of_the_rooms_brokers_only() -> None:
     mixed = [
@@ -229,9 +233,14 @@ def test_rooms_come_with_the_name() -> None:
     strategy = allocate_strategy("MACHINE_ROOM:roomA,roomB")
     assert isinstance(strategy, AllocateByMachineRoom)
     assert strategy.consumer_idcs == {"roomA", "roomB"}
+    strategy = allocate_strategy("MACHINE_ROOM:a:b")
+    assert isinstance(strategy, AllocateByMachineRoom)
+    assert strategy.consumer_idcs == {"a:b"}
 
 
-@pytest.mark.parametrize("name", ["", "avg", "MACHINE_ROOM", "MACHINE_ROOM:", "CONFIG"])
+@pytest.mark.parametrize(
+    "name", ["", "avg", "MACHINE_ROOM", "MACHINE_ROOM:", "CONFIG", "X-AVG", "MACHINE_ROOM_NEARBY-X"]
+)
 def test_an_unknown_strategy_is_refused(name: str) -> None:
     with pytest.raises(ClientConfigError, match="AVG_BY_CIRCLE"):
         allocate_strategy(name)
