@@ -107,3 +107,22 @@ def test_the_worst_word_stands_for_all():
     assert worst(words) is Health.STOP
     assert worst([Health.WARN, Health.OK, Health.UNKNOWN]) is Health.WARN
     assert worst([]) is Health.OK
+
+
+def test_the_words_are_those_that_rows_show():
+    assert [*Health] == ["OK", "UNKNOWN", "WARN", "REWIND", "STALL", "STOP"]
+
+
+@pytest.mark.parametrize(("committed", "lag"), [(0, 9), (8, 1), (9, 0), (10, None), (None, None)])
+def test_an_observation_has_a_lag_up_to_the_end(committed, lag):
+    assert Observation(NOW, committed, 9).lag == lag
+
+
+def test_a_group_that_was_once_at_the_end_is_fine():
+    assert word(look(120, 10, 10), look(60, 20, 30), look(0, 30, 50)) is Health.OK
+    assert word(look(120, 10, 11), look(60, 20, 30), look(0, 30, 50)) is Health.WARN
+
+
+def test_a_message_of_an_unknown_time_is_not_young():
+    answer = judge(PATIENCE_MS, 5, 9, PATIENCE_MS, list, 0, None, members=False)
+    assert answer is Health.UNKNOWN
