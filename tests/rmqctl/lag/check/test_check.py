@@ -7,6 +7,7 @@ import pytest
 from rmqctl.admin.lag.check_rows import Verdict
 from rmqctl.admin.lag.limits import Limit, Limits, check
 from rmqctl.admin.lag.rows import LagRow
+from rmqctl.admin.lag.unknown import Unknown
 from rmqctl.lag.check.monitoring import nagios, prometheus
 
 NOW = 1_700_000_000_000
@@ -161,3 +162,97 @@ def test_a_summary_names_the_worst_three():
     summary = check(rows, Limits(), NOW).summary
     assert summary.startswith("bad in t: status STOP; ")
     assert summary.endswith("; 2 more")
+
+
+def test_each_value_past_its_limit_is_a_reason_that_names_the_limit():
+    limits = Limits(Limit(10, 2000), Limit(1000), Limit(1, 100), Limit(120_000))
+    one = row(lag=1234, age=90_000, dlq=2000, risk=NOW + 60_000)
+    (group,) = check([one], limits, NOW).groups
+    assert group.reasons == [
+        "lag 1,234 messages (limit 10)",
+        "age 1m30s (limit 1s)",
+        "2,000 dead letters (limit 100)",
+        "unread messages are deleted in 1m",
+    ]
+    assert group.verdict is Verdict.CRITICAL
+    (group,) = check([row(risk=NOW - 1)], limits, NOW).groups
+    assert group.reasons == ["unread messages are deleted in 0ms"]
+
+
+def test_values_come_from_the_row():
+    values = {"lag": 5, "age": 70, "status": "WARN", "retry": 6, "dlq": 7, "risk": NOW + 8}
+    one = row("a", "b", **values)._replace(rate_out=2.0, lost=9, unknown_queues=3)
+    (group,) = check([one], Limits(), NOW).groups
+    assert (group.group, group.topic, group.status) == ("a", "b", "WARN")
+    assert (group.lag, group.lag_bytes, group.oldest_unread_age_ms) == (5, 500, 70)
+    assert (group.rate_in, group.rate_out) == (one.rate_in, 2.0)
+    assert (group.retry, group.dlq, group.lost) == (6, 7, 9)
+    assert (group.risk_timestamp, group.unknown_queues) == (NOW + 8, 3)
+    assert group.unknown == ["3 of 4 queues are not in the sums"]
+
+
+def test_an_unknown_value_is_a_reason_where_a_limit_asks_for_it():
+    (group,) = check([row(lag=None)], Limits(lag=Limit(10), age=Limit(10)), NOW).groups
+    assert group.reasons == ["lag unknown", "age unknown"]
+    (group,) = check([row(lag=0)], Limits(age=Limit(10)), NOW).groups
+    assert (group.verdict, group.reasons) == (Verdict.OK, [])
+
+
+@pytest.mark.parametrize(
+    ("limits", "reasons"),
+    [
+        (Limits(lag=Limit(10)), ["why lag"]),
+        (Limits(risk=Limit(10)), ["why lag"]),
+        (Limits(age=Limit(10)), ["why lag", "why age"]),
+        (Limits(dlq=Limit(10)), []),
+        (Limits(), ["status OK", "why lag"]),
+    ],
+)
+def test_unknown_parts_count_for_the_limits_that_they_concern(limits, reasons):
+    unknown = {("g", "t"): Unknown(["why lag"], ["why age"])}
+    result = check([row(lag=1, age=1)], limits, NOW, unknown)
+    expected = Verdict.UNKNOWN if reasons else Verdict.OK
+    assert result.groups[0].reasons == [one for one in reasons if one != "status OK"]
+    assert result.groups[0].unknown == ["why lag", "why age"]
+    assert (result.verdict, result.groups[0].verdict) == (expected, expected)
+    assert check([row("other", lag=1, age=1)], limits, NOW, unknown).verdict is Verdict.OK
+
+
+def test_what_is_critical_stays_critical_and_a_warning_becomes_unknown_by_an_unknown_part():
+    limits = Limits(lag=Limit(10, 20))
+    unknown = {("g", "t"): Unknown(["why"], [])}
+    for lag, expected in ((5, Verdict.UNKNOWN), (15, Verdict.UNKNOWN), (25, Verdict.CRITICAL)):
+        assert check([row(lag=lag)], limits, NOW, unknown).verdict is expected
+    rows = [row(lag=15, group="late"), row(lag=5)]
+    assert check(rows, limits, NOW, {}).verdict is Verdict.WARNING
+    assert check(rows, limits, NOW, unknown).verdict is Verdict.UNKNOWN, "it may hide worse"
+    words = [row(status="WARN"), row(status="UNKNOWN")]
+    assert check(words, Limits(), NOW).verdict is Verdict.WARNING
+
+
+def test_a_doubt_about_all_progress_makes_every_group_unknown():
+    result = check([row(), row("h")], Limits(), NOW, doubt="no clock")
+    assert result.verdict is Verdict.UNKNOWN
+    assert [group.reasons for group in result.groups] == [["no clock"]] * 2
+    assert check([], Limits(), NOW, doubt="no clock").summary == (
+        "no group has any progress: no clock"
+    )
+    assert check([], Limits(), NOW).summary == "no group has any progress"
+
+
+def test_a_summary_without_a_problem_counts_messages_and_says_what_is_not_in_them():
+    assert check([row(lag=1)], Limits(), NOW).summary == "1 group in their topics, 1 message unread"
+    result = check([row(lag=1500), row("h", lag=None)], Limits(dlq=Limit(1)), NOW)
+    assert result.summary == "2 groups in their topics, 1,500 messages unread"
+    unknown = {(f"g{n}", "t"): Unknown(["why"], []) for n in range(4)}
+    rows = [row(f"g{n}", lag=10) for n in range(4)]
+    assert check(rows, Limits(dlq=Limit(1)), NOW, unknown).summary == (
+        "4 groups in their topics, at least 40 messages unread (g0, g1, g2: partly unknown)"
+    )
+
+
+def test_a_summary_names_the_reasons_of_each_group():
+    limits = Limits(lag=Limit(1), dlq=Limit(1))
+    assert check([row(lag=9, dlq=9)], limits, NOW).summary == (
+        "g in t: lag 9 messages (limit 1), 9 dead letters (limit 1)"
+    )
