@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: audit test-lowest test-newest docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
+.PHONY: audit mutants quality test-lowest test-newest docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -83,6 +83,13 @@ test-newest: $(STAMP) ## All tests but the long ones, with the newest dependenci
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest
 	$(PURE)
+
+# tests/mutants/modules.toml names the modules and their tests. Five and a half hours: a job of a night.
+mutants: $(STAMP) ## Wrong changes of rules that tests must find: a sample in ten minutes; MUTANTS=all, MODULE=storage/retention.py
+	$(BIN)/python -m tests.mutants $(if $(filter all,$(MUTANTS)),--all --minutes 330) $(addprefix --module ,$(MODULE))
+
+quality: $(STAMP) ## Run each mutant and write the tables of docs/quality.md
+	$(BIN)/python -m tests.mutants --all --minutes 330 --write
 
 check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no unused dependency
 	$(BIN)/ruff format --check .

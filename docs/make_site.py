@@ -191,6 +191,7 @@ def navigation(commands: list[tuple[str, str]], names: list[tuple[str, str]]) ->
                 "ARCHITECTURE.md",
                 "FORMAT.md",
                 *_all_of("docs/internals"),
+                *_files("docs", "quality"),
                 "tests/golden/README.md",
                 "CONTRIBUTING.md",
             ]
