@@ -170,7 +170,9 @@ def navigation(commands: list[tuple[str, str]], names: list[tuple[str, str]]) ->
         {
             "Quick start": [
                 "README.md",
-                *_files("docs", "testing", "limits", "guarantees", "stability", "container"),
+                *_files(
+                    "docs", "testing", "limits", "guarantees", "stability", "telemetry", "container"
+                ),
                 "SECURITY.md",
                 "CHANGELOG.md",
             ]

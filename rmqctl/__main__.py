@@ -23,12 +23,7 @@ def main() -> None:
     foreign = foreign_packages()
     if foreign:
         names = ", ".join(f"{name} is {origin}" for name, origin in foreign.items())
-        print(f"rmqctl: another package shadows a package of rmqctl: {names}", file=sys.stderr)
-        print(
-            "rmqctl: install it in an environment of its own (pipx install rmqctl), or run "
-            "`rmqctl` or `python -P -m rmqctl` from another folder",
-            file=sys.stderr,
-        )
+        _tell_shadowed(names)
         raise SystemExit(78)
     from rmqctl.cli.closed_streams import open_closed_streams
     from rmqctl.first_answers import answer_at_once
@@ -40,6 +35,20 @@ def main() -> None:
     from .app import run
 
     run()
+
+
+def _tell_shadowed(names: str) -> None:
+    from rmqctl.cli.log_format import JSON, first_log_format
+    from rmqctl.output.last_line import LAST_LINE
+
+    is_json = first_log_format(sys.argv[1:], os.environ) == JSON
+    LAST_LINE.writes_json = lambda: is_json
+    for sentence in (
+        f"another package shadows a package of rmqctl: {names}",
+        "install it in an environment of its own (pipx install rmqctl), or run `rmqctl` or "
+        "`python -P -m rmqctl` from another folder",
+    ):
+        LAST_LINE.print(sentence, prefix="rmqctl: ", level="error", fields={"exit_code": 78})
 
 
 if __name__ == "__main__":

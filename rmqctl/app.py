@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 import typer
 
 from rmqctl.cli.context import Cli
+from rmqctl.cli.log_format import JSON, first_log_format
 from rmqctl.cli.logs import show_warnings
 from rmqctl.first_answers import complete, is_completed, use_utf8
 from rmqctl.output.last_line import LAST_LINE
@@ -43,13 +44,17 @@ def main(args: Sequence[str]) -> int:
     signals.install()
     if is_completed():
         return complete(args)
+    is_json = first_log_format(args, os.environ) == JSON
+    LAST_LINE.writes_json, LAST_LINE.fields = lambda: is_json, dict
     if not _clock_is_plausible():
         _tell(
-            "rmqctl: the clock of this machine shows a time before 1970 or after 2262, "
-            "which no store can hold; set the clock"
+            "the clock of this machine shows a time before 1970 or after 2262, "
+            "which no store can hold; set the clock",
+            exit_codes.FAILURE,
         )
         return exit_codes.FAILURE
-    cli = Cli()
+    cli = Cli(args=args)
+    LAST_LINE.writes_json, LAST_LINE.fields = cli.writes_json, cli.call_fields
     show_warnings(cli)
     try:
         try:
@@ -110,21 +115,32 @@ def _end(cli: Cli, error: BaseException) -> int:
             elif code == exit_codes.USAGE:
                 hint = _usage_meant(cli, error, sentence)
                 sentence = (sentence.partition(" (Possible")[0] if hint else sentence) + hint
+    trace = None
     if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
         import traceback
 
-        _tell("".join(traceback.format_exception(error)).rstrip())
+        trace = "".join(traceback.format_exception(error)).rstrip()
     if sentence:
         hint = f"; see '{_help_of(cli, error)}'" if code == exit_codes.USAGE else ""
-        _tell(f"rmqctl: {_one_line(sentence)}{hint}")
         code = code if cli.failure_code is None else cli.failure_code
+        _tell(f"{_one_line(sentence)}{hint}", code, trace)
+    elif trace:
+        _tell("", code, trace)
     return _flushed(cli, code)
 
 
-def _tell(text: str) -> None:
-    """Print an error. If standard error is closed, only the exit code reports it."""
+def _tell(sentence: str, code: int, trace: str | None = None) -> None:
+    """Print an error and its traceback; as JSON they are one object. If standard error is closed,
+    only the exit code reports it."""
     try:
-        LAST_LINE.print(text)
+        if LAST_LINE.writes_json():
+            fields = {"exit_code": code, "traceback": trace}
+            LAST_LINE.print(sentence, level="error", fields=fields)
+            return
+        if trace:
+            LAST_LINE.print(trace)
+        if sentence:
+            LAST_LINE.print(sentence, prefix="rmqctl: ")
     except OSError:
         signals.silence(sys.stderr)
 
@@ -266,8 +282,8 @@ def _flushed(cli: Cli, code: int) -> int:
     except (CliError, OSError) as error:
         signals.silence_stdout()
         if code == exit_codes.DONE:
-            _tell(f"rmqctl: {error}")
-            return exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
+            code = exit_codes.FAILURE if cli.failure_code is None else cli.failure_code
+            _tell(str(error), code)
     return code
 
 

@@ -47,7 +47,8 @@ def send(
             pass
         _finish(cli, broker, plan, load, reader, pull)
         LAST_LINE.print(
-            f"ended early: {load.messages:,} messages stored in {plan.topic}, 0 failed, 0 unknown"
+            f"ended early: {load.messages:,} messages stored in {plan.topic}, 0 failed, 0 unknown",
+            level="warning",
         )
         raise
     finally:

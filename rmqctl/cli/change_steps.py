@@ -225,6 +225,10 @@ def _tell_hidden(cli: Cli, what: str, shown: int, total: int) -> None:
 def _show_on_terminal(cli: Cli, change: Change) -> None:
     from rmqctl.output.render import render_rows
 
+    if LAST_LINE.writes_json():
+        for row in change.plan:
+            LAST_LINE.print("planned", fields={"row": row})
+        return
     view = cli.view._replace(format=Format.TABLE, terminal=True, color=cli.colored(sys.stderr))
     view = _plan_view(view, change.row_type, change.result_type)
     render_rows(change.row_type, change.plan, view, sys.stderr)

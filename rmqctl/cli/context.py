@@ -7,7 +7,7 @@ Commands get it with :func:`context_of`. They do not read options, the environme
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import tzinfo
 from functools import cached_property
@@ -22,6 +22,7 @@ from rmqctl.output.view import Format, View
 from rmqctl.parse.lists import parse_names
 
 from . import signals
+from .log_format import JSON, LOG_FORMATS, TEXT, first_log_format, typed_log_format
 from .marks import Changes
 from .settings import Settings, user_data_folder
 
@@ -55,7 +56,8 @@ class StoreChoice(NamedTuple):
 class Cli:
     """One call of the program."""
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None, args: Sequence[str] = ()) -> None:
+        """``args``: the command line, in which the form of messages is looked for at once."""
         self.environ = os.environ if environ is None else environ
         self.given: dict[str, Any] = {}
         self.command_path = "rmqctl"
@@ -73,8 +75,14 @@ class Cli:
         """The stores that the command reads."""
         self.at_end: list[Callable[[], None]] = []
         """Called when the command ends, also with an error or by a signal."""
+        self.named: dict[str, Any] = {}
+        """Topics and groups that the command names."""
         self._started = time.time_ns() // 1_000_000
         self._no_color = False
+        self._typed_format = typed_log_format(args)
+        self._first_format = first_log_format(args, self.environ)
+        self._deciding = False
+        self._begun = False
 
     # Options
 
@@ -140,6 +148,8 @@ class Cli:
         if not many_stores:
             self.check_one_store()
         self.settings.corrects = command_path.split()[1:2] in (["config"], ["context"])
+        self._begun = True
+        self._begin_messages()
         limit = self.setting("timeout")
         if limit is not None:
             signals.limit_time(self.parsed("--timeout", _duration, str(limit)))
@@ -187,6 +197,37 @@ class Cli:
             return parse(text)
         except ValueError as error:
             raise UsageProblem(f"{option}: {error}") from None
+
+    # The form of messages
+
+    def writes_json(self) -> bool:
+        """Whether messages on stderr are JSON: by option, variable or settings file."""
+        if self._typed_format is not None or self._deciding:
+            return self._first_format == JSON
+        self._deciding = True  # settings may have messages of their own
+        try:
+            return bool(self.setting("log_format") == JSON)
+        except (UsageProblem, OSError):
+            return self._first_format == JSON
+        finally:
+            self._deciding = False
+
+    def call_fields(self) -> dict[str, Any]:
+        """What is known of this call, for messages that are JSON."""
+        fields = {"command": self.command_path.partition(" ")[2] or None, **self.named}
+        if self._begun and self.uses_store:
+            with suppress(UsageProblem, OSError):
+                fields["store"] = str(self.store.path)
+        return fields
+
+    def _begin_messages(self) -> None:
+        form = self.setting("log_format", TEXT)
+        if form not in LOG_FORMATS and not (self.settings.corrects and not self._typed_format):
+            raise UsageProblem(f"--log-format: {form!r} is not one of {', '.join(LOG_FORMATS)}")
+        if form == JSON:
+            from .logs import take_stray_messages
+
+            self.at_end.append(take_stray_messages())
 
     # The clock and the zone
 
@@ -340,12 +381,12 @@ class Cli:
     def detail(self, sentence: str) -> None:
         """Print a sentence on stderr, only with ``--verbose``."""
         if self.flag("verbose") or self.flag("debug"):
-            LAST_LINE.print(sentence)
+            LAST_LINE.print(sentence, level="debug")
 
     def warn(self, sentence: str) -> None:
         """Print a warning on stderr, unless ``--quiet``."""
         if not self.given.get("quiet"):
-            LAST_LINE.print(f"rmqctl: warning: {sentence}")
+            LAST_LINE.print(sentence, prefix="rmqctl: warning: ", level="warning")
 
     def tell_of_damage(self, sentence: str) -> None:
         """Warn of damage or gaps in a store. A command that reads many messages then has an

@@ -69,6 +69,7 @@ SPECS: Final = (
     Spec(("-q", "--quiet"), "", "Print less on stderr"),
     Spec(("-v", "--verbose"), "", "Print more on stderr"),
     Spec(("--debug",), "", "Show a traceback on errors"),
+    Spec(("--log-format",), "FORM", "Messages on stderr as text or json, an object a line"),
     Spec(("--progress",), "STYLE", "Progress on stderr: auto, plain or none", scope=Scope.STORE),
     Spec(
         ("--no-input",), "", "Never prompt; fail where confirmation is needed", scope=Scope.CONSENT

@@ -23,6 +23,8 @@ _CONTEXT: dict[str, Any] = {
     "help_option_names": ["-h", "--help"],
     "max_content_width": MOST_COLUMNS,
 }
+_NAMED = ("topic", "topics", "group", "groups")
+"""Arguments and options whose values are in messages that are JSON."""
 # Typer may carry its own copy of click or use the installed one.
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 _RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -83,6 +85,7 @@ class Command(TyperCommand):
         """Run the command; an integer that it returns is the exit code."""
         ctx.obj.changes = self.changes
         ctx.obj.uses_store = self.uses_store
+        ctx.obj.named = {name: value for name in _NAMED if (value := ctx.params.get(name))}
         ctx.obj.begin(ctx.command_path, many_stores=self.many_stores)
         if self.row_types and not self._sees_to_its_view(ctx):
             ctx.obj.check_view(*self.row_types)

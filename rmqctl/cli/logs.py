@@ -2,9 +2,8 @@
 ``--quiet``."""
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
-
-from rmqctl.output.last_line import LAST_LINE
 
 if TYPE_CHECKING:
     import logging
@@ -21,23 +20,9 @@ def show_logs(cli: "Cli") -> None:
     Commands with threads call this before they start them: without a handler Python itself would
     print warnings. The last call counts.
     """
-    import copy
     import logging
 
-    class LineHandler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            try:
-                LAST_LINE.print(self.format(record))
-            except OSError:  # stderr has no reader: the work goes on
-                self.handleError(record)
-
-        def format(self, record: logging.LogRecord) -> str:
-            error = record.exc_info[1] if record.exc_info else None
-            if debug or error is None:
-                return super().format(record)
-            short = copy.copy(record)  # other handlers have the traceback
-            short.exc_info = short.exc_text = None
-            return f"{super().format(short)}: {type(error).__name__}: {error}"
+    from .log_records import LineHandler
 
     debug = cli.flag("debug")
     logger = logging.getLogger("rmqctl")
@@ -45,8 +30,7 @@ def show_logs(cli: "Cli") -> None:
         logger.removeHandler(_handlers.pop())
     handler: logging.Handler = logging.NullHandler()
     if cli.flag("verbose") or debug:
-        handler = LineHandler()
-        handler.setFormatter(logging.Formatter("rmqctl: %(levelname)s %(name)s: %(message)s"))
+        handler = LineHandler(tracebacks=debug)
         logger.setLevel(logging.INFO if debug else logging.WARNING)
     _handlers.append(handler)
     logger.addHandler(handler)
@@ -62,3 +46,32 @@ def show_warnings(cli: "Cli") -> None:
         tell(str(message))
 
     warnings.showwarning = show
+
+
+def take_stray_messages() -> Callable[[], None]:
+    """Have what the interpreter itself prints on stderr printed as JSON, too; gives what ends it.
+
+    Those are log records without a handler, and exceptions that end a thread or that Python
+    ignores.
+    """
+    import logging
+    import sys
+    import threading
+
+    from .log_records import LineHandler, print_failure
+
+    before = (logging.lastResort, threading.excepthook, sys.unraisablehook)
+
+    def end() -> None:
+        logging.lastResort, threading.excepthook, sys.unraisablehook = before
+
+    def thread_failed(args: threading.ExceptHookArgs) -> None:
+        name = args.thread.name if args.thread else "a thread"
+        print_failure(f"{name} ended with an exception", args.exc_value)
+
+    def ignored(args: "sys.UnraisableHookArgs") -> None:
+        print_failure(args.err_msg or "an exception was ignored", args.exc_value)
+
+    logging.lastResort = LineHandler(tracebacks=False, level=logging.WARNING)
+    threading.excepthook, sys.unraisablehook = thread_failed, ignored
+    return end

@@ -71,7 +71,7 @@ class Progress:
         if self.style == "bar":
             self._line.show(text)
         else:
-            self._line.print(text)
+            self._line.print(text, fields={"done": self.count, "unit": self.unit})
 
     def clear(self) -> None:
         """Clear the line, because the work pauses."""

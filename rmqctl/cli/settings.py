@@ -29,6 +29,7 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
     "progress": (str, "progress on stderr: auto, plain or none"),
     "quiet": (bool, "print less on stderr"),
     "verbose": (bool, "print more on stderr"),
+    "log_format": (str, "form of messages on stderr: text or json"),
     "no_input": (bool, "never prompt"),
     "no_headers": (bool, "print no header line"),
     "timeout": (str, "time limit of a command"),
@@ -86,6 +87,8 @@ class Settings:
         self._working_folder = working_folder or Path.cwd()
         self._warn = warn
         self._layers: list[Layer] | None = None
+        self._late: list[str] = []
+        """Warnings about files: given when all files are read, as a file says in which form."""
         self._warned = False
         self.corrects = False
         """Whether this call corrects settings: an unknown context is then only a warning."""
@@ -196,6 +199,8 @@ class Settings:
         """The settings files that exist, the strongest first."""
         if self._layers is None:
             self._layers = [self._read(place.path) for place in self.places() if place.exists]
+            while self._late:
+                self._warn(self._late.pop(0))
         return self._layers
 
     def places(self) -> list[Place]:
@@ -233,7 +238,7 @@ class Settings:
         for key, value in values.items():
             name = str(key).replace("-", "_")
             if name not in KEYS:
-                self._warn(f"unknown setting {key!r} in {path}{did_you_mean(name)}")
+                self._late.append(f"unknown setting {key!r} in {path}{did_you_mean(name)}")
                 continue
             kind = KEYS[name][0]
             if kind is bool and not isinstance(value, bool):

@@ -187,7 +187,11 @@ def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
     name = cli.given["completed_words"][0]
     if name in KEYS and KEYS[name][0] is bool:
         return [("true", ""), ("false", "")]
-    return COMPLETERS[name](cli) if name in {"output", "color", "progress", "context"} else ()
+    return (
+        COMPLETERS[name](cli)
+        if name in {"output", "color", "progress", "log_format", "context"}
+        else ()
+    )
 
 
 def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
@@ -249,6 +253,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "output": lambda cli: [(form.value, "") for form in Format],
     "color": _choice(("auto", ""), ("always", ""), ("never", "")),
     "progress": _choice(("auto", ""), ("plain", ""), ("none", "")),
+    "log_format": _choice(("text", ""), ("json", "")),
     "shell": _choice(("bash", ""), ("zsh", ""), ("fish", ""), ("powershell", "")),
     "input": _choice(
         ("text", "one body per line"),

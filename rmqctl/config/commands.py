@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.log_format import TEXT
 from rmqctl.cli.marks import Changes, changes, uses_no_store
 from rmqctl.cli.settings import KEYS, did_you_mean
 from rmqctl.errors import NotFound, UsageProblem
@@ -138,7 +139,12 @@ def setting_rows(cli: Cli) -> Iterator[SettingRow]:
         elif found is not None:
             value, origin = shown(found.value), found.origin
         else:
-            built_in = {"output": str(cli.view.format), "color": "auto", "progress": "auto"}
+            built_in = {
+                "output": str(cli.view.format),
+                "color": "auto",
+                "progress": "auto",
+                "log_format": TEXT,
+            }
             value = built_in.get(name, "false" if kind is bool else None)
             origin = "built-in"
         yield SettingRow(name, value, origin, meaning)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.cli.given_file import read_given
+from rmqctl.cli.log_format import LOG_FORMATS
 from rmqctl.cli.settings import KEYS, did_you_mean, parse_settings
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
@@ -24,6 +25,7 @@ _CHOICES: Final = {
     "output": tuple(form for form in Format if form is not Format.HELP),
     "color": ("auto", "always", "never"),
     "progress": ("auto", "plain", "none"),
+    "log_format": LOG_FORMATS,
 }
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})

@@ -38,7 +38,7 @@ def tracebacks_at_end() -> Iterator[None]:
     finally:
         kept, _kept = _kept, None
         for text in kept:
-            LAST_LINE.print(text)
+            LAST_LINE.print(text, level="error")
 
 
 @contextmanager

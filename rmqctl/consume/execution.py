@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -87,16 +86,10 @@ class CommandRunner:
                 with self._lock:
                     self._running.discard(process)
         if words:
-            LAST_LINE.beside(lambda: _pass_on(words), ends_line=words.endswith(b"\n"))
+            LAST_LINE.pass_on(words, "rmqctl.exec")
         if process.returncode:
             check_reader()  # the program may have failed because the output has no reader
             raise CommandFailedError(_reason(process.returncode, words))
-
-
-def _pass_on(words: bytes) -> None:
-    if sys.stderr is not None:  # None if the parent process closed it
-        sys.stderr.buffer.write(words)
-        sys.stderr.flush()
 
 
 def _reason(code: int, words: bytes) -> str:

@@ -1,11 +1,16 @@
-"""The last line of a terminal: it shows a progress bar, which is cleared before other output."""
+"""Standard error: every message of the program goes through here, as a sentence or as JSON.
+
+On a terminal its last line shows a progress bar, which is cleared before other output.
+"""
 
 import sys
 import threading
-from collections.abc import Callable
-from typing import Final, TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TextIO
 
 _WIPE: Final = "\r\x1b[K"
+PROGRAM: Final = "rmqctl"
+"""The logger of what the program itself says."""
 
 
 class LastLine:
@@ -20,9 +25,15 @@ class LastLine:
         self._lock = threading.RLock()  # guards the fields below, and the terminal
         self._has_bar = False
         self._has_text = False
+        self.writes_json: Callable[[], bool] = bool
+        """Whether a message is an object of JSON, asked for each."""
+        self.fields: Callable[[], Mapping[str, Any]] = dict
+        """What is known of the call; members of each object."""
 
     def show(self, bar: str) -> None:
-        """Draw a bar, replacing the present one."""
+        """Draw a bar, replacing the present one; none beside messages that are JSON."""
+        if self.writes_json():
+            return
         with self._lock:
             if not self._has_text:
                 self._write(_WIPE + bar)
@@ -35,19 +46,46 @@ class LastLine:
                 self._write(_WIPE)
                 self._has_bar = False
 
-    def print(self, text: str, *, dim: bool = False) -> None:
+    def print(
+        self,
+        text: str,
+        *,
+        prefix: str = "",
+        dim: bool = False,
+        level: str = "info",
+        logger: str = PROGRAM,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
         """Print a sentence on a line of its own.
 
         It may contain a name or a value of a user or a store, so its control characters are
-        escaped.
+        escaped. ``prefix`` is for sentences; ``level``, ``logger`` and ``fields`` are for JSON.
         """
+        if self.writes_json():
+            self._print_json(level, logger, text, fields or {})
+            return
+        text = prefix + text
         shown = f"\x1b[2m{_shown(text)}\x1b[0m" if dim else _shown(text)
         self.beside(lambda: self._write(shown + "\n"), ends_line=True)
 
     def ask(self, question: str) -> None:
         """Print a question; the answer is typed after it."""
+        if self.writes_json():
+            self._print_json("info", PROGRAM, question, {"question": True})
+            return
         shown = _shown(question)
         self.beside(lambda: self._write(shown), ends_line=False)
+
+    def pass_on(self, words: bytes, logger: str) -> None:
+        """Print what another program wrote on its standard error: as it is, or each line as JSON.
+
+        ``logger`` names that program.
+        """
+        if self.writes_json():
+            for line in words.decode("utf-8", "replace").splitlines():
+                self._print_json("info", logger, line, {})
+            return
+        self.beside(lambda: self._write_bytes(words), ends_line=words.endswith(b"\n"))
 
     def beside(self, write: Callable[[], object], *, ends_line: bool) -> None:
         """Call ``write`` to print to the terminal, with the bar cleared.
@@ -59,10 +97,22 @@ class LastLine:
             self._has_text = not ends_line
             write()
 
+    def _print_json(self, level: str, logger: str, text: str, fields: Mapping[str, Any]) -> None:
+        from rmqctl.output.json_messages import json_message  # lazy: few calls write JSON
+
+        line = json_message(level, logger, text, {**self.fields(), **fields})
+        self.beside(lambda: self._write(line + "\n"), ends_line=True)
+
     def _write(self, text: str) -> None:
         out = self._out or sys.stderr
         if out is not None:  # None if the parent process closed it
             out.write(text)
+            out.flush()
+
+    def _write_bytes(self, data: bytes) -> None:
+        out = self._out or sys.stderr
+        if out is not None:
+            out.buffer.write(data)
             out.flush()
 
 

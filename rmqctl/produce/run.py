@@ -93,7 +93,8 @@ class ProduceRun:
         doubt = " (sent, not acknowledged: stored or not)" if unknown else ""
         LAST_LINE.print(
             f"ended early: {stored:,} messages stored in {topic}, {len(self._invalid):,} failed, "
-            f"{unknown:,} unknown{doubt}"
+            f"{unknown:,} unknown{doubt}",
+            level="warning",
         )
 
     def _run(self, broker: "EmbeddedBroker", source: Source, sender: Sender, topic: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from rmqctl import app
+from rmqctl.output.last_line import LAST_LINE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,6 +61,7 @@ def run(
             code = app.main([str(arg) for arg in args])
         finally:
             os.chdir(folder)
+            LAST_LINE.writes_json, LAST_LINE.fields = bool, dict
             for number, handler in before.items():
                 signal.signal(number, handler)
     raw = out.buffer.getvalue()
