@@ -550,8 +550,21 @@ class StoreView(StoreConfigs):
                 known = None
             shared = None if known is None or self._own_bounds else known.shared
             queue = QueueReader(QueueKey(topic, queue_id), row, self._bounds, self._scan, shared)
+            if self._scan is not None:
+                self._keep_known(queue, self._scan)
             queue = self._queues.setdefault(key, queue)
         return queue
+
+    def _keep_known(self, queue: QueueReader, scan: ScanBounds) -> None:
+        """Read nothing again of a queue that was read to find its end: there may be thousands."""
+        from storage.queue.first_read import KeptUnits
+
+        known = scan.known_of(queue.key.topic, queue.key.queue_id)
+        if known is not None:
+            generation, files, first, units = known
+            queue.list_as(files)
+            end = first + len(units) // CQ_STORE_UNIT_SIZE
+            queue.keep((KeptUnits(first, end, units),) if units else (), generation)
 
     def _bounds_of(self, queue: QueueReader, bounds: Bounds) -> tuple[QueueBounds, int]:
         """Bounds of a queue, and the first offset of the log."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from benchmarks.console_store import LargeStore, make_large
 from benchmarks.measures.console import answers, driven
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
+from storage.format.names import ABORT, OURS
 
 NAME = "console_large"
 _SIZE = LargeStore(topics=5_000, groups=10_000)
@@ -24,6 +26,8 @@ _SCREENS = {
     "agenda": 20,
 }
 """Each with the seconds for which it is looked at."""
+_LEFT_SCREENS = {"overview": 20, "groups": 15, "topics": 15, "health": 15}
+"""Those of a store that a Java broker has left: its first looks find the ends of all queues."""
 
 
 def measure(run: Run) -> Iterator[Row]:
@@ -33,13 +37,23 @@ def measure(run: Run) -> Iterator[Row]:
     with run.folder() as folder:
         root = folder / "store"
         make_large(root, size)
+        what = f"{size.topics:,} topics, {size.groups:,} groups"
         for screen, seconds in _SCREENS.items():
-            yield from _screen(run, root, size, screen, run.sized(seconds, 8))
+            yield from _screen(root, screen, what, run.sized(seconds, 8))
+        _as_a_killed_java_broker_leaves_it(root)
+        for screen, seconds in _LEFT_SCREENS.items():
+            yield from _screen(root, screen, f"{what}, no shared state", run.sized(seconds, 8))
 
 
-def _screen(run: Run, root: Path, size: LargeStore, screen: str, seconds: float) -> Iterator[Row]:
+def _as_a_killed_java_broker_leaves_it(root: Path) -> None:
+    """Take away what is rmqctl's, the shared state first of all, and leave its mark of a start."""
+    shutil.rmtree(root / OURS)
+    (root / ABORT).touch()
+
+
+def _screen(root: Path, screen: str, of: str, seconds: float) -> Iterator[Row]:
     keys, found = driven(root, (screen,), seconds)
-    what = f"console {screen}, {size.topics:,} topics, {size.groups:,} groups"
+    what = f"console {screen}, {of}"
     slowest = max(found["looks"], key=lambda look: look[2])
     cpu = [took for _, _, took in found["looks"]]
     yield Row(

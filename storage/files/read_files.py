@@ -7,12 +7,13 @@ until its last reader releases it.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import stat
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -159,6 +160,24 @@ class ReadOnlyFiles:
         file = file or self.look(position - within)
         return _NOTHING if file is None else file.view[within : within + size]
 
+    def head(self, file_from_offset: int, size: int) -> tuple[bytes, int] | None:
+        """The first bytes of a file that has only zeros after them, and its length; None if it has
+        more than that, or if finding out takes longer than a map. No map takes its place."""
+        if MAP_MAKERS or file_from_offset in self.opened:
+            return None
+        try:
+            fd = os.open(self.path(file_from_offset), _FLAGS)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            info = os.fstat(fd)
+            length = min(info.st_size, self.file_size)
+            if not stat.S_ISREG(info.st_mode) or (length > size and _has_data_from(fd, size)):
+                return None
+            return os.pread(fd, min(size, length), 0), length
+        finally:
+            os.close(fd)
+
     def _comes_often(self) -> bool:
         """Whether it was read some times lately, each time soon after the last."""
         budget = self._budget
@@ -188,6 +207,10 @@ class ReadOnlyFiles:
         Files that were added since then may be missing, see :meth:`relist`.
         """
         return self._offsets or self.relist()
+
+    def list_as(self, offsets: Sequence[int]) -> None:
+        """Take over what another reader of the same files has listed, unless they were listed."""
+        self._offsets = self._offsets or [*offsets]
 
     def first(self) -> int:
         """First offset of the oldest file, 0 without any."""
@@ -269,6 +292,15 @@ class ReadOnlyFiles:
                 self.opened[file_from_offset] = found
                 budget.opened(self.opened, file_from_offset)
         return found
+
+
+def _has_data_from(fd: int, position: int) -> bool:
+    """Whether a file may have other bytes than zeros from a position on."""
+    try:
+        os.lseek(fd, position, os.SEEK_DATA)
+    except OSError as error:
+        return error.errno != errno.ENXIO
+    return True
 
 
 def _map(path: str, fd: int, length: int) -> mmap.mmap:

@@ -39,8 +39,11 @@ def gaps_between_units(
 
 def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
     """Units of one queue whose records begin in [start, end), found by bisection."""
-    low = _first_at(tail, start)
-    high = _first_at(tail, end)
+    low = tail.first_unit(lambda offset, _: offset < start)
+    high = tail.first_unit(lambda offset, _: offset < end)
+    kept = tail.kept(low, high)
+    if kept is not None or low >= high:
+        return kept or b""
     pieces = []
     row = tail.row
     files = row.offsets()  # not all numbers in between: the last may be far after the others
@@ -52,19 +55,6 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
             # a file may have been cut inside a unit
             pieces.append(data[: len(data) - len(data) % CQ_STORE_UNIT_SIZE])
     return b"".join(pieces)
-
-
-def _first_at(tail: QueueTail, commitlog_offset: int) -> int:
-    """Number of the first unit whose record begins at or after an offset."""
-    low = tail.row.offsets()[0] // CQ_STORE_UNIT_SIZE if tail.row.offsets() else 0
-    high = tail.next_offset
-    while low < high:
-        middle = (low + high) // 2
-        if tail.unit(middle)[0] < commitlog_offset:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _gaps_of_few(blocks: list[bytes], start: int, end: int) -> Iterator[tuple[int, int]]:

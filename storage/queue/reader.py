@@ -125,6 +125,10 @@ class QueueReader:
         bounds: then the queue may be another one of the same name."""
         self._kept, self._kept_at = kept, generation
 
+    def list_as(self, files: Sequence[int]) -> None:
+        """See :meth:`storage.files.read_files.ReadOnlyFiles.list_as`."""
+        self._row.list_as(files)
+
     def read_at_once(
         self, steady: Steady, offset: int, max_msg_nums: int, config: StoreConfig
     ) -> GetMessageResult | None:

@@ -46,16 +46,7 @@ def _vouched_units(tail: QueueTail, vouched: int) -> int:
 
     A hole never counts as one, so the result may lie before the last of them, never after.
     """
-    files = tail.row.offsets()
-    low = files[0] // CQ_STORE_UNIT_SIZE if files else 0
-    high = tail.next_offset
-    while low < high:
-        middle = (low + high) // 2
-        if _is_vouched(*tail.unit(middle)[:2], vouched):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return tail.first_unit(lambda offset, size: _is_vouched(offset, size, vouched))
 
 
 def _is_vouched(offset: int, size: int, vouched: int) -> bool:
@@ -68,6 +59,12 @@ def _first_hole(tail: QueueTail, start: int, vouched: int) -> int:
     A gap before a unit that the checkpoint covers is no hole of a power loss. Files that are
     missing are passed.
     """
+    if start >= tail.next_offset:
+        return tail.next_offset
+    kept = tail.kept(start, tail.next_offset)
+    if kept is not None:
+        found, _ = _first_hole_in(kept, vouched)
+        return tail.next_offset if found is None else start + found
     row = tail.row
     size = row.file_size
     begin, stop = start * CQ_STORE_UNIT_SIZE, tail.next_offset * CQ_STORE_UNIT_SIZE

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey
 
 if TYPE_CHECKING:
+    import mmap
+
     from storage.files.read_files import ReadMap, ReadOnlyFiles, StoreFiles
 
 _LOOK_AHEAD: Final = 200 * CQ_STORE_UNIT_SIZE
+_HEAD: Final = 8_000
+"""Bytes in which most queues of a store end that has thousands."""
+_NO_UNIT: Final = (0, 0, 0)
+_KEPT: Final = 32
+"""Units at the end of a queue that are kept until :meth:`QueueTail.forget`."""
 
 
 class QueueTail:
     """The end of one queue's files. ``next_offset`` counts units that are part of the store."""
 
-    __slots__ = ("hole", "key", "next_offset", "row")
+    __slots__ = ("_first_kept", "_kept", "followed_to", "hole", "key", "next_offset", "row")
 
-    def __init__(self, row: ReadOnlyFiles, key: QueueKey, next_offset: int) -> None:
+    def __init__(
+        self, row: ReadOnlyFiles, key: QueueKey, next_offset: int, kept: bytes = b""
+    ) -> None:
+        """``kept``: the last units before ``next_offset``; of these no file is read again, which
+        takes much longer where there are thousands of queues."""
         self.row = row
         self.key = key
         self.next_offset = next_offset
+        self._kept = kept
+        self._first_kept = next_offset - len(kept) // CQ_STORE_UNIT_SIZE
+        self.followed_to = -1
+        """The log's end up to which all units of the queue are counted."""
         self.hole: int | None = None
         """The queue offset of the first hole, if that is why no unit from there on is counted."""
+
+    def forget(self, first: int) -> None:
+        """Read the units from this one on from the files."""
+        self._kept = self._kept[: max(0, first - self._first_kept) * CQ_STORE_UNIT_SIZE]
+
+    def last_units(self) -> tuple[int, memoryview]:
+        """The units that are kept: the queue offset of the first one, and their bytes."""
+        return self._first_kept, memoryview(self._kept)
 
     def cut_to(self, units: int, hole: int) -> None:
         """Count the first ``units``; ``hole`` is where the first unit is missing."""
@@ -34,13 +57,43 @@ class QueueTail:
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
         """One unit of the files, zeros where it is missing."""
+        at = (queue_offset - self._first_kept) * CQ_STORE_UNIT_SIZE
+        if 0 <= at < len(self._kept):
+            kept: tuple[int, int, int] = CQ_STORE_UNIT.unpack_from(self._kept, at)
+            return kept
         if queue_offset < 0:
-            return 0, 0, 0
+            return _NO_UNIT
         data = self.row.peek(queue_offset * CQ_STORE_UNIT_SIZE, CQ_STORE_UNIT_SIZE)
         if len(data) < CQ_STORE_UNIT_SIZE:
-            return 0, 0, 0
+            return _NO_UNIT
         unit: tuple[int, int, int] = CQ_STORE_UNIT.unpack(data)
         return unit
+
+    def kept(self, first: int, end: int) -> bytes | None:
+        """The units from ``first`` to before ``end``, if all of them are kept."""
+        at = (first - self._first_kept) * CQ_STORE_UNIT_SIZE
+        stop = (end - self._first_kept) * CQ_STORE_UNIT_SIZE
+        return self._kept[at:stop] if 0 <= at < stop <= len(self._kept) else None
+
+    def first_unit(self, is_before: Callable[[int, int], bool]) -> int:
+        """The queue offset of the first unit that is not before a place, by a bisection; the end
+        if all are. ``is_before`` is asked with the log offset and the size of a unit.
+
+        The unit before the one that is found is before the place, or there is none."""
+        files = self.row.offsets()
+        low = files[0] // CQ_STORE_UNIT_SIZE if files else 0
+        high = self.next_offset
+        probes = [self._first_kept, high - 1] if self._kept else []  # mostly it is among the last
+        while low < high:
+            probe = probes.pop() if probes else (low + high) // 2
+            if not low <= probe < high:
+                continue
+            offset, size, _ = self.unit(probe)
+            if is_before(offset, size):
+                low = probe + 1
+            else:
+                high = probe
+        return low
 
 
 def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
@@ -48,7 +101,7 @@ def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
     for topic, queue_id in files.queue_folders():
         row = files.queue(topic, queue_id)
         if row is not None:
-            yield QueueTail(row, QueueKey(topic, queue_id), written_units(row))
+            yield QueueTail(row, QueueKey(topic, queue_id), *_written_end(row))
 
 
 def written_units(row: ReadOnlyFiles) -> int:
@@ -56,30 +109,52 @@ def written_units(row: ReadOnlyFiles) -> int:
 
     An all-zero file after another is skipped: Java takes its first unit for a message.
     """
-    units_per_file = row.file_size // CQ_STORE_UNIT_SIZE
+    return _written_end(row)[0]
+
+
+def _written_end(row: ReadOnlyFiles) -> tuple[int, bytes]:
+    """The same, and the last units of its file, as many as are kept."""
+    data: mmap.mmap | bytes
     for first in reversed(row.relist()):
-        file = row.look(first)
-        if file is not None:
-            count = units_in_file(file)
-            if count:
-                return first // CQ_STORE_UNIT_SIZE + min(count, units_per_file)
-    return 0
+        head = row.head(first, _HEAD)
+        file = row.look(first) if head is None else None
+        if head is not None:
+            data, length = head
+        elif file is not None:
+            data, length = file.map, file.length
+        else:
+            continue
+        count = min(_units_in(data, length), row.file_size // CQ_STORE_UNIT_SIZE)
+        if count:
+            end = count * CQ_STORE_UNIT_SIZE
+            kept = data[max(0, end - _KEPT * CQ_STORE_UNIT_SIZE) : end]
+            # a file may have been cut inside its last unit
+            kept = b"" if len(kept) % CQ_STORE_UNIT_SIZE else kept
+            return first // CQ_STORE_UNIT_SIZE + count, kept
+    return 0, b""
 
 
 def units_in_file(file: ReadMap) -> int:
     """Number of units up to the last written one; cheap where they end once, in zeros."""
+    return _units_in(file.map, file.length)
+
+
+def _units_in(data: mmap.mmap | bytes, length: int) -> int:
+    """The same; ``data`` may lack zeros at the end of a file of this length."""
     unpack = CQ_STORE_UNIT.unpack_from
-    low, high = 0, file.length // CQ_STORE_UNIT_SIZE
+    known = len(data) // CQ_STORE_UNIT_SIZE
+    low, high = 0, length // CQ_STORE_UNIT_SIZE
     while low < high:
         middle = (low + high) // 2
-        offset, size, _ = unpack(file.view, middle * CQ_STORE_UNIT_SIZE)
+        offset, size, _ = unpack(data, middle * CQ_STORE_UNIT_SIZE) if middle < known else _NO_UNIT
         if offset >= 0 and size > 0:
             low = middle + 1
         else:
             high = middle
     end = low * CQ_STORE_UNIT_SIZE
-    if any(file.map[end : end + _LOOK_AHEAD]):
+    after = data[end : end + _LOOK_AHEAD]
+    if after != bytes(len(after)):
         # Damage in the middle misled the search: find the last byte that is not zero.
-        used = len(file.map[: file.length].rstrip(b"\0"))
+        used = len(data[:length].rstrip(b"\0"))
         return -(-used // CQ_STORE_UNIT_SIZE)
     return low

@@ -14,6 +14,7 @@ Later calls read only what has been added since.
 from __future__ import annotations
 
 import heapq
+import os
 import threading
 import warnings
 from pathlib import Path
@@ -42,7 +43,7 @@ from storage.queue.written_end import QueueTail, tails_of
 from .log_presence import missing_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from storage.config import StoreConfig
     from storage.files.read_files import StoreFiles
@@ -51,6 +52,8 @@ _MAX_DISTRUSTED: Final = 10_000
 """Units without a whole record before the log is read from its start instead."""
 _MOST_PENDING: Final = 1 << 13
 """Records without keys that a reader searches: as many as eight writers leave that die together."""
+_MOST_KEPT: Final = 60_000
+"""Queues whose last units stay in memory, less than a kilobyte each."""
 MOST_REBUILT: Final = 2_000_000
 """Records of a store with holes that a reader searches: half a minute, and 40 MB of units."""
 
@@ -70,15 +73,18 @@ class ScanBounds:
         self._lock = threading.RLock()  # guards everything below
         self._tails: dict[tuple[str, int], QueueTail] | None = None
         self._walk = LogWalk(self._log, 0, as_broker=True)
-        self._may_lack_keys = all(
-            (files.root / name).exists() for name in (ABORT, f"{OURS}/{SHARED_STATE_NAME}")
-        )
+        self._shared_path = str(files.root / OURS / SHARED_STATE_NAME)
+        self._may_lack_keys = (files.root / ABORT).exists() and self._has_shared_state()
         self._keys_end = -1
         self._few_pending = False
         self._generation = 0
         self._may_have_holes = False
+        self._has_light_queues = False
         self._looked_at = 0
         self._checked_from = 0
+        self._covered = -1
+        """The log's end for which a unit was seen of the last record. A Java broker writes units in
+        the order of the log, so those of all records before are there, too."""
         self.lost_behind_end = 0
         """Messages after the log's last whole record that queues have units of although the store
         was closed cleanly, or its log cut short; known after the first call of any method."""
@@ -142,6 +148,16 @@ class ScanBounds:
         tail = self._known_tails().get((topic, queue_id))
         return 0 if tail is None else tail.next_offset
 
+    def known_of(
+        self, topic: str, queue_id: int
+    ) -> tuple[int, Sequence[int], int, memoryview] | None:
+        """A generation of the files, and of a queue then its files, and of its last units the queue
+        offset of the first one and their bytes; None of a queue without any."""
+        tail = self._known_tails().get((topic, queue_id))
+        if tail is None:
+            return None
+        return self._generation, tail.row.offsets(), *tail.last_units()
+
     def may_lack(self, topic: str, queue_id: int, end: int) -> bool:
         """Whether a queue may have had messages up to ``end`` whose units are lost.
 
@@ -161,7 +177,8 @@ class ScanBounds:
         """All queues that have a folder or rebuilt units."""
         with self._lock:
             self._known_tails()
-            return sorted({*self._files.queue_folders(), *self.rebuilt.queues()})
+            folders, rebuilt = self._files.queue_folders(), self.rebuilt.queues()
+            return sorted({*folders, *rebuilt}) if rebuilt else folders
 
     def files_generation(self) -> int:
         """Changes whenever a log file is added or deleted, and when files were replaced
@@ -170,6 +187,8 @@ class ScanBounds:
         if self._tails is not None and generation != self._generation:
             with self._lock:
                 self._files.relist()
+                for tail in self._tails.values():
+                    tail.forget(0)
             self._generation = generation
         return generation
 
@@ -208,6 +227,7 @@ class ScanBounds:
         while self._walk.next() is not None:
             pass
         log_end = self._walk.position
+        self._covered = trusted if trusted == log_end else -1
         beyond = sum(_cut(tail, log_end) for tail in tails.values())
         start = trusted
         unclean = (self._files.root / ABORT).exists()
@@ -225,6 +245,11 @@ class ScanBounds:
         for gap_start, gap_end in self._gaps(list(tails.values()), start, log_end):
             self._rebuild(gap_start, gap_end, tails)
         self.rebuilt.finish()
+        self._has_light_queues = any(topic.startswith(LMQ_PREFIX) for topic, _ in tails)
+        # A broker that runs may delete a topic, and make one of the same name.
+        keeps = len(tails) <= _MOST_KEPT and not is_java_running(self._files.root)
+        for tail in tails.values():
+            tail.forget(tail.next_offset if keeps else 0)
         return tails
 
     def _is_cut_short(self, files: list[int]) -> bool:
@@ -345,6 +370,7 @@ class ScanBounds:
             return None
         tail = QueueTail(row, QueueKey(topic, queue_id), row.offsets()[0] // CQ_STORE_UNIT_SIZE)
         self._known_tails()[topic, queue_id] = tail
+        self._has_light_queues = self._has_light_queues or topic.startswith(LMQ_PREFIX)
         return tail
 
     def _follow_log(self) -> None:
@@ -358,6 +384,24 @@ class ScanBounds:
     def _follow_queue(self, tail: QueueTail) -> None:
         """Take in units that were added since, as far as their records are whole and of the
         queue."""
+        self._follow_log()
+        position = self._walk.position
+        if tail.followed_to == position:
+            return
+        is_covered = self._covered == position
+        self._take_units(tail)
+        if is_covered and tail.hole is None and self._writes_in_order():
+            tail.followed_to = position  # nothing comes before the log grows
+
+    def _writes_in_order(self) -> bool:
+        """Whether no writer but a Java broker can have written what is there now, and it has
+        written one unit for each record."""
+        return not (self._doubtful or self._has_light_queues or self._has_shared_state())
+
+    def _has_shared_state(self) -> bool:
+        return os.path.exists(self._shared_path)  # noqa: PTH110 - asked for each queue
+
+    def _take_units(self, tail: QueueTail) -> None:
         if tail.hole is not None and tail.unit(tail.hole)[1] <= 0:
             return  # units after a hole count once a writer has filled it
         following = tail.next_offset
@@ -376,6 +420,8 @@ class ScanBounds:
                 break
             following += 1
             tail.next_offset = following
+            if offset + size == self._walk.position:
+                self._covered = offset + size
 
 
 def _cut(tail: QueueTail, log_end: int) -> int:

@@ -73,15 +73,23 @@ def test_what_is_no_whole_file(root: Path, max_maps: int) -> None:
     assert found == [UNIT + 7, 0, 0, 0]
 
 
-def test_a_store_of_more_queues_than_maps_is_read_from_its_files(tmp_path: Path) -> None:
-    """As a dead Java broker leaves it: without a shared state."""
+COUNT = MAX_MAPS + 30
+
+
+def many_queues(tmp_path: Path) -> Path:
+    """A store with more queues than maps, two messages in each."""
     root = new_store(tmp_path / "store", TINY)
-    count = MAX_MAPS + 30
     with open_store(root, TINY) as store:
         for round_number in range(2):
-            some = [Sample(f"{round_number}-{n}", "T", n) for n in range(count)]
-            for start in range(0, count, 10):
+            some = [Sample(f"{round_number}-{n}", "T", n) for n in range(COUNT)]
+            for start in range(0, COUNT, 10):
                 store.put(prepared(some[start : start + 10]))
+    return root
+
+
+def test_a_store_of_more_queues_than_maps_is_read_from_its_files(tmp_path: Path) -> None:
+    """As a dead Java broker leaves it: without a shared state."""
+    root, count = many_queues(tmp_path), COUNT
     queues = [("T", queue_id) for queue_id in range(count)]
     with StoreView.open(root) as by_page:
         expected = [by_page.units(*queue, 0, 5) for queue in queues]
@@ -92,3 +100,66 @@ def test_a_store_of_more_queues_than_maps_is_read_from_its_files(tmp_path: Path)
         assert view.each_queue_bounds(queues) == [(0, 2)] * count
         assert [view.units(*queue, 0, 5) for queue in queues] == expected
         assert all(len(units) == 2 for units in expected)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_end_of_many_queues_is_found_by_one_look_at_each(tmp_path: Path, clean: bool) -> None:
+    """Each further look would open thousands of files of a large store again."""
+    root = many_queues(tmp_path)
+    (root / "rmqctl" / "shared").unlink()
+    if not clean:
+        (root / "abort").touch()
+        (root / "checkpoint").unlink()  # so all units are compared with the log
+    files = StoreFiles(root, TINY)
+    bounds = ScanBounds(files, TINY)
+    bounds.log_end()
+    rows = [files.queue("T", queue_id) for queue_id in range(COUNT)]
+    assert [row for row in rows if row is None or row.opened] == [], "none is mapped"
+    assert files.budget.peeks == 0
+    assert [bounds.next_offset("T", queue_id) for queue_id in range(COUNT)] == [2] * COUNT
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_queues_at_rest_are_read_once(tmp_path: Path, clean: bool) -> None:
+    root = many_queues(tmp_path)
+    (root / "rmqctl" / "shared").unlink()
+    if not clean:
+        (root / "abort").touch()
+    files = StoreFiles(root, TINY, 2)
+    scan = ScanBounds(files, TINY)
+    reads = []
+    for _ in range(3):
+        assert {scan.next_offset("T", queue_id) for queue_id in range(COUNT)} == {2}
+        reads.append(files.budget.peeks)
+    assert COUNT / 2 < reads[0] == reads[1] == reads[2]
+    queues = [("T", queue_id) for queue_id in range(COUNT)]
+    with StoreView.open(root) as view:
+        bounds = view.each_queue_bounds(queues)
+        (root / "consumequeue").rename(root / "elsewhere")
+        assert view.each_queue_bounds(queues) == bounds == [(0, 2)] * COUNT
+        found = [view.units(*queue, 0, 2) for queue in queues]
+        (root / "elsewhere").rename(root / "consumequeue")
+    with StoreView.open(root) as view:
+        assert [view.units(*queue, 0, 2) for queue in queues] == found
+
+
+def test_the_head_of_a_file_is_given_where_only_zeros_follow(root: Path) -> None:
+    size = 20 * 50_000
+    files = StoreFiles(root, TINY.with_(mapped_file_size_consume_queue=size))
+    rows = [row for queue_id in QUEUES if (row := files.queue("T", queue_id)) is not None]
+    for queue_id, length in enumerate((100, 8_000, size, size, size)):
+        os.truncate(path_of(root, queue_id), length)
+    with path_of(root, 3).open("r+b") as file:
+        file.seek(size // 2)
+        file.write(b"x")
+    data = path_of(root, 0).read_bytes()[: 3 * UNIT]
+    path_of(root, 5).unlink()
+    assert rows[0].head(0, 8_000) == (data.ljust(100, b"\0"), 100)
+    assert rows[1].head(0, 8_000) == (path_of(root, 1).read_bytes(), 8_000)
+    found = rows[2].head(0, 8_000)
+    if found is not None:  # a file system without holes says nothing
+        assert found == (path_of(root, 2).read_bytes()[:8_000], size)
+    assert rows[3].head(0, 8_000) is None
+    assert rows[5].head(0, 8_000) is None
+    rows[4].look(0)
+    assert rows[4].head(0, 8_000) is None, "its map is there"

@@ -46,7 +46,8 @@ def expected(kinds: list[str], vouched: int, end: int) -> tuple[int, int]:
     return (hole - 1 if torn else hole), hole
 
 
-def tail_of(folder: Path, kinds: list[str]) -> QueueTail:
+def tail_of(folder: Path, kinds: list[str], kept: int = 0) -> QueueTail:
+    """``kept``: so many units are in memory."""
     row = folder / "consumequeue" / "T" / "0"
     row.mkdir(parents=True)
     data, size = packed(kinds), 20 * UNITS
@@ -55,24 +56,31 @@ def tail_of(folder: Path, kinds: list[str]) -> QueueTail:
     found = StoreFiles(folder, CONFIG).queue("T", 0)
     assert found is not None
     found.relist()
-    return QueueTail(found, QueueKey("T", 0), len(kinds))
+    return QueueTail(found, QueueKey("T", 0), len(kinds), data[len(data) - 20 * kept :])
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
-@example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20)
+@example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20, kept=0)
+@example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20, kept=9)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kinds=units, vouched=st.integers(0, 2 * UNITS * RECORD), whole=st.integers(0, UNITS))
+@given(
+    kinds=units,
+    vouched=st.integers(0, 2 * UNITS * RECORD),
+    whole=st.integers(0, UNITS),
+    kept=st.integers(0, UNITS),
+)
 def test_the_first_hole_behind_what_is_vouched_for(
     many: bool,
     kinds: list[str],
     vouched: int,
     whole: int,
+    kept: int,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(unit_holes, "_FEW", -1 if many else 20_000)
     kinds = ["unit"] * whole + kinds + ["unit"]
-    tail = tail_of(tmp_path_factory.mktemp("s"), kinds)
+    tail = tail_of(tmp_path_factory.mktemp("s"), kinds, min(kept, len(kinds)))
     cut_at_hole(tail, vouched)
     counted, hole = expected(kinds, vouched, len(kinds))
     assert tail.next_offset == counted

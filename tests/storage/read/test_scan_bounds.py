@@ -267,3 +267,24 @@ def test_growing_is_followed_without_reading_from_the_start(tmp_path: Path) -> N
         damage(root, 0, bytes(made.messages[4].commitlog_offset))
         assert view.log_max_offset() == len(made.log) > len(made_log)
         assert view.max_offset_in_queue("A", 1) == 4
+
+
+def test_units_that_come_after_their_records_appear(tmp_path: Path) -> None:
+    """As a broker writes them: records first, then their units one after the other."""
+    made = filled(6, clean=False)
+    root = made.write(tmp_path)
+    with StoreView.open(root) as view:
+        for _ in range(2):  # with the second time it is known that the queues are at rest
+            assert shown(view) == expected(made.messages)
+        before = {queue: bytearray(units) for queue, units in made.queues.items()}
+        old = len(made.messages)
+        made.put("A", 0, b"later")
+        made.put("B", 0, b"later")
+        after, made.queues = made.queues, before
+        for count, queue in enumerate([None, ("A", 0), ("B", 0)]):
+            if queue is not None:
+                made.queues[queue] = after[queue]
+            made.write(root)
+            for _ in range(2):
+                assert view.log_max_offset() == made.log_end
+                assert shown(view) == expected(made.messages[: old + count])
