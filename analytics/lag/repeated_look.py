@@ -27,6 +27,7 @@ from storage.read.log_cut import LogCut
 from storage.retention import LogFile, log_files, rules_of
 
 from .counts import CountedLags, GroupCounts, Rates, Read
+from .health import PATIENCE_MS, Health
 from .kept_queue import KeptQueue, LookMoment
 from .lag_snapshot import (
     Depths,
@@ -51,6 +52,7 @@ _FORGET_EVERY: Final = 100
 _QUEUES_AT_ONCE: Final = 100
 """New queues whose bounds are read before their messages: their files are still mapped then."""
 _NONE: Final[Offsets] = {}
+_new: Final = tuple.__new__
 _NOT_READ: Final[Read] = (None, 0)
 _NO_QUEUES: Final[frozenset[int]] = frozenset()
 
@@ -195,7 +197,7 @@ class RepeatedLook:
             has_members = members.get(pair.group, 0) > 0
             of_topic_changed = changed.get(topic, ())
             which = pair.stale(
-                offsets[number], self._configs[topic], of_topic_changed, as_of, has_members
+                offsets[number], self._configs[topic], of_topic_changed, has_members, moment
             )
             if which:
                 stale.append((pair, which))
@@ -316,8 +318,8 @@ class _Pair:
     """A group in a topic: what was found, and what of it still holds."""
 
     __slots__ = (
-        *("_counts", "_fresh", "_read", "_reads", "_rows", "_states", "_untils", "config", "group"),
-        *("has_members", "ids", "offsets", "place", "queues", "topic", "until"),
+        *("_counts", "_fresh", "_read", "_read_untils", "_reads", "_rows", "_states", "_untils"),
+        *("config", "group", "has_members", "ids", "offsets", "place", "queues", "topic", "until"),
     )
 
     def __init__(self, topic: str, group: str, queues: dict[int, KeptQueue]) -> None:
@@ -336,6 +338,8 @@ class _Pair:
         self._fresh: set[int] = set()
         """Queues whose progress was not observed before this look."""
         self._untils: dict[int, int] = {}
+        self._read_untils: dict[int, int] = {}
+        """Until when what was read holds; the other ones hold on."""
         self._counts: GroupCounts | None = None
         """The last result."""
         self._states: Sequence[QueueLag] | None = None
@@ -347,8 +351,8 @@ class _Pair:
         offsets: Offsets,
         config: TopicConfig | None,
         changed: Collection[int],
-        as_of: int,
         has_members: bool,
+        moment: LookMoment,
     ) -> Sequence[int]:
         """Take over what is there now; gives the queues that have to be judged again."""
         before, untils = self.offsets, self._untils
@@ -357,6 +361,7 @@ class _Pair:
             if ids != self.ids:
                 for queue_id in set(self.ids).difference(ids):  # it changes unseen from now on
                     del untils[queue_id], self._rows[queue_id], self._read[queue_id]
+                    self._read_untils.pop(queue_id, None)
                 self._states = self._reads = None
                 self.ids = ids
         all_anew = has_members is not self.has_members or not untils
@@ -369,9 +374,47 @@ class _Pair:
             found += [q for q in ids if offsets.get(q) != before.get(q)]
         if changed:
             found += [q for q in ids if q in changed]
+        as_of = moment.as_of
         if self.until <= as_of or len(untils) < len(ids):
-            found += [q for q in ids if untils.get(q, AT_ONCE) <= as_of]
+            due = [q for q in ids if untils.get(q, AT_ONCE) <= as_of and q not in found]
+            found += self._not_stopped(due, moment) if due else due
+            if not found:
+                self.until = min(map(untils.__getitem__, ids), default=AT_ONCE)
         return found if len(found) < 2 else sorted({*found})
+
+    def _not_stopped(self, due: Iterable[int], moment: LookMoment) -> Sequence[int]:
+        """Of some queues in which nothing moved, judge those in which that is so for a minute now;
+        gives the others.
+
+        As :func:`.health.judge` does, in few steps: it comes for all queues with a lag at once, a
+        minute after the first look, and a minute after each move.
+        """
+        as_of, left, changes = moment.as_of, [], moment.history.queues_of(self.place)
+        rows, untils, read_untils = self._rows, self._untils, self._read_untils
+        stopped = Health.STALL if self.has_members else Health.STOP
+        for queue_id in due:
+            row, observed = rows.get(queue_id), changes.get(queue_id)
+            if row is None or not observed:
+                left.append(queue_id)
+                continue
+            _, (_, committed, high), _, oldest, _, _, status, _ = row
+            since, offset = observed[-1]
+            read_until = read_untils.get(queue_id, FOREVER)
+            if (
+                committed is None
+                or committed >= high
+                or offset != committed
+                or read_until <= as_of
+                or as_of - since < PATIENCE_MS
+                or as_of - (oldest or 0) < PATIENCE_MS
+            ):
+                left.append(queue_id)
+                continue
+            untils[queue_id] = read_until
+            if status is not stopped:
+                rows[queue_id] = _new(QueueLag, (*row[:6], stopped, row[7]))
+                self._states = None
+        return left
 
     def take(self, queue_id: int, row: QueueLag, *, fresh: bool) -> None:
         """Note the state in a queue; ``fresh``: its progress was not observed before."""
@@ -400,6 +443,7 @@ class _Pair:
                     read, until = (0, since), FOREVER  # it is as it was when it was known first
                 else:
                     read, until = self._read_now(queue_id, committed, changes, validity, trend)
+                self._keep_read_until(queue_id, until)
                 if committed < high:
                     until = min(until, validity.of_status(row, changes, ends[queue_id]))
             if read != self._read.get(queue_id):
@@ -408,6 +452,12 @@ class _Pair:
             untils[queue_id] = until
         fresh.clear()
         self.until = min(map(untils.__getitem__, self.ids), default=AT_ONCE)
+
+    def _keep_read_until(self, queue_id: int, until: int) -> None:
+        if until < FOREVER:
+            self._read_untils[queue_id] = until
+        elif queue_id in self._read_untils:
+            del self._read_untils[queue_id]
 
     def _read_now(
         self,
@@ -427,7 +477,7 @@ class _Pair:
         """Count with the next look what was read, where that may be another number."""
         for queue_id, (count, _) in self._read.items():
             if count != 0:
-                self._untils[queue_id] = AT_ONCE
+                self._untils[queue_id] = self._read_untils[queue_id] = AT_ONCE
                 self.until = AT_ONCE
 
     def counts(self, depth: tuple[int | None, int, int]) -> GroupCounts:

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from analytics.lag.counts import CountedLags, GroupCounts, Rates, Read
+from analytics.lag.health import worst
 from analytics.lag.kept import changed
-from analytics.lag.totals import add_up, total_rate
+from analytics.lag.totals import QueueLag, add_up, total_rate
 
 from .rows import LagRow
 from .unknown import unknown_sentence
@@ -85,8 +86,14 @@ class LagColumns:
             before = self._counts
             for number in changed(before, counts):
                 one = counts[number]
-                if not before or one.queues is not before[number].queues:
+                known = before[number] if before else None
+                if known is None or not _same_but_states(known.queues, one.queues):
                     self._put_sums(number, one)
+                elif one.queues is not known.queues:
+                    states = {queue.status for queue in one.queues}
+                    self._columns["status"][number] = worst(states)
+                    if one[-4:] == known[-4:]:  # what was read, retries, dead letters, members
+                        continue
                 self._put(number, one)
             self._counts = counts
         return self._columns
@@ -153,6 +160,18 @@ class LagColumns:
                     read = self._read[number] or ()
                     found[number] = total_rate([count / rates.span_s for count in read])
         return found
+
+
+def _same_but_states(before: Sequence[QueueLag], now: Sequence[QueueLag]) -> bool:
+    """Whether nothing of the queues differs but how they are judged, as after a minute in which
+    nothing moved."""
+    return before is now or (
+        len(before) == len(now)
+        and all(
+            one is other or (one[:6] == other[:6] and one[7] == other[7])
+            for one, other in zip(before, now, strict=True)
+        )
+    )
 
 
 class _RateOf(dict[int, float]):

@@ -1,9 +1,11 @@
 """A look that goes on from the one before gives what a whole look gives."""
 
 import shutil
+import sys
 
 import pytest
 
+from analytics.lag.health import Health
 from analytics.lag.lag_snapshot import look_at
 from analytics.lag.repeated_look import RepeatedLook
 from analytics.lag.trend import TREND_WINDOW_MS
@@ -158,3 +160,52 @@ def test_a_look_that_fails_leaves_nothing_half_done(tmp_path, monkeypatch):
                 repeated.look(world.topics, world.readers(), world.now)
         whole = look_at(reader.view, world.topics, world.readers(), world.now, history)
         assert repeated.look(world.topics, world.readers(), world.now) == whole
+
+
+def calls_in(work):
+    """The calls of Python functions within a call, which load does not change."""
+    count = 0
+
+    def note(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_minute_after_the_first_look_all_lags_are_judged_in_few_steps(tmp_path):
+    """All at once, so a look that took as long as the first one would keep keys waiting."""
+    world = World(tmp_path / "s", 0)
+    queues, groups = 4, 30
+    for queue_id in range(queues):
+        world.writer.send_column("a", [b"x"] * 3, [queue_id] * 3)
+    world.offsets = {(f"g{n:02}", "a"): dict.fromkeys(range(queues), 1) for n in range(groups)}
+    world.members = {"g07": 1}
+    world.now += 700_000
+    with EmbeddedBroker.open(world.root, read_only=True) as reader, world.writer:
+        history = OffsetSamples(world.root).read(0)
+        repeated = RepeatedLook(reader.view, OffsetSamples(world.root).read(0))
+
+        def look():
+            return repeated.look({}, world.readers(), world.now)
+
+        def words(seen):
+            return {queue.status for one in seen.group_lags for queue in one.queues}
+
+        first = look()
+        history.add_seen(*sample_of(first), is_first=True)
+        assert words(first) == {Health.UNKNOWN}
+        world.now += 58_000
+        look()
+        idle = calls_in(look)
+        world.now += 3_000
+        count = calls_in(look) - idle
+        seen = look()
+        assert words(seen) == {Health.STOP, Health.STALL}
+        assert seen == look_at(reader.view, {}, world.readers(), world.now, history)
+    assert 0 < count < 2 * groups * queues
