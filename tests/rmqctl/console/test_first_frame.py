@@ -69,3 +69,23 @@ def test_it_comes_before(store, what):
         console.until("orders ")
         console.send("q")
         assert console.ended() == 0
+
+
+@pytest.mark.slow
+def test_while_it_runs_a_thread_that_reads_gives_way_soon(store):
+    """A key takes the turns of several threads: Python's own are too long for one after another."""
+    run("produce", "orders", stdin=b"1\n")
+    out = store.with_name("turns")
+    notes = (
+        "import pathlib, sys, rmqctl.console.reading\n"
+        "before = rmqctl.console.reading.Reader._look\n"
+        "def noting(*given):\n"
+        f"    pathlib.Path({str(out)!r}).write_text(str(sys.getswitchinterval()))\n"
+        "    return before(*given)\n"
+        "rmqctl.console.reading.Reader._look = noting\n"
+    )
+    with terminal(store, "topics", before=notes) as console:
+        console.until("orders ")
+        console.send("q")
+        assert console.ended() == 0
+    assert float(out.read_text()) <= sys.getswitchinterval() / 2
