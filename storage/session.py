@@ -26,6 +26,7 @@ from storage.files.access import not_writable, refuse_unwritable
 from storage.files.creating import remove_left
 from storage.files.ownership import refuse_to_shut_out
 from storage.format.names import ABORT, CONFIG, LOCK, OURS
+from storage.platform.mounts import file_system_of
 
 from .errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
 
@@ -214,22 +215,3 @@ def _refuse_network_file_system(root: Path) -> None:
         raise StoreNotWritableError(
             root, f"it lies on a {kind} file system, where locks between hosts cannot be trusted"
         )
-
-
-def file_system_of(path: Path) -> str:
-    """Type of the file system that holds ``path`` as the kernel names it, '' if unknown."""
-    try:
-        wanted = str(path.resolve())
-        mounts = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    best, kind = "", ""
-    for line in mounts:
-        fields = line.split()
-        if len(fields) < 3:
-            continue
-        point = fields[1].replace("\\040", " ")
-        inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):
-            best, kind = point, fields[2]
-    return kind

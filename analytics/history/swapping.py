@@ -12,9 +12,6 @@ What another process puts into the old folder meanwhile is taken over into the n
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import os
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
@@ -23,14 +20,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.files.creating import is_temporary, sync_folder
+from storage.platform.cloning import exchange
 
 from .reading import UNREADABLE, runs_in
 from .tables import JOINED, Kept, kept_at
 
 STAGING: Final = ".compacting"
-_AT_CWD: Final = -100
-_EXCHANGE: Final = 2
-_CANNOT_EXCHANGE: Final = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM)
 _TRIES: Final = 100
 
 
@@ -188,16 +183,3 @@ def inode_of(path: Path) -> int | None:
         return path.stat().st_ino
     except FileNotFoundError:
         return None
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system or the file system cannot."""
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    if rename(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _CANNOT_EXCHANGE:
-        return False
-    raise OSError(number, os.strerror(number), str(one))

@@ -12,11 +12,12 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from storage.platform.memory import give_back, map_sparse, note_touched
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +31,6 @@ _MOST_AHEAD: Final = 8 << 20
 """Bytes that are fetched after those that a reader looked at, where it goes through a file."""
 _TIMES: Final = 2
 """How many times the wanted bytes are fetched at most, to have fewer requests."""
-_RESERVES_NOTHING: Final = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 Ranges = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
 """Begins and ends, in bytes."""
@@ -50,10 +50,7 @@ class PagedFile:
     ) -> None:
         """``patches`` (position and bytes) replace what is stored. ``block``: what is fetched for a
         byte. Raises OSError without memory to address it."""
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _RESERVES_NOTHING
-        self.map = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        with suppress(OSError):  # a kernel without huge pages
-            self.map.madvise(mmap.MADV_NOHUGEPAGE)
+        self.map = map_sparse(size)
         self.stored = min(size, stored)
         self._size = size
         self._patches = patches
@@ -110,7 +107,7 @@ class PagedFile:
 
     def drop(self) -> None:
         """Give all memory back: nothing is there any more."""
-        self.map.madvise(mmap.MADV_DONTNEED)
+        give_back(self.map)
         self._begin()
 
 
@@ -136,16 +133,10 @@ def shows_pages() -> bool:
     return bool(_touched(found._address, found._size).tolist() == [True, False])
 
 
-_libc: Final = ctypes.CDLL(None, use_errno=True)
-
-
 def _touched(address: int, size: int) -> NDArray[np.bool_]:
     """Which pages of some memory have been touched. Raises OSError."""
     found = np.zeros(-(-size // PAGE), np.uint8)
-    where = ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_void_p(found.ctypes.data)
-    if _libc.mincore(*where):
-        number = ctypes.get_errno()
-        raise OSError(number, "mincore failed")
+    note_touched(address, size, found.ctypes.data)
     return (found & 1).astype(np.bool_)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from analytics.errors import SparkFailedError
+from storage.platform.processes import is_at_work
 
 _FILE_VARIABLE: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _PORT_VARIABLE: Final = "PYSPARK_GATEWAY_PORT"
@@ -89,26 +90,8 @@ class SparkJvm:
         """Wait a moment for the processes that were killed with it: they may write until they
         end."""
         deadline = time.monotonic() + _OTHERS_S
-        while time.monotonic() < deadline and _is_at_work(self._process.pid):
+        while time.monotonic() < deadline and is_at_work(self._process.pid):
             time.sleep(_LOOK_S)
-
-
-def _is_at_work(group: int) -> bool:
-    """Whether a process group has a process that has not ended; it may be a zombie."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user's: the number has been given out again
-        return False
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, of_group, *_ = path.read_text().rpartition(")")[2].split()
-        except (OSError, ValueError):
-            continue
-        if int(of_group) == group and state not in "ZX":
-            return True
-    return False
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from storage.coordination.leadership import SERVICES_LOCK
-from storage.coordination.lock_owners import find_holder
 from storage.coordination.locks import LockFile
 from storage.format.names import OURS
+from storage.platform.processes import pid_with_lock
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -24,4 +24,4 @@ def service(view: "StoreView", place: int) -> dict[str, Any]:
         running = file.holder(place) is not None
     finally:
         file.close()
-    return {"running": running, "pid": find_holder(path, place) if running else None}
+    return {"running": running, "pid": pid_with_lock(path, place) if running else None}

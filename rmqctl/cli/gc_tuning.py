@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-_TRIM_THRESHOLD: Final = -1  # M_TRIM_THRESHOLD of malloc.h
-_MMAP_THRESHOLD: Final = -3
 _KEPT_BYTES: Final = 32 << 20
 
 
@@ -16,12 +14,9 @@ def keep_freed_memory() -> None:
     glibc returns the arrays of a batch to the system at once, and the next batch faults every page
     in again: a fifth of the time of ``produce``. Other C libraries are not changed.
     """
-    import ctypes
+    from storage.platform import memory
 
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, _KEPT_BYTES)
-        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    memory.keep_freed_memory(_KEPT_BYTES)
 
 
 @contextmanager

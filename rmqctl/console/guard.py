@@ -17,8 +17,9 @@ import signal
 import termios
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
+
+from storage.platform.processes import name_process
 
 from .terminal import modes_off
 
@@ -109,8 +110,7 @@ def _watch(pipe: int, terminal: int, before: list[Any]) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     _close_all_but(pipe, terminal)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text("rmqctl-guard", "ascii")
+    name_process("rmqctl-guard")
     modes, ours = False, before
     off = modes_off().encode()
     while word := os.read(pipe, 1):

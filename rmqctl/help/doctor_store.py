@@ -8,7 +8,6 @@ import fcntl
 import mmap
 import os
 import shutil
-import struct
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -16,6 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from rmqctl.cli.context import Cli
+from storage.platform.file_locks import set_lock
+from storage.platform.mounts import file_system_of
+from storage.platform.open_files import open_nameless
+from storage.platform.space import reserve
+from storage.platform.syncing import sync_data
 
 from .doctor import ERROR, NOTE, OK, WARNING
 from .rows import CheckRow
@@ -23,7 +27,6 @@ from .rows import CheckRow
 _LEAST_FREE: Final = 256 << 20
 """Free bytes below which a store takes no messages."""
 _REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "lustre", "gluster", "afs")
-_F_OFD_SETLK: Final = 37
 _TRIED: Final = 1 << 20
 _MOST_NAMED: Final = 20
 """Number of files that are named one by one."""
@@ -96,7 +99,7 @@ def _permissions(path: Path) -> Iterator[CheckRow]:
 
 def file_system(path: Path) -> Iterator[CheckRow]:
     """Type and free space of the file system, and the abilities that stores need."""
-    kind = kind_of(path)
+    kind = file_system_of(path) or "unknown"
     if kind.startswith(_REMOTE):
         advice = "use a local file system, and share a store only between processes of one machine"
         yield CheckRow(
@@ -114,25 +117,9 @@ def file_system(path: Path) -> Iterator[CheckRow]:
     yield from _abilities(path)
 
 
-def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """The type of the file system that holds a path, as the kernel names it."""
-    try:
-        lines = mounts.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return "unknown"
-    best, kind = "", "unknown"
-    whole = str(path.resolve())
-    for line in lines:
-        _, point, name, *_ = line.split(" ")
-        point = point.replace("\\040", " ")
-        if len(point) >= len(best) and (whole + "/").startswith(point.rstrip("/") + "/"):
-            best, kind = point, name
-    return kind
-
-
 def _abilities(path: Path) -> Iterator[CheckRow]:
     try:
-        fd = os.open(path, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fd = open_nameless(path, 0o600)
     except (OSError, AttributeError) as error:
         reason = os.strerror(getattr(error, "errno", None) or errno.ENOTSUP)
         yield CheckRow("abilities", NOTE, f"not tried: {reason}", "")
@@ -157,7 +144,7 @@ def _tried(check: str, found: str, attempt: Callable[[], None], status: str) -> 
 
 def _lock(fd: int) -> None:
     if hasattr(os, "fork"):
-        fcntl.fcntl(fd, _F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+        set_lock(fd, fcntl.F_WRLCK, 0, 1)
 
 
 def _map(fd: int) -> None:
@@ -169,13 +156,13 @@ def _map(fd: int) -> None:
 
 
 def _reserve(fd: int) -> None:
-    os.posix_fallocate(fd, 0, _TRIED)
+    reserve(fd, 0, _TRIED)
 
 
 def _sync(fd: int) -> CheckRow:
     """Time to sync 4 KiB: the least cost of --sync per message."""
     begun = time.perf_counter()
     os.pwrite(fd, bytes(4096), 0)
-    os.fdatasync(fd)
+    sync_data(fd)
     took = (time.perf_counter() - begun) * 1000
     return CheckRow("sync", OK, f"a sync of 4 KiB takes {took:.1f} ms", "")

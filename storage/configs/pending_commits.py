@@ -25,10 +25,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from storage.coordination.shared_state import boot_id
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.files.creating import open_or_create
+from storage.platform.boot import boot_id
+from storage.platform.space import reserve
 
 from .progress_table import QueueProgress
 
@@ -79,7 +80,7 @@ class PendingCommits:
             return known
         fd = open_or_create(self.path)
         try:
-            os.posix_fallocate(fd, 0, max(_GROWTH, 2 * size))
+            reserve(fd, 0, max(_GROWTH, 2 * size))
             mapped = mmap.mmap(fd, 0)
         finally:
             os.close(fd)

@@ -1,7 +1,5 @@
-"""Locks that the kernel releases when their process dies: open-file-description (OFD) locks.
+"""Locks that the kernel releases when their process dies (storage/platform/file_locks.py).
 
-Unlike classic POSIX locks they belong to one open descriptor: closing another descriptor of the
-file does not lose them. They conflict with Java's POSIX locks (``FileChannel.tryLock``) as needed.
 Threads that share a descriptor do not exclude one another, so users add a thread lock.
 
 ``os.fork`` shares a descriptor and with it the lock: children close theirs (see :func:`at_fork`),
@@ -13,22 +11,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import struct
 import time
 import weakref
-from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from storage.errors import WriteLockTimeoutError
 from storage.files.creating import open_or_create, open_to_write
+from storage.platform.file_locks import conflicting, set_lock, wait_lock
 
-_FLOCK: Final = struct.Struct("hhqqi4x")
-# Values of <fcntl.h>; the module has them on Linux only.
-_GETLK: Final = getattr(fcntl, "F_OFD_GETLK", 36)
-_SETLK: Final = getattr(fcntl, "F_OFD_SETLK", 37)
-_SETLKW: Final = getattr(fcntl, "F_OFD_SETLKW", 38)
 _BUSY: Final = (errno.EAGAIN, errno.EACCES)
 _FIRST_PAUSE: Final = 50e-6
 _LEAST_S: Final = 0.5
@@ -70,7 +62,7 @@ class LockFile:
         A shared lock stays in place when making it exclusive fails. Never blocks.
         """
         try:
-            self._call(_SETLK, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+            set_lock(self.fd, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
         except OSError as error:
             if error.errno in _BUSY:
                 return False
@@ -79,18 +71,17 @@ class LockFile:
 
     def lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> None:
         """Lock the bytes, waiting as long as it takes. Not interrupted by signals."""
-        self._call(_SETLKW, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+        wait_lock(self.fd, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
 
     def unlock(self, start: int, length: int = 1) -> None:
         """Release the bytes; also a full memory barrier (a system call)."""
-        self._call(_SETLK, fcntl.F_UNLCK, start, length)
+        set_lock(self.fd, fcntl.F_UNLCK, start, length)
 
     def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> LockOwner | None:
         """The owner of a lock that conflicts with this one now, or None."""
         wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
-        request = _FLOCK.pack(wanted, os.SEEK_SET, start, length, 0)
-        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self.fd, _GETLK, request))
-        if kind == fcntl.F_UNLCK:
+        pid = conflicting(self.fd, wanted, start, length)
+        if pid is None:
             return None
         return LockOwner(None if pid == -1 else pid)
 
@@ -99,14 +90,6 @@ class LockFile:
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
-
-    def _call(self, command: int, kind: int, start: int, length: int) -> None:
-        fcntl.fcntl(self.fd, command, _request(kind, start, length))
-
-
-@lru_cache(maxsize=256)
-def _request(kind: int, start: int, length: int) -> bytes:
-    return _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
 
 
 _open_locks: weakref.WeakSet[LockFile | FileIO] = weakref.WeakSet()
@@ -172,7 +155,7 @@ class ProcessLock:
         pause = _FIRST_PAUSE
         while True:
             try:
-                fcntl.fcntl(fd, _SETLK, _request(fcntl.F_WRLCK, 0, 1))
+                set_lock(fd, fcntl.F_WRLCK, 0, 1)
             except OSError as error:
                 if error.errno not in _BUSY:
                     raise

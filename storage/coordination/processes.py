@@ -46,6 +46,7 @@ from storage.format.shapes import (
     whole,
 )
 from storage.format.strict_json import loads_strict
+from storage.platform.sockets import address, new_socket
 
 from .locks import ForkAware, LockFile, at_fork
 
@@ -168,17 +169,17 @@ class ProcessEntries:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
                 folder_fd = os.open(self.folder, flags)
                 try:
-                    made = _new_socket()
+                    made = new_socket()
                 except BaseException:
                     os.close(folder_fd)
                     raise
                 self._socket, self._folder_fd = made, folder_fd
-            address = _address(self._folder_fd, name)
+            to = address(self._folder_fd, name + _SOCKET)
             # Full: it has been woken. Refused, gone or shut: it is dead, or closing.
             with suppress(
                 BlockingIOError, ConnectionRefusedError, FileNotFoundError, BrokenPipeError
             ):
-                self._socket.sendto(_RING, address)
+                self._socket.sendto(_RING, to)
 
     def remove(self, name: str) -> None:
         """Remove the files of a process entry; other processes may do so at the same time."""
@@ -260,7 +261,7 @@ class ProcessEntry(ForkAware):
         self.processes = processes
         self._inherited = False
         self.name = f"{os.getpid()}-{os.urandom(6).hex()}"
-        self._socket = _new_socket()
+        self._socket = new_socket()
         self._life: LockFile | None = None
         try:
             make_folders(processes.folder)
@@ -270,7 +271,7 @@ class ProcessEntry(ForkAware):
             make_folders(processes.path(self.name, _CONTROL_MESSAGES))
             folder_fd = os.open(processes.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                self._socket.bind(_address(folder_fd, self.name))
+                self._socket.bind(address(folder_fd, self.name + _SOCKET))
             finally:
                 os.close(folder_fd)
             adopt(processes.path(self.name, _SOCKET))
@@ -371,16 +372,3 @@ def _control_message(path: Path) -> ControlMessage | None:
         return None
     found: ControlMessage = control_message
     return found
-
-
-def _address(folder_fd: int, name: str) -> str:
-    # Through /proc, so that the store's path may be longer than a socket address (108 bytes).
-    return f"/proc/self/fd/{folder_fd}/{name}{_SOCKET}"
-
-
-def _new_socket() -> socket.socket:
-    import socket  # takes 1 ms, which a check of liveness does not need
-
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-    made.setblocking(False)
-    return made

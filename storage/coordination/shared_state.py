@@ -35,6 +35,7 @@ from storage.files.bounded import NO_FILE
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 from storage.format.versions import FORMATS
+from storage.platform.boot import boot_id
 
 from .java_start import JavaStart, Steady, lock_mtime
 from .queue_names import QueueNamesError, name_line, read_name_lines
@@ -123,16 +124,6 @@ _FILES_GENERATION: Final = Word.FILES_GENERATION
 _WORDS_END: Final = 64
 _LOOKS: Final = 20
 WORD_NAMES: Final = {number: name for name, number in vars(Word).items() if name.isupper()}
-
-
-def boot_id() -> tuple[int, int] | None:
-    """The kernel's id of this boot as two signed words, or None where it cannot be read."""
-    try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
-        raw = bytes.fromhex(text)
-    except (OSError, ValueError):
-        return None
-    return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
 
 
 class SharedState:

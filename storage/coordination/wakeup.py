@@ -33,8 +33,9 @@ from storage import native
 from storage.files.creating import adopt
 from storage.files.fs import WORD
 from storage.format.names import OURS
+from storage.platform.futex import wake_word
+from storage.platform.sockets import address, new_socket
 
-from .futex import wake_word
 from .locks import ForkAware, LockFile, at_fork
 from .shared_state import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, WAITER_WAKERS, SharedState
 
@@ -177,10 +178,9 @@ class SocketWaker(Waker, ForkAware):
         directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         made: socket.socket | None = None
         try:
-            made = _new_socket()
+            made = new_socket()
             self._path.unlink(missing_ok=True)
-            # Through /proc: the store's path may be longer than a socket address (108 bytes).
-            made.bind(f"/proc/self/fd/{directory_fd}/{slot}")
+            made.bind(address(directory_fd, str(slot)))
             adopt(self._path)
             self._poll = _poll_of(made)
             self._socket, self._directory_fd = made, directory_fd
@@ -209,7 +209,7 @@ class SocketWaker(Waker, ForkAware):
     def wake(self) -> None:
         """See Waker.wake."""
         with suppress(BlockingIOError):  # full: it has been woken
-            self._socket.sendto(b"!", f"/proc/self/fd/{self._directory_fd}/{self._slot}")
+            self._socket.sendto(b"!", address(self._directory_fd, str(self._slot)))
 
     def after_fork(self) -> None:
         """Close the socket in a forked child: the slot is the parent's."""
@@ -284,11 +284,11 @@ class Notifier:
                     self._connect(slot).send(b"!")
 
     def _connect(self, slot: int) -> socket.socket:
-        made = _new_socket()
+        made = new_socket()
         try:
             directory_fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                made.connect(f"/proc/self/fd/{directory_fd}/{slot}")
+                made.connect(address(directory_fd, str(slot)))
             finally:
                 os.close(directory_fd)
         except BaseException:
@@ -310,11 +310,3 @@ def _poll_of(waited_on: socket.socket) -> Callable[[int], list[tuple[int, int]]]
     made = select.poll()
     made.register(waited_on, select.POLLIN)
     return made.poll
-
-
-def _new_socket() -> socket.socket:
-    import socket
-
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-    made.setblocking(False)
-    return made

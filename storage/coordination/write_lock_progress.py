@@ -20,8 +20,8 @@ from typing import Final
 
 from storage.files.bounded import read_first
 from storage.format.names import OURS
+from storage.platform.processes import pid_with_lock, processor_time
 
-from .lock_owners import find_holder
 from .shared_state import SHARED_STATE_MAGIC, SHARED_STATE_NAME, Word
 
 _WORD_SIZE: Final = 8
@@ -49,8 +49,8 @@ class WriteLockProgress:
         if before is not None and self._words is not None and self._words != before:
             self._holder = None
             return True
-        pid = find_holder(self._lock_path, self._byte)
-        busy = _processor_time(pid) if self._words is None and pid != os.getpid() else None
+        pid = pid_with_lock(self._lock_path, self._byte)
+        busy = processor_time(pid) if self._words is None and pid != os.getpid() else None
         before_this, self._holder = self._holder, (pid, busy)
         return before_this is not None and before_this != self._holder
 
@@ -67,14 +67,3 @@ class WriteLockProgress:
 
 def _word(data: bytes, number: int) -> int:
     return int.from_bytes(data[_WORD_SIZE * number : _WORD_SIZE * (number + 1)], sys.byteorder)
-
-
-def _processor_time(pid: int | None) -> int | None:
-    """Clock ticks that the process has used; None where that cannot be read."""
-    if pid is None:
-        return None
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-    except (OSError, IndexError, ValueError):
-        return None

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from storage.platform.syncing import sync_whole
+
 from . import ownership
 
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -196,7 +198,7 @@ def replacing(path: Path, *, follow_folder: bool = False) -> Iterator[BinaryIO]:
                 _give_to_folder_owner(fd, path.parent)
             yield file
             file.flush()
-            os.fsync(fd)
+            sync_whole(fd)
             made.rename(path)
         sync_folder(path.parent)
     except BaseException:
@@ -209,7 +211,7 @@ def sync_folder(path: Path) -> None:
     """Sync the folder's entries to the device."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        sync_whole(fd)
     finally:
         os.close(fd)
 

@@ -14,6 +14,10 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from storage.platform.open_files import give_name, name_of, open_nameless
+from storage.platform.space import next_data, next_hole, reserve
+from storage.platform.syncing import sync_data, sync_file_system, sync_whole
+
 from . import creating, ownership
 
 WORD: Final = 8
@@ -26,13 +30,8 @@ def name_file(error: OSError, fd: int, doing: str) -> None:
     The system names files only in errors of calls that take a path.
     """
     error.add_note(doing)
-    try:
-        name = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - may be no path
-    except OSError:  # the descriptor is closed, or there is no /proc
-        return
-    if name.endswith(" (deleted)"):  # a file without a name: its folder
-        name = name.rpartition("/")[0]
-    if name.startswith("/"):
+    name = name_of(fd)
+    if name is not None:
         error.filename = name
 
 
@@ -59,7 +58,7 @@ class FileSystem:
     def open_nameless(self, folder: Path) -> int:
         """Make a file without a name on the file system of ``folder``; it is gone when it is
         closed, unless :meth:`give_name` was called. Not every file system can do so."""
-        fd = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644)
+        fd = open_nameless(folder, 0o644)
         try:
             wanted = ownership.owner_of(folder)
             if wanted is not None:
@@ -71,11 +70,7 @@ class FileSystem:
 
     def give_name(self, fd: int, path: Path) -> None:
         """Give a file without a name its name in one step; raises FileExistsError."""
-        opened = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.link(str(fd), path, src_dir_fd=opened, follow_symlinks=True)
-        finally:
-            os.close(opened)
+        give_name(fd, path)
 
     def close(self, fd: int) -> None:
         """Close a descriptor."""
@@ -100,7 +95,7 @@ class FileSystem:
     def reserve(self, fd: int, offset: int, length: int) -> None:
         """Give the range blocks on the device; a full disk answers here (ENOSPC), not as SIGBUS."""
         try:
-            os.posix_fallocate(fd, offset, length)
+            reserve(fd, offset, length)
         except OSError as error:
             name_file(error, fd, "reserving blocks")
             raise
@@ -132,13 +127,13 @@ class FileSystem:
         ranges = []
         while start < end:
             try:
-                first = os.lseek(fd, start, os.SEEK_DATA)
+                first = next_data(fd, start)
             except OSError as error:
-                if error.errno == errno.ENXIO:  # nothing but a hole up to the end
-                    break
                 name_file(error, fd, "looking for data")
                 raise
-            hole = os.lseek(fd, first, os.SEEK_HOLE)
+            if first is None:
+                break
+            hole = next_hole(fd, first)
             if first < end:
                 ranges.append((first, min(hole, end)))
             start = hole
@@ -160,7 +155,7 @@ class FileSystem:
     def sync(self, fd: int) -> None:
         """Sync the file's bytes and length to the device. Blocks; other threads run on."""
         try:
-            os.fdatasync(fd)
+            sync_data(fd)
         except OSError as error:
             name_file(error, fd, "syncing")
             raise
@@ -169,21 +164,19 @@ class FileSystem:
         """Sync the folder's entries to the device."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            sync_whole(fd)
         finally:
             os.close(fd)
 
     def sync_all(self, path: Path) -> None:
         """Sync all that was written to the file system of ``path``, in one call: for thousands of
         new files. Blocks."""
-        import ctypes  # a store that only appends does not need it
-
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.syncfs(fd):
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number), str(path))
+            sync_file_system(fd)
+        except OSError as error:
+            error.filename = str(path)
+            raise
         finally:
             os.close(fd)
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.format.names import COMMITLOG, OURS
+from storage.platform.open_files import open_nameless
+from storage.platform.users import has_power_over, may_be_unmapped
 
 _MOST_KNOWN: Final = 4096
 _DEEPEST: Final = 6
@@ -201,26 +203,13 @@ def _is_in_group(wanted: Owner, gid: int) -> bool:
 def _is_unmapped(wanted: Owner, what: str) -> bool:
     """Whether the owner has no user id in this container: the shown id stands for all such
     users."""
-    try:
-        shown = int(Path("/proc/sys/kernel/overflowuid").read_bytes())
-        if wanted.uid != shown:
-            return False
-        parts = Path("/proc/self/uid_map").read_text().split()
-    except (OSError, ValueError):
-        return False
-    if parts == ["0", "0", "4294967295"]:
-        return False
-    try:  # only for a file of a user that this process has power over
-        os.close(os.open(what, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError:
-        return True
-    return False
+    return may_be_unmapped(wanted.uid) and not has_power_over(what)
 
 
 def _nameless(folder: Path) -> int:
     """A file without a name or, where that is impossible, one whose name was removed."""
     with suppress(OSError):
-        return os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+        return open_nameless(folder, 0o600)
     path = folder / f".{os.urandom(8).hex()}.tmp"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)

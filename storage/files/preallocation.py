@@ -9,11 +9,11 @@ zeros in vain.
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.config import FlushDiskType
+from storage.platform.processors import usable_processors
 
 from .prefault_size import LARGE
 
@@ -99,4 +99,4 @@ def has_pages_made(config: StoreConfig) -> bool:
     page that a put has touched.
     """
     synced = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-    return len(os.sched_getaffinity(0)) > 1 and not synced
+    return usable_processors() > 1 and not synced

@@ -19,7 +19,6 @@ used again only if the last record that it saw is still where it was, with the s
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
 from storage.format.names import ABORT, INDEX, is_index_file_name
 from storage.log.record_reader import RecordReader
 from storage.log.walk import LogWalk, StretchKind
+from storage.platform.space import next_data
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
@@ -296,11 +296,12 @@ def _is_zero(fd: int, position: int, end: int) -> bool:
     """Whether a part of a file is zero; its holes are not read."""
     while position < end:
         try:
-            position = os.lseek(fd, position, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return True
-            # else the file system does not know its holes
+            data = next_data(fd, position)
+        except OSError:  # the file system does not know its holes
+            data = position
+        if data is None:
+            return True
+        position = data
         block = os.pread(fd, min(_BLOCK, max(0, end - position)), position)
         if block != bytes(len(block)):
             return False

@@ -4,12 +4,13 @@ Reading columns and writing output take turns else: both wait for memory and fil
 and compiled code lets other threads run meanwhile.
 """
 
-import os
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from queue import SimpleQueue
 from typing import Final
+
+from storage.platform.processors import usable_processors
 
 from .cursor import COLUMN, Fetched, Fetcher
 
@@ -19,7 +20,7 @@ MOST_QUEUES: Final = 16
 
 def has_processors() -> bool:
     """Whether another thread can run beside this one."""
-    return len(os.sched_getaffinity(0)) > 1
+    return usable_processors() > 1
 
 
 class _Fetch:

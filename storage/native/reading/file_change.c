@@ -1,14 +1,8 @@
 /* When a file was changed last: one field of os.fstat, without an object of all fields. Called at
  * every read, see storage/coordination/java_start.py.
  */
+#include "kernel.h"
 #include "native.h"
-#include <sys/stat.h>
-
-#ifdef __APPLE__
-#define CHANGED st_ctimespec
-#else
-#define CHANGED st_ctim
-#endif
 
 PyDoc_STRVAR(changed_doc, "changed_ns(fd)\n\nos.fstat(fd).st_ctime_ns");
 static PyObject *changed_ns(PyObject *module, PyObject *fd)

@@ -1,13 +1,7 @@
 /* See steady.h. The references are the methods of Python named there. */
+#include "kernel.h"
 #include "steady.h"
-#include <sys/stat.h>
-#include <time.h>
 
-#ifdef __APPLE__
-#define CHANGED st_ctimespec
-#else
-#define CHANGED st_ctim
-#endif
 enum { KNOWN_FIELDS = 4, LOCK_FIELDS = 4, PLACE_FIELDS = 9, WORDS = 64 };
 
 static PyObject *observed_name;

@@ -2,24 +2,13 @@
  *
  * To reserve blocks may take reading where there are some, and a store to a page that was never
  * written waits for the system to make it, which takes several times as long as the store. The
- * thread makes both first, and touches the pages as a writer does (MADV_POPULATE_WRITE). Their
- * bytes do not change, so it needs no lock of the store. It does not need Python's lock either, and
- * gets no signals. There is one thread for all files, while there are files with requests.
+ * thread makes both first, and touches the pages as a writer does (populate). Their bytes do not
+ * change, so it needs no lock of the store. It does not need Python's lock either, and gets no
+ * signals. There is one thread for all files, while there are files with requests.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* fallocate, names of threads */
-#endif
+#include "kernel.h"
 #include "pages_ahead.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
-#endif
 
 enum { LARGE_PAGE = 2 << 20 };
 /* Requests that are skipped at most, after one that came too late. */
@@ -91,13 +80,7 @@ static int64_t behind(const PagesAhead *p, int64_t position)
 static int make_pages(PagesAhead *p, int64_t position, int64_t end)
 {
     unsigned char *at = (unsigned char *)p->map.buf + position;
-    const size_t size = (size_t)(end - position);
-    if (p->piece >= LARGE_PAGE)
-        madvise(at, size, MADV_HUGEPAGE); /* without huge pages small ones are made */
-    while (madvise(at, size, MADV_POPULATE_WRITE) < 0)
-        if (errno != EINTR && errno != EAGAIN)
-            return 0;
-    return 1;
+    return populate(at, (size_t)(end - position), p->piece >= LARGE_PAGE);
 }
 
 /* Makes pages at the file's beginning, whether or not there are some. */
@@ -131,7 +114,7 @@ static void make_wanted(PagesAhead *p)
         const int64_t from = made->to, until = p->until, next = (from / p->piece + 1) * p->piece;
         const int64_t end = next < until ? next : until;
         pthread_mutex_unlock(&maker.lock);
-        const int failed = (until > has_blocks && fallocate(p->fd, 0, from, until - from) < 0)
+        const int failed = (until > has_blocks && !reserve_blocks(p->fd, from, until - from))
                            || !make_pages(p, from, end);
         pthread_mutex_lock(&maker.lock);
         if (failed)
@@ -176,7 +159,7 @@ static int start(void)
     maker.is_running = !pthread_create(&thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (maker.is_running) {
-        pthread_setname_np(thread, "pages-ahead");
+        name_thread(thread, "pages-ahead");
         pthread_detach(thread);
     }
     return maker.is_running;

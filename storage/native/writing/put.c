@@ -3,15 +3,8 @@
  * has in common with it. No other process gets the lock meanwhile, and no Python code runs, so that
  * neither another thread takes thread_mutex nor a signal comes between.
  */
+#include "kernel.h"
 #include "appending.h"
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
-#ifndef F_OFD_SETLK
-#define F_OFD_SETLK 37 /* as in storage/coordination/locks.py */
-#endif
 
 static PyObject *holding_name, *heard_name, *uncontended_name, *fd_name;
 
@@ -87,11 +80,10 @@ static double monotonic(void)
 /* Locks the write lock's byte, or unlocks it; whether it did. */
 static int set_lock(Appending *a, short kind)
 {
-    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = WRITE_LOCK_BYTE, .l_len = 1};
     int64_t fd;
     PyObject *number = PyObject_GetAttr(a->lock_file, fd_name);
     int done = number != NULL && number_of(number, &fd) == 0
-               && fcntl((int)fd, F_OFD_SETLK, &lock) == 0;
+               && lock_byte((int)fd, kind, WRITE_LOCK_BYTE);
     Py_XDECREF(number);
     PyErr_Clear();
     return done;

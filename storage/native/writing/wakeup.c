@@ -1,18 +1,10 @@
 /* Waking waiters, and waiting: see storage/coordination/wakeup.py. A waker that is a word of the
  * shared state takes one system call on either side, and no file of its own.
  */
+#include "kernel.h"
 #include "appending.h"
 
-#ifdef __linux__
-#include <errno.h>
-#include <limits.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-#define HAS_WORD_BELLS 1
-enum { FUTEX_WAIT, FUTEX_WAKE }; /* the kernel's headers are not everywhere */
-
-/* The half of the word that counts; the futex uses this half. */
+/* The half of the word that counts; sleepers sleep on this half. */
 static uint32_t *waker_of(unsigned char *shared, int64_t slot)
 {
     uint32_t *word = (uint32_t *)(shared + WAITER_WAKERS + slot * WORD);
@@ -23,37 +15,8 @@ static void wake_word(unsigned char *shared, int64_t slot)
 {
     uint32_t *waker = waker_of(shared, slot);
     __atomic_add_fetch(waker, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, waker, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    wake_sleepers(waker);
 }
-
-/* Whether the waker was woken, as far as that is known: a signal ends the sleep, too. */
-static int sleep_on(unsigned char *shared, int64_t slot, uint32_t seen, int64_t timeout_ms)
-{
-    const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
-    const long done =
-        syscall(SYS_futex, waker_of(shared, slot), FUTEX_WAIT, seen, &timeout, NULL, 0);
-    return done == 0 || errno != ETIMEDOUT;
-}
-#else
-#define HAS_WORD_BELLS 0
-static uint32_t *waker_of(unsigned char *shared, int64_t slot)
-{
-    return (uint32_t *)(shared + WAITER_WAKERS + slot * WORD);
-}
-static void wake_word(unsigned char *shared, int64_t slot)
-{
-    (void)shared;
-    (void)slot;
-}
-static int sleep_on(unsigned char *shared, int64_t slot, uint32_t seen, int64_t timeout_ms)
-{
-    (void)shared;
-    (void)slot;
-    (void)seen;
-    (void)timeout_ms;
-    return 1;
-}
-#endif
 
 int is_anybody_there(const unsigned char *shared)
 {
@@ -175,7 +138,7 @@ static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count
     if (shared == NULL)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    found = sleep_on(shared, numbers[0], (uint32_t)numbers[1], numbers[2]);
+    found = sleep_on_word(waker_of(shared, numbers[0]), (uint32_t)numbers[1], numbers[2]);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
@@ -201,7 +164,7 @@ static PyObject *has_futex_wakers(PyObject *module, PyObject *nothing)
 {
     (void)module;
     (void)nothing;
-    return PyBool_FromLong(HAS_WORD_BELLS);
+    return PyBool_FromLong(HAS_FUTEX);
 }
 
 PyMethodDef bell_functions[] = {

@@ -14,7 +14,6 @@ snapshot's check sum is wrong, and verification reports it. ``--copy`` excludes 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections import Counter
 from enum import StrEnum
@@ -23,8 +22,8 @@ from typing import Final
 
 from storage.files.checksum import Tick, data_of, no_tick
 from storage.files.fs import FileSystem
+from storage.platform.cloning import clone
 
-_FICLONE: Final = 0x40049409
 _NOT_HERE: Final = frozenset(
     {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS}
     | {errno.ENOTTY, errno.EINVAL, errno.ETXTBSY}
@@ -108,7 +107,7 @@ class FileCopier:
         try:
             out = fs.open(target, writable=True, create=True)
             try:
-                fcntl.ioctl(out, _FICLONE, fd)
+                clone(fd, out)
                 set_times(out, os.fstat(fd).st_mtime_ns)
             except OSError as error:
                 if error.errno not in _NOT_HERE:

@@ -8,6 +8,7 @@ import pytest
 
 from rmqctl.help import doctor, doctor_store
 from rmqctl.help.doctor import ERROR, NOTE, OK, WARNING
+from storage.platform.mounts import file_system_of
 from tests.support.cli import ROOT, call, run
 from tests.support.java_lock import java_lock
 from tests.support.privileges import without_privileges
@@ -147,8 +148,8 @@ def test_the_file_system_is_that_of_the_nearest_mount(tmp_path):
         "/data/my disk/s": "xfs",
     }
     for path, kind in kinds.items():
-        assert doctor_store.kind_of(type(tmp_path)(path), mounts) == kind
-    assert doctor_store.kind_of(tmp_path, tmp_path / "none") == "unknown"
+        assert file_system_of(type(tmp_path)(path), mounts) == kind
+    assert file_system_of(tmp_path, tmp_path / "none") == ""
 
 
 def test_another_program_of_the_name_is_told(tmp_path, monkeypatch):

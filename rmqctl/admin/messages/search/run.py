@@ -1,6 +1,5 @@
 """One search: its parts, its processes, how far it is."""
 
-import os
 from array import array
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,6 +10,7 @@ from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage import native
 from storage.format.record import CheckKind, check_record, read_head
 from storage.log.record_finder import RecordFinder
+from storage.platform.processors import usable_processors
 
 from .packed import PackedRecords
 from .pieces import Piece, PieceSearch, cut
@@ -115,7 +115,7 @@ class Search:
         if self.total_bytes < _FORK_FROM_BYTES:
             self.jobs = 1
         else:
-            self.jobs = usable_cpus() if jobs is None else jobs
+            self.jobs = usable_processors() if jobs is None else jobs
 
     def messages(self) -> "Generator[MessageExt]":
         """The hits in log order, as they are found. Closing the generator ends the search."""
@@ -268,9 +268,3 @@ class _Units:
             units = self._view.units(topic, queue_id, offset, count)
             self._read[key] = first, units = offset, units
         return units[offset - first] if units else None
-
-
-def usable_cpus() -> int:
-    """Number of processors that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -1,7 +1,8 @@
 """Waking threads that sleep on a word of the shared state, where nothing is compiled.
 
 Python has no call for it, so the C library's is looked up at the first wake. A process without
-compiled forms meets one that has them only if the two were installed differently.
+compiled forms meets one that has them only if the two were installed differently. Sleeping, and
+waking in compiled code: storage/native/common/kernel.h.
 """
 
 from __future__ import annotations
