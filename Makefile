@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing is installed by hand.
 .DEFAULT_GOAL := help
-.PHONY: audit mutants quality test-lowest test-newest docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
+.PHONY: audit mutants quality test-lowest test-newest test-posix test-macos docs numbers test-quick test-spark-oldest help install demo test test-full check format bench bench-quick completions pictures conformance compared rows changes console man build archives tag-check wheels wheels-check sbom bundle clean
 
 # Tests start some thousand processes; without its cache each would compile every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,6 +44,16 @@ PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not lon
 test: $(STAMP) ## All tests but the long ones, three at a time; some once more without compiled code
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long'
 	$(PURE)
+
+# The reference forms of storage/platform/, on this machine; tests of a form of Linux are skipped with that reason.
+test-posix: $(STAMP) ## The same tests with each form of Linux hidden, as on any other POSIX system
+	RMQCTL_POSIX=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long'
+
+# What runs on macOS: the rooms that store and read. The others use programs and files of Linux in their tests.
+MACOS_TESTS := $(addprefix tests/,$(addprefix storage/,append configs coordination files format index log platform queue \
+	read recovery tools) broker client)
+test-macos: $(STAMP) ## The tests of stores, brokers and clients, as the job of macOS runs them
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long and not spark and not interop' $(MACOS_TESTS)
 
 # Its stores lie in memory, where there is a file system for that: none of these tests needs a device.
 test-quick: $(STAMP) ## What a commit needs, in 90 s: no slow tests, one sample of each; ROOM=storage/queue for one
@@ -103,6 +113,7 @@ check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no un
 	$(BIN)/python tests/checks/console_safe.py
 	$(BIN)/python tests/checks/stale_names.py
 	$(BIN)/python tests/checks/retired_words.py
+	$(BIN)/python tests/checks/linux_names.py
 	$(BIN)/python tests/checks/native_numbers.py
 	$(BIN)/python tests/checks/conformance.py
 	$(BIN)/python tests/checks/compared.py

@@ -28,6 +28,8 @@ _LIMITED_API = "-DPy_LIMITED_API=0x030b0000"
 # What the limited API of 3.11 lacks would compile as a guess, and crash.
 _REFUSED = "-Werror=implicit-function-declaration"
 _FLAGS = ("-O2", "-Wall", "-Wextra", _REFUSED, "-shared", "-fPIC", "-pthread", _LIMITED_API)
+# Names of Python are found when the module is loaded; elsewhere that goes without saying.
+_FLAGS_OF = {"darwin": ("-undefined", "dynamic_lookup")}
 _MINUTE = 60
 _BUILT = "rmqctl/build.json"
 _OFF = frozenset({"", "0", "false", "no", "off"})
@@ -50,7 +52,7 @@ def compile_native(root: Path) -> str:
 def _compile_module(compiler: list[str], root: Path, folder: str) -> str:
     target = root / folder / _NAME
     staged = target.with_suffix(".new")
-    command = [*compiler, *_FLAGS]
+    command = [*compiler, *_FLAGS, *_FLAGS_OF.get(sys.platform, ())]
     command += [f"-I{sysconfig.get_paths()['include']}", "-o", str(staged)]
     for included in (folder, MODULES[0], f"{MODULES[0]}/common"):
         command += ["-I", str(root / included)]

@@ -57,6 +57,7 @@ _NAMES = (
     "spark_planning",
     "scale",
     "growth",
+    "platform",
 )
 
 _QUICK = (

@@ -26,7 +26,7 @@ from storage.files.access import not_writable, refuse_unwritable
 from storage.files.creating import remove_left
 from storage.files.ownership import refuse_to_shut_out
 from storage.format.names import ABORT, CONFIG, LOCK, OURS
-from storage.platform.mounts import file_system_of
+from storage.platform.mounts import NETWORK, file_system_of
 
 from .errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from storage.recovery.store import RecoveryReport
 
     from .config import StoreConfig
-
-_NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs"})
 
 
 class Session:
@@ -211,7 +209,7 @@ class Session:
 def _refuse_network_file_system(root: Path) -> None:
     """Raise for a network file system: locks and maps are not shared reliably over a network."""
     kind = file_system_of(root)
-    if kind in _NETWORK_FILE_SYSTEMS:
+    if kind in NETWORK:
         raise StoreNotWritableError(
             root, f"it lies on a {kind} file system, where locks between hosts cannot be trusted"
         )

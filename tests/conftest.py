@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from storage.platform import LINUX
 from tests.support.broken_off import starts_broken_off
 from tests.support.once import made_once
 
@@ -25,7 +26,7 @@ _ALLOWED_SKIPS = re.compile(
     r"(?:Skipped: )?needs "
     r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"
     r"|the history of git|the (bench|docs) extra: .+|the packages of pyspark\[connect\]"
-    r"|RMQCTL_PURE to be empty)"
+    r"|RMQCTL_PURE to be empty|the forms of Linux: RMQCTL_POSIX is set)"
 )
 
 # How long an example takes says how busy the machine is just then.
@@ -156,7 +157,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and isinstance(report.longrepr, tuple):
         reason = report.longrepr[2]
-        if not _ALLOWED_SKIPS.match(reason):
+        if not _ALLOWED_SKIPS.match(reason) or ("RMQCTL_POSIX" in reason and LINUX):
             _unexplained.append(f"{report.nodeid}: {reason}")
 
 

@@ -12,6 +12,7 @@ What another process puts into the old folder meanwhile is taken over into the n
 
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -41,7 +41,8 @@ class SharedTable(Generic[T]):
     ``system`` are the settings that a broker makes at its start. They reach the file with the first
     change; settings in the file take precedence. ``write_lock`` None means read-only. ``kind`` and
     ``command`` name changes in the journal. ``changes`` gives another number when settings have
-    been replaced. ``changed`` is called with the names after each change, without the write lock.
+    been replaced. ``changed`` is called with the names after each change, without the write lock;
+    ``check_new`` before a new name is added, with that name and all others, and it may refuse it.
     """
 
     def __init__(
@@ -56,8 +57,10 @@ class SharedTable(Generic[T]):
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
         changed: Callable[[Collection[str]], None] = lambda _: None,
+        check_new: Callable[[str, Iterable[str]], None] = lambda *_: None,
     ) -> None:
         self._file = file
+        self._check_new = check_new
         self._changed = changed
         self._kind = kind
         self._command = command
@@ -105,6 +108,7 @@ class SharedTable(Generic[T]):
             old = table.get(name)
             if old is not None:
                 return old
+            self._check_new(name, {*table.items, *self.system})
             table.add_missing(self.system)
             table.put(name, item, now)
             self._file.save(table)
@@ -123,6 +127,8 @@ class SharedTable(Generic[T]):
             for name, update in updates.items():
                 if update.check is not None:
                     update.check(olds[name])
+                if olds[name] is None:
+                    self._check_new(name, {*table.items, *self.system, *updates})
             changed = {name for name, update in updates.items() if olds[name] != update.item}
             if not changed:
                 return changed

@@ -7,7 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.errors import BrokerSystemError, NoPermissionError, TopicNotExistError
+from broker.errors import (
+    BrokerSystemError,
+    InvalidNameError,
+    NoPermissionError,
+    TopicNotExistError,
+)
 from broker.validation import (
     NOT_ALLOWED_SEND_TOPICS,
     check_changeable_topic,
@@ -28,6 +33,8 @@ from storage.format.message import (
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )
+from storage.format.names import COMMITLOG
+from storage.platform.names import folds_case
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
 
@@ -60,6 +67,7 @@ class TopicManager:
         self.config = config
         """Settings of the broker, which name its own topics."""
         self._queues = queues
+        self._log = root / COMMITLOG
         self._table: SharedTable[TopicConfig] = SharedTable(
             topics_file(root, fs),
             system_topics(
@@ -74,6 +82,7 @@ class TopicManager:
             now=now,
             changes=changes,
             changed=notify,
+            check_new=self._refuse_other_case,
         )
 
     def changes(self) -> int:
@@ -213,6 +222,17 @@ class TopicManager:
                 f"perm {config.perm} of topic {topic} is not a sum of "
                 "4 (read), 2 (write) and 1 (inherit)"
             )
+
+    def _refuse_other_case(self, topic: str, names: Iterable[str]) -> None:
+        """Refuse a new topic whose folder would be that of another one."""
+        if not folds_case(self._log):
+            return
+        for name in (*names, *(name for name, _ in self._queues())):
+            if name != topic and name.casefold() == topic.casefold():
+                raise InvalidNameError(
+                    f"topic {topic} differs from {name} only in case, which the file system of "
+                    "this store does not tell apart; choose another name"
+                )
 
     def _create_in_send(
         self, topic: str, default_topic: str, default_queue_nums: int

@@ -32,7 +32,7 @@ _OPTIONAL: Final = {
     "pyarrow": "no Parquet files; pip install 'rmqctl[spark]'",
 }
 _OLDEST_JAVA: Final = 17
-_ELSEWHERE: Final = "macOS works with one writing process, Windows with WSL"
+_ELSEWHERE: Final = "macOS is untried (docs/platforms.md), Windows works with WSL"
 _OPEN_FILES: Final = 1024
 
 
@@ -69,7 +69,7 @@ def system(name: str, release: str) -> CheckRow:
         wsl = " (Windows Subsystem for Linux)" if "microsoft" in release.lower() else ""
         return CheckRow("system", OK, f"{found}{wsl}; {_ELSEWHERE}", "")
     if name == "Darwin":
-        advice = "use only one writing process per store at a time"
+        advice = "untried: keep a copy of what matters; docs/platforms.md says what differs"
         return CheckRow("system", WARNING, f"macOS {release}", advice)
     return CheckRow("system", ERROR, found, f"not supported: {_ELSEWHERE}")
 

@@ -30,8 +30,8 @@ def doctor(
 ) -> int:
     """Check the environment: interpreter, libraries, store, file system, terminal.
 
-    Changes nothing. Exit code 1 if a problem prevents rmqctl from working. Linux is supported,
-    macOS with one writing process, Windows with WSL.
+    Changes nothing. Exit code 1 if a problem prevents rmqctl from working. Linux is supported, also
+    as WSL; macOS is untried (docs/platforms.md).
 
     The archive has these checks, versions, settings, what fsck finds, the list of files, and
     RocketMQ's and rmqctl's small files: at most 5 MiB, and no body, property or key.

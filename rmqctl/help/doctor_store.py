@@ -16,7 +16,7 @@ from typing import Final
 
 from rmqctl.cli.context import Cli
 from storage.platform.file_locks import set_lock
-from storage.platform.mounts import file_system_of
+from storage.platform.mounts import NETWORK, file_system_of
 from storage.platform.open_files import open_nameless
 from storage.platform.space import reserve
 from storage.platform.syncing import sync_data
@@ -26,7 +26,17 @@ from .rows import CheckRow
 
 _LEAST_FREE: Final = 256 << 20
 """Free bytes below which a store takes no messages."""
-_REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "lustre", "gluster", "afs")
+_REMOTE: Final = (
+    "fuse",
+    "ceph",
+    "lustre",
+    "gluster",
+    "afs",
+    "beegfs",
+    "gpfs",
+    "virtiofs",
+    "vboxsf",
+)
 _TRIED: Final = 1 << 20
 _MOST_NAMED: Final = 20
 """Number of files that are named one by one."""
@@ -100,7 +110,15 @@ def _permissions(path: Path) -> Iterator[CheckRow]:
 def file_system(path: Path) -> Iterator[CheckRow]:
     """Type and free space of the file system, and the abilities that stores need."""
     kind = file_system_of(path) or "unknown"
-    if kind.startswith(_REMOTE):
+    if kind in NETWORK:
+        advice = (
+            "nothing is written there: locks between machines cannot be trusted; use a local one"
+        )
+        yield CheckRow("file system", ERROR, f"{kind}: a network file system", advice)
+    elif kind == "overlay":
+        advice = "a layer of a container: put stores on a volume, which outlives it"
+        yield CheckRow("file system", NOTE, kind, advice)
+    elif kind.startswith(_REMOTE):
         advice = "use a local file system, and share a store only between processes of one machine"
         yield CheckRow(
             "file system", WARNING, f"{kind}: a network or user-space file system", advice

@@ -16,6 +16,7 @@ from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.java_numbers import java_int, java_long
 from storage.format.names import CONFIG
+from storage.platform.syncing import sync_whole
 
 from .config_file import ConfigFile, FileIdent, JsonObject, encoded, ident_of, write_synced
 
@@ -108,7 +109,7 @@ class DelayOffsetFile:
             self._is_synced = True
             fd, text = os.dup(self._fd), self._text
         try:
-            os.fsync(fd)
+            sync_whole(fd)
             bak = delay_offset_file(self._root).bak_path
             self._fs.rename(write_synced(self._fs, bak, text), bak)
         except OSError as error:

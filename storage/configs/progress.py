@@ -25,8 +25,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from io import FileIO
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -242,7 +241,7 @@ class ProgressFile:
 
     # -- under the lock -----------------------------------------------------------------------
 
-    def _changing_files(self) -> FileIO:
+    def _changing_files(self) -> AbstractContextManager[object]:
         """Give the lock to be held, as ``ProcessLock.held``. Raises StoreNotWritableError."""
         try:
             try:

@@ -1,10 +1,10 @@
 """When a Java broker last started on a store: the time of its lock file, checked at every read.
 
 Java writes the file at each start. A look-up by name takes as long as reading a message, so the
-file is kept open by O_PATH (closing that releases no lock) and its change time is compared: a
-write, rename, deletion or replacement changes it. If it is unchanged, what is known of the file
-still holds. Only the replacement of a folder above it goes unnoticed; so the name is looked up
-every tenth of a second.
+file is kept open for its status only (closing that releases no lock) and its change time is
+compared: a write, rename, deletion or replacement changes it. If it is unchanged, what is known of
+the file still holds. Only the replacement of a folder above it goes unnoticed; so the name is
+looked up every tenth of a second.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from time import monotonic
 from typing import Any, Final
 
 from storage import native
+from storage.platform.open_files import open_to_look
 
 _LOOK_SECONDS: Final = 0.1
 _HALF: Final = 1 << 63
-_PATH_ONLY: Final = getattr(os, "O_PATH", None)
 LockFile = tuple[int, int, int, float]
 """Descriptor (-1: none), its change time (ns), the answer (ns), until when (s) the name is not
 looked up again."""
@@ -94,8 +94,7 @@ class JavaStart:
             return modified
 
     def _open(self) -> int:
-        if _PATH_ONLY is None:
-            return -1
-        fd = os.open(self._path, _PATH_ONLY | os.O_CLOEXEC)
-        self._opened.append(fd)
+        fd = open_to_look(self._path)
+        if fd >= 0:
+            self._opened.append(fd)
         return fd

@@ -34,8 +34,7 @@ class LockOwners(NamedTuple):
 def find_holders(root: Path) -> LockOwners:
     """Find the holders of byte 0 of the store's lock file. Takes some milliseconds if there is one.
 
-    The kernel gives the pid of a POSIX lock (Java's) and none for rmqctl's locks, whose owners are
-    found in ``/proc``.
+    The kernel gives the pid of Java's lock and none for rmqctl's, whose owners are found elsewhere.
     """
     holder = _holder(root)
     if holder is None:

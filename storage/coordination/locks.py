@@ -2,8 +2,8 @@
 
 Threads that share a descriptor do not exclude one another, so users add a thread lock.
 
-``os.fork`` shares a descriptor and with it the lock: children close theirs (see :func:`at_fork`),
-which, unlike an unlock, leaves the parent's lock alone.
+``os.fork`` may share a descriptor and with it the lock: children close theirs (see
+:func:`at_fork`), which, unlike an unlock, leaves the parent's lock alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,24 @@ import fcntl
 import os
 import time
 import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from storage.errors import WriteLockTimeoutError
 from storage.files.creating import open_or_create, open_to_write
-from storage.platform.file_locks import conflicting, set_lock, wait_lock
+from storage.platform.file_locks import (
+    HAS_LOCKS_OF_DESCRIPTORS,
+    close_locked,
+    conflicting,
+    open_locked,
+    set_lock,
+    wait_lock,
+)
+from storage.platform.process_locks import OURS
 
 _BUSY: Final = (errno.EAGAIN, errno.EACCES)
 _FIRST_PAUSE: Final = 50e-6
@@ -29,7 +40,7 @@ _LONGEST_PAUSE: Final = 5e-3
 
 
 class LockOwner(NamedTuple):
-    """The owner of a conflicting lock. ``pid`` is None for an OFD lock (ours), 0 across
+    """The owner of a conflicting lock. ``pid`` is None for a lock of rmqctl, 0 across
     namespaces."""
 
     pid: int | None
@@ -46,12 +57,13 @@ class LockFile:
     def __init__(self, path: Path, *, create: bool = True, writable: bool = True) -> None:
         self.path = path
         if create:
-            self.fd = open_or_create(path)
+            opener: Callable[[], int] = partial(open_or_create, path)
         elif writable:
-            self.fd = open_to_write(path)
+            opener = partial(open_to_write, path)
         else:
             # A pipe under this name must not block the open.
-            self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            opener = partial(os.open, path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.fd = open_locked(str(path), self, opener, writable=create or writable)
         """The descriptor; -1 after :meth:`close`. Not to be set."""
         _open_locks.add(self)
 
@@ -62,7 +74,7 @@ class LockFile:
         A shared lock stays in place when making it exclusive fails. Never blocks.
         """
         try:
-            set_lock(self.fd, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+            set_lock(self.fd, self, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
         except OSError as error:
             if error.errno in _BUSY:
                 return False
@@ -71,25 +83,25 @@ class LockFile:
 
     def lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> None:
         """Lock the bytes, waiting as long as it takes. Not interrupted by signals."""
-        wait_lock(self.fd, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
+        wait_lock(self.fd, self, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK, start, length)
 
     def unlock(self, start: int, length: int = 1) -> None:
         """Release the bytes; also a full memory barrier (a system call)."""
-        set_lock(self.fd, fcntl.F_UNLCK, start, length)
+        set_lock(self.fd, self, fcntl.F_UNLCK, start, length)
 
     def holder(self, start: int, length: int = 1, *, exclusive: bool = True) -> LockOwner | None:
         """The owner of a lock that conflicts with this one now, or None."""
         wanted = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
-        pid = conflicting(self.fd, wanted, start, length)
+        pid = conflicting(self.fd, self, wanted, start, length)
         if pid is None:
             return None
-        return LockOwner(None if pid == -1 else pid)
+        return LockOwner(None if pid == OURS else pid)
 
     def close(self) -> None:
         """Close the descriptor and with it release all locks. Closing twice is fine."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            os.close(fd)
+            close_locked(fd, self)
 
 
 _open_locks: weakref.WeakSet[LockFile | FileIO] = weakref.WeakSet()
@@ -129,12 +141,14 @@ class ProcessLock:
         self._limit_s = limit_s
         self._ends = float("inf")
 
-    def held(self) -> FileIO:
+    def held(self) -> AbstractContextManager[object]:
         """Open the lock file, for ``with``: the lock is held inside, and entering waits for it.
 
         Raises OSError. Entering raises it too, and WriteLockTimeoutError if the lock is not
         obtained within ``limit_s``: its holder may be stopped.
         """
+        if not HAS_LOCKS_OF_DESCRIPTORS:
+            return _HeldFile(self, LockFile(self._path))
         try:
             file = _HeldInside(self._path, "r+")
         except FileNotFoundError:
@@ -149,13 +163,13 @@ class ProcessLock:
         a second: their owners are being closed."""
         self._ends = time.monotonic() + max(seconds, _LEAST_S)
 
-    def wait(self, fd: int) -> None:
+    def wait(self, fd: int, owner: object) -> None:
         """Lock the file of a descriptor. Raises WriteLockTimeoutError and OSError."""
         start = time.monotonic()
         pause = _FIRST_PAUSE
         while True:
             try:
-                set_lock(fd, fcntl.F_WRLCK, 0, 1)
+                set_lock(fd, owner, fcntl.F_WRLCK, 0, 1)
             except OSError as error:
                 if error.errno not in _BUSY:
                     raise
@@ -182,8 +196,31 @@ class _HeldInside(FileIO):
 
     def __enter__(self) -> Self:
         try:
-            self.process_lock.wait(self.fileno())
+            self.process_lock.wait(self.fileno(), self)
         except BaseException:
             self.close()  # it may be locked, and __exit__ does not run if __enter__ failed
             raise
         return self
+
+
+class _HeldFile:
+    """The same where a lock belongs to its process: the table of its owners needs Python code, and
+    a file that loses its references is closed."""
+
+    def __init__(self, process_lock: ProcessLock, file: LockFile) -> None:
+        self._process_lock = process_lock
+        self._file = file
+
+    def __enter__(self) -> Self:
+        try:
+            self._process_lock.wait(self._file.fd, self._file)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __del__(self) -> None:
+        self._file.close()

@@ -46,12 +46,14 @@ from storage.format.shapes import (
     whole,
 )
 from storage.format.strict_json import loads_strict
-from storage.platform.sockets import address, new_socket
+from storage.platform.sockets import CAN_END_POLLS, new_socket, socket_folder
 
 from .locks import ForkAware, LockFile, at_fork
 
 if TYPE_CHECKING:
     import socket
+
+    from storage.platform.sockets import SocketFolder
 
 _SAYS: Final = ".json"
 _LIFE: Final = ".life"
@@ -61,6 +63,8 @@ _NOTES: Final = ".notes"
 _STAGED: Final = "."
 _ONCE: Final = "!"  # sorts before digits
 _RING: Final = b"!"
+_POLL_MS: Final = None if CAN_END_POLLS else 500
+"""How long a poll lasts where no other thread can end it."""
 _TRIES: Final = 5
 _UNFINISHED_S: Final = 60.0
 
@@ -102,7 +106,7 @@ class ProcessEntries:
         self.folder = root / OURS / MEMBERS_FOLDER
         self._lock = threading.Lock()  # guards the three fields below
         self._socket: socket.socket | None = None
-        self._folder_fd = -1
+        self._sockets: SocketFolder | None = None
         self._closed = False
 
     def path(self, name: str, suffix: str) -> Path:
@@ -165,21 +169,19 @@ class ProcessEntries:
         with self._lock:
             if self._closed:
                 return
-            if self._socket is None:
-                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-                folder_fd = os.open(self.folder, flags)
+            if self._socket is None or self._sockets is None:
+                folder = socket_folder(self.folder)
                 try:
                     made = new_socket()
                 except BaseException:
-                    os.close(folder_fd)
+                    folder.close()
                     raise
-                self._socket, self._folder_fd = made, folder_fd
-            to = address(self._folder_fd, name + _SOCKET)
+                self._socket, self._sockets = made, folder
             # Full: it has been woken. Refused, gone or shut: it is dead, or closing.
             with suppress(
                 BlockingIOError, ConnectionRefusedError, FileNotFoundError, BrokenPipeError
             ):
-                self._socket.sendto(_RING, to)
+                self._sockets.send(self._socket, _RING, name + _SOCKET)
 
     def remove(self, name: str) -> None:
         """Remove the files of a process entry; other processes may do so at the same time."""
@@ -217,13 +219,14 @@ class ProcessEntries:
         with self._lock:
             self._closed = True
             # First: after the close its number may belong to another file at the next call.
-            known, folder_fd = self._socket, self._folder_fd
-            self._socket, self._folder_fd = None, -1
-            if known is not None:
-                try:
+            known, folder = self._socket, self._sockets
+            self._socket = self._sockets = None
+            try:
+                if known is not None:
                     known.close()
-                finally:
-                    os.close(folder_fd)
+            finally:
+                if folder is not None:
+                    folder.close()
 
     def _names(self) -> list[str]:
         try:
@@ -251,7 +254,7 @@ class ProcessEntry(ForkAware):
     """The process entry of this process. :meth:`control_messages` belongs to one thread, the rest
     to any."""
 
-    __slots__ = ("_inherited", "_life", "_socket", "name", "processes")
+    __slots__ = ("_ended", "_inherited", "_life", "_socket", "name", "processes")
 
     def __init__(self, processes: ProcessEntries, content: Mapping[str, Any]) -> None:
         """Open a process entry; other processes see it when this returns.
@@ -259,7 +262,7 @@ class ProcessEntry(ForkAware):
         Raises StoreNotWritableError.
         """
         self.processes = processes
-        self._inherited = False
+        self._inherited = self._ended = False
         self.name = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = new_socket()
         self._life: LockFile | None = None
@@ -269,11 +272,11 @@ class ProcessEntry(ForkAware):
             self._life.lock(0)
             self._life.path.rename(processes.life_path(self.name))
             make_folders(processes.path(self.name, _CONTROL_MESSAGES))
-            folder_fd = os.open(processes.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = socket_folder(processes.folder)
             try:
-                self._socket.bind(address(folder_fd, self.name + _SOCKET))
+                folder.bind(self._socket, self.name + _SOCKET)
             finally:
-                os.close(folder_fd)
+                folder.close()
             adopt(processes.path(self.name, _SOCKET))
             self.say(content)
         except BaseException as error:
@@ -299,7 +302,8 @@ class ProcessEntry(ForkAware):
 
         poller = select.poll()
         poller.register(self._socket, select.POLLIN)
-        poller.poll()
+        while not poller.poll(_POLL_MS) and not self._ended:
+            pass
         with suppress(BlockingIOError):
             while self._socket.recv(16):
                 pass
@@ -309,6 +313,7 @@ class ProcessEntry(ForkAware):
         which may have been moved or deleted."""
         import socket
 
+        self._ended = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RD)
 

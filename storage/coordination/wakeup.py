@@ -19,7 +19,6 @@ An appender killed between clearing and waking loses one wake, so sleeps are bou
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
@@ -30,11 +29,12 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from storage import native
-from storage.files.creating import adopt
+from storage.files.creating import adopt, make_folders
 from storage.files.fs import WORD
 from storage.format.names import OURS
+from storage.platform.file_locks import HAS_LOCKS_OF_DESCRIPTORS
 from storage.platform.futex import wake_word
-from storage.platform.sockets import address, new_socket
+from storage.platform.sockets import full_is_busy, new_socket, socket_folder
 
 from .locks import ForkAware, LockFile, at_fork
 from .shared_state import MAX_WAITERS, WAITER_FLAGS, WAITER_TOPICS, WAITER_WAKERS, SharedState
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from storage.files.fs import FileSystem
 
 WAKERS: Final = "bells"
+_SLOTS: Final = "slots"
 TOPIC_BITS: Final = 63
 ANY_TOPIC: Final = (1 << TOPIC_BITS) - 1
 LONGEST_SLEEP_MS: Final = 1000
@@ -88,6 +89,16 @@ notify: Final = native.form("notify", _leave_to_python)
 """Wake the waiters whose wakers are words; whether others remain."""
 
 
+def slots_path(shared_path: Path) -> Path:
+    """The file whose bytes are locked by the owners of slots: the shared state itself, or a file of
+    its own where unmapping it would release the locks of this process."""
+    if HAS_LOCKS_OF_DESCRIPTORS:
+        return shared_path
+    path = shared_path.with_name(WAKERS) / _SLOTS
+    make_folders(path.parent)
+    return path
+
+
 class Waker(ABC):
     """One waiter's slot and its means to be woken. Not for several threads at once."""
 
@@ -102,7 +113,7 @@ class Waker(ABC):
 
         Raises OSError if the waker cannot be made, and the slot is free again.
         """
-        lock = LockFile(shared.path)
+        lock = LockFile(slots_path(shared.path))
         waker: Waker | None = None
         try:
             for slot in range(MAX_WAITERS):
@@ -175,20 +186,20 @@ class SocketWaker(Waker, ForkAware):
     def __init__(self, shared: SharedState, slot: int, lock: LockFile, directory: Path) -> None:
         super().__init__(shared, slot, lock)
         self._path = directory / str(slot)
-        directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = socket_folder(directory)
         made: socket.socket | None = None
         try:
             made = new_socket()
             self._path.unlink(missing_ok=True)
-            made.bind(address(directory_fd, str(slot)))
+            folder.bind(made, str(slot))
             adopt(self._path)
             self._poll = _poll_of(made)
-            self._socket, self._directory_fd = made, directory_fd
+            self._socket, self._folder = made, folder
             at_fork(self)
         except BaseException:
             if made is not None:
                 made.close()
-            os.close(directory_fd)
+            folder.close()
             raise
 
     def arm(self, topics: Collection[str] | None) -> None:
@@ -208,8 +219,8 @@ class SocketWaker(Waker, ForkAware):
 
     def wake(self) -> None:
         """See Waker.wake."""
-        with suppress(BlockingIOError):  # full: it has been woken
-            self._socket.sendto(b"!", address(self._directory_fd, str(self._slot)))
+        with suppress(OSError):  # full: it has been woken; gone: it looks within a second
+            self._folder.send(self._socket, b"!", str(self._slot))
 
     def after_fork(self) -> None:
         """Close the socket in a forked child: the slot is the parent's."""
@@ -223,9 +234,7 @@ class SocketWaker(Waker, ForkAware):
                 self.disarm()
                 self._path.unlink(missing_ok=True)
         finally:
-            directory_fd, self._directory_fd = self._directory_fd, -1
-            if directory_fd >= 0:
-                os.close(directory_fd)
+            self._folder.close()
             self._lock.close()
 
 
@@ -273,7 +282,8 @@ class Notifier:
             known = self._sockets.get(slot)
             try:
                 if known is not None:
-                    known.send(b"!")
+                    with full_is_busy():
+                        known.send(b"!")
             except ConnectionError:
                 self._sockets.pop(slot).close()
                 known = None
@@ -286,11 +296,11 @@ class Notifier:
     def _connect(self, slot: int) -> socket.socket:
         made = new_socket()
         try:
-            directory_fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = socket_folder(self._directory)
             try:
-                made.connect(address(directory_fd, str(slot)))
+                folder.connect(made, str(slot))
             finally:
-                os.close(directory_fd)
+                folder.close()
         except BaseException:
             made.close()
             raise

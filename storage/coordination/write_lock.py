@@ -53,6 +53,7 @@ from storage.errors import (
     WriteLockTimeoutError,
 )
 from storage.format.names import SNAPSHOT_MANIFEST
+from storage.platform.file_locks import HAS_LOCKS_OF_DESCRIPTORS
 
 from .locks import LockFile, LockOwner
 from .shared_state import Word
@@ -354,7 +355,8 @@ class WriteLock:
         self.holding = self._taken = False
         self._released_at = now
         pauses = self._closing or self._contended_time > _MOST_CONTENDED_TIME
-        self.uncontended_after = float("inf") if pauses else now + self._lone_after
+        never = pauses or not HAS_LOCKS_OF_DESCRIPTORS  # else compiled code takes the lock
+        self.uncontended_after = float("inf") if never else now + self._lone_after
         self._unlock()
 
     def _unlock(self) -> None:

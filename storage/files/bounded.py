@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.errors import CorruptFileError
+from storage.platform.file_locks import close_unlocked
 
 MAX_OWN_SIZE: Final = 128 << 20
 """Bytes; a larger file of rmqctl's own, or of settings, is taken for damage."""
@@ -59,7 +60,7 @@ def read_with_status(path: Path, max_size: int = MAX_OWN_SIZE) -> tuple[bytes, o
         if left <= 0:
             raise CorruptFileError(path, max_size, "it is larger than any such file")
     finally:
-        os.close(fd)
+        close_unlocked(fd)
     return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), status
 
 
@@ -93,4 +94,4 @@ def _read_part(path: Path, start: Callable[[int], int], size: int) -> bytes:
             raise FileNotFoundError(errno.ENOENT, "it is no file", str(path))
         return os.pread(fd, size, start(status.st_size))
     finally:
-        os.close(fd)
+        close_unlocked(fd)

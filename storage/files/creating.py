@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from storage.platform.file_locks import close_unlocked
 from storage.platform.syncing import sync_whole
 
 from . import ownership
@@ -57,7 +58,7 @@ def open_or_create(path: Path) -> int:
             with suppress(FileExistsError):  # made by another process meanwhile
                 _give_name(made, path)
         finally:
-            os.close(fd)  # it is opened again, by its name
+            close_unlocked(fd)  # it is opened again, by its name
             with suppress(FileNotFoundError):
                 made.unlink()
 

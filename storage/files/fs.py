@@ -14,9 +14,10 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from storage.platform.file_locks import close_unlocked
 from storage.platform.open_files import give_name, name_of, open_nameless
 from storage.platform.space import next_data, next_hole, reserve
-from storage.platform.syncing import sync_data, sync_file_system, sync_whole
+from storage.platform.syncing import sync_all_below, sync_data, sync_whole
 
 from . import creating, ownership
 
@@ -74,7 +75,7 @@ class FileSystem:
 
     def close(self, fd: int) -> None:
         """Close a descriptor."""
-        os.close(fd)
+        close_unlocked(fd)
 
     def size(self, fd: int) -> int:
         """Length of the file in bytes."""
@@ -169,16 +170,9 @@ class FileSystem:
             os.close(fd)
 
     def sync_all(self, path: Path) -> None:
-        """Sync all that was written to the file system of ``path``, in one call: for thousands of
-        new files. Blocks."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            sync_file_system(fd)
-        except OSError as error:
-            error.filename = str(path)
-            raise
-        finally:
-            os.close(fd)
+        """Sync all files and folders below ``path``, in one call if possible: for thousands of new
+        files. Blocks."""
+        sync_all_below(path)
 
     def rename(self, source: Path, target: Path) -> None:
         """Give a file a new name in one step; a file of that name is replaced."""

@@ -8,18 +8,20 @@ both. Nothing is compiled where there was no C compiler when rmqctl was installe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-_OFF = frozenset({"", "0", "false", "no", "off"})
+from storage.platform import LINUX, is_on
+
+_NEEDS_LINUX: Final = frozenset({"pages_ahead", "has_futex_wakers", "notify"})
+"""Functions that use what other systems do not have (common/kernel.h)."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def wants_pure() -> bool:
     """Whether ``RMQCTL_PURE`` is on, by the rules of other environment switches."""
-    return os.environ.get("RMQCTL_PURE", "").strip().lower() not in _OFF
+    return is_on("RMQCTL_PURE")
 
 
 compiled: ModuleType | None = None
@@ -37,7 +39,9 @@ references: Final[dict[str, Callable[..., Any]]] = {}
 def form(name: str, reference: Function) -> Function:
     """Give the compiled form of a function, or its reference where nothing is compiled."""
     references[name] = reference
-    found: Function = reference if compiled is None else getattr(compiled, name)
+    if compiled is None or (name in _NEEDS_LINUX and not LINUX):
+        return reference
+    found: Function = getattr(compiled, name)
     return found
 
 

@@ -1,4 +1,8 @@
-"""Whole files and folders in one step: sharing the blocks of a file, exchanging two names."""
+"""Whole files and folders in one step: sharing the blocks of a file, exchanging two names.
+
+Any POSIX system has neither: files are linked or copied, and folders are renamed one after the
+other.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,23 @@ import os
 from pathlib import Path
 from typing import Final
 
+from . import form
+
 _FICLONE: Final = 0x40049409
 _AT_CWD: Final = -100
 _EXCHANGE: Final = 2
 _CANNOT_EXCHANGE: Final = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM)
 
 
-def clone(fd: int, out: int) -> None:
-    """Make the open file ``out`` share all blocks of ``fd`` until one of both is written (btrfs,
-    XFS and others). Raises OSError where that is impossible."""
+def _clone(fd: int, out: int) -> None:
     fcntl.ioctl(out, _FICLONE, fd)
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system or the file system cannot. Raises
-    OSError."""
+def _refuse_clone(_fd: int, _out: int) -> None:
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+
+def _exchange(one: Path, other: Path) -> bool:
     import ctypes
 
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -34,3 +40,15 @@ def exchange(one: Path, other: Path) -> bool:
     if number in _CANNOT_EXCHANGE:
         return False
     raise OSError(number, os.strerror(number), str(one))
+
+
+def _refuse_exchange(_one: Path, _other: Path) -> bool:
+    return False
+
+
+clone: Final = form(_clone, _refuse_clone)
+"""Make the second open file share all blocks of the first until one of both is written (btrfs, XFS
+and others). Raises OSError where that is impossible."""
+exchange: Final = form(_exchange, _refuse_exchange)
+"""Exchange two folders in one step; False where the system or the file system cannot. Raises
+OSError."""

@@ -1,8 +1,10 @@
-"""Waking threads that sleep on a word of the shared state, where nothing is compiled.
+"""Waking threads that sleep on a word of the shared state.
 
-Python has no call for it, so the C library's is looked up at the first wake. A process without
-compiled forms meets one that has them only if the two were installed differently. Sleeping, and
-waking in compiled code: storage/native/common/kernel.h.
+Linux: a futex. Python has no call for it, so the C library's is looked up at the first wake, where
+nothing is compiled. Sleeping, and waking in compiled code: storage/native/common/kernel.h.
+
+Any POSIX system: no thread sleeps on a word there (storage/coordination/wakeup.py). One that uses
+the form of Linux on the same store sees the word within a second.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import os
 import sys
 from mmap import mmap
 from typing import Final
+
+from . import form
 
 _WAKE: Final = 1
 _ALL: Final = 2**31 - 1
@@ -26,8 +30,7 @@ _CALL: Final = {
 """The number of the system call. On other machines a sleeper checks again within a second."""
 
 
-def wake_word(mapped: mmap, at: int) -> None:
-    """Increment the word at an offset, and wake all threads that sleep on it."""
+def _wake(mapped: mmap, at: int) -> None:
     import ctypes
 
     low_half = at + 4 if sys.byteorder == "big" else at
@@ -38,3 +41,13 @@ def wake_word(mapped: mmap, at: int) -> None:
         ctypes.CDLL(None).syscall(
             ctypes.c_long(call), ctypes.byref(word), _WAKE, _ALL, None, None, 0
         )
+
+
+def _increment(mapped: mmap, at: int) -> None:
+    low_half = at + 4 if sys.byteorder == "big" else at
+    word = memoryview(mapped)[low_half : low_half + 4].cast("I")
+    word[0] = (word[0] + 1) & 0xFFFFFFFF
+
+
+wake_word: Final = form(_wake, _increment)
+"""Increment the word at an offset, and wake all threads that sleep on it."""

@@ -1,18 +1,30 @@
 """Other processes: which of them has a lock, is stopped, or uses the processor.
 
 Nothing is decided by it but what a message says, and how long to wait for a process. Whether a
-process lives is told by its locks alone.
+process lives is told by its locks alone, and no pid is ever taken for a process that had it before:
+so there is no need of start times.
+
+Linux: /proc. Any POSIX system: the lock names its process, and ``ps`` tells the rest.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
+import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+from . import form
+from .process_locks import close_locked, open_locked, pid_with_lock as _pid_by_lock
+
+_SECONDS: Final = 5
+_TIME: Final = re.compile(r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.(\d+))?$")
 
 
-def pids_with_locks(path: Path) -> list[int]:
-    """The processes that have a lock on a file, as far as this user may see them."""
+def _pids_with_locks(path: Path) -> list[int]:
     try:
         wanted = path.stat()
         pids = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
@@ -39,11 +51,7 @@ def _has_lock(pid: int, wanted: os.stat_result) -> bool:
     return False
 
 
-def pid_with_lock(path: Path, byte: int) -> int | None:
-    """Pid of the process with an exclusive lock on the byte, None if it cannot be determined.
-
-    Takes about 10 ms on a machine with some hundred processes.
-    """
+def _pid_with_lock(path: Path, byte: int) -> int | None:
     try:
         wanted = path.stat()
         pids = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
@@ -71,16 +79,14 @@ def _covers(line: str, byte: int) -> bool:
     return int(fields[7]) <= byte and (fields[8] == "EOF" or byte <= int(fields[8]))
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether the process has been stopped (Ctrl-Z)."""
+def _is_stopped(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except (OSError, IndexError):
         return False
 
 
-def processor_time(pid: int | None) -> int | None:
-    """Clock ticks that the process has used; None where that cannot be read."""
+def _processor_time(pid: int | None) -> int | None:
     if pid is None:
         return None
     try:
@@ -90,13 +96,8 @@ def processor_time(pid: int | None) -> int | None:
         return None
 
 
-def is_at_work(group: int) -> bool:
-    """Whether a process group has a process that has not ended; it may be a zombie."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user's: the number has been given out again
+def _is_at_work(group: int) -> bool:
+    if not _has_members(group):
         return False
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -108,7 +109,99 @@ def is_at_work(group: int) -> bool:
     return False
 
 
-def name_process(name: str) -> None:
-    """Give this process the name that ``ps`` shows, of 15 bytes at most, where that is possible."""
+def _name_process(name: str) -> None:
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name, "ascii")
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user's: the number has been given out again
+        return False
+    return True
+
+
+# -- any POSIX system -----------------------------------------------------------------------------
+
+
+def _pid_of_first(path: Path, kind: int, byte: int) -> int | None:
+    owner = object()
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        fd = open_locked(str(path), owner, lambda: os.open(path, flags), writable=False)
+    except OSError:
+        return None
+    try:
+        pid = _pid_by_lock(fd, owner, kind, byte, 1)
+    except OSError:
+        return None
+    finally:
+        close_locked(fd, owner)
+    return pid if pid is not None and pid > 0 else None
+
+
+def _one_with_locks(path: Path) -> list[int]:
+    pid = _pid_of_first(path, fcntl.F_WRLCK, 0)
+    return [] if pid is None else [pid]
+
+
+def _pid_named_by_lock(path: Path, byte: int) -> int | None:
+    return _pid_of_first(path, fcntl.F_RDLCK, byte)
+
+
+def _ps(*arguments: str) -> str:
+    """What ``ps`` prints, "" if it cannot be run."""
+    try:
+        done = subprocess.run(
+            ["ps", *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def _is_stopped_by_program(pid: int) -> bool:
+    return _ps("-o", "stat=", "-p", str(pid)).strip().startswith("T")
+
+
+def _time_by_program(pid: int | None) -> int | None:
+    found = None if pid is None else _TIME.match(_ps("-o", "time=", "-p", str(pid)).strip())
+    return None if found is None else hundredths_of(found)
+
+
+def hundredths_of(found: re.Match[str]) -> int:
+    """Hundredths of seconds in a time that ``ps`` prints."""
+    days, hours, minutes, seconds = (int(text or 0) for text in found.groups()[:4])
+    hundredths = int(((found[5] or "") + "00")[:2])
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 100 + hundredths
+
+
+def _is_at_work_by_program(group: int) -> bool:
+    if not _has_members(group):
+        return False
+    rows = [line.split() for line in _ps("-A", "-o", "pgid=", "-o", "stat=").splitlines()]
+    states = [row[1] for row in rows if len(row) == 2 and row[0] == str(group)]
+    return not rows or any(state[0] not in "ZX" for state in states)
+
+
+def _leave_name(_name: str) -> None:
+    return
+
+
+pids_with_locks: Final = form(_pids_with_locks, _one_with_locks)
+"""The processes that have a lock on a file, as far as this user may see them; elsewhere than on
+Linux the first of them. This process is one of them."""
+pid_with_lock: Final = form(_pid_with_lock, _pid_named_by_lock)
+"""Pid of the process with an exclusive lock on a byte of a file, None if it cannot be determined.
+Takes about 10 ms on a machine with some hundred processes."""
+is_stopped: Final = form(_is_stopped, _is_stopped_by_program)
+"""Whether a process has been stopped (Ctrl-Z)."""
+processor_time: Final = form(_processor_time, _time_by_program)
+"""A number that grows while a process uses the processor; None where that cannot be read."""
+is_at_work: Final = form(_is_at_work, _is_at_work_by_program)
+"""Whether a process group has a process that has not ended; it may be a zombie."""
+name_process: Final = form(_name_process, _leave_name)
+"""Give this process the name that ``ps`` shows, of 15 bytes at most, where that is possible."""

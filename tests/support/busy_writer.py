@@ -62,12 +62,13 @@ def told(journal: Path) -> Told:
 
 
 @contextmanager
-def busy_writers(root: Path, folder: Path, count: int) -> Iterator[list[Path]]:
-    """So many processes, each with a queue of its own; gives their journals. Killed at the end."""
-    journals = [folder / f"journal-{number}" for number in range(count)]
+def busy_writers(root: Path, folder: Path, count: int, first: int = 0) -> Iterator[list[Path]]:
+    """So many processes, each with a queue of its own from ``first`` on; gives their journals.
+    Killed at the end."""
+    journals = [folder / f"journal-{number}" for number in range(first, first + count)]
     running = []
     try:
-        for number, journal in enumerate(journals):
+        for number, journal in enumerate(journals, first):
             journal.touch()
             running.append(
                 subprocess.Popen(
@@ -96,6 +97,11 @@ def wait_for_more(journals: list[Path], count: int) -> None:
     eventually(there, "the writers are too slow")
 
 
+def sample_of(queue_id: int, number: int) -> Sample:
+    """A message of one writer."""
+    return Sample(f"{queue_id}-{number}", TOPIC, queue_id, number % 97, keys=("all",))
+
+
 def _write(root: Path, queue_id: int, journal: Path) -> None:
     fd = os.open(journal, os.O_WRONLY | os.O_APPEND)
 
@@ -105,7 +111,7 @@ def _write(root: Path, queue_id: int, journal: Path) -> None:
     progress = ProgressFile(root)
     with MessageStore.open(root) as store:
         for number in range(1 << 30):
-            sample = Sample(f"{queue_id}-{number}", TOPIC, queue_id, number % 97, keys=("all",))
+            sample = sample_of(queue_id, number)
             result = store.put(prepared([sample]))
             place, offset = int(result.commitlog_offsets[0]), int(result.queue_offsets[0])
             tell("acked", time.monotonic_ns(), sample.id, place, queue_id, offset)

@@ -44,7 +44,7 @@ class _Native:
         _of_storage.compiled = module
         references = _of_storage.references
         for owner, bound, name in _bindings(len(sys.modules)):
-            owner[bound] = references[name] if module is None else getattr(module, name)
+            owner[bound] = _of_storage.form(name, references[name])
 
 
 @lru_cache(1)

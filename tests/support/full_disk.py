@@ -10,6 +10,7 @@ from pathlib import Path
 
 from storage.config import StoreConfig
 from storage.errors import StoreError
+from storage.platform import space
 from storage.store import MessageStore
 from tests.support.crash import Acknowledge, Child, Put, acknowledged_of, begun
 from tests.support.every_instant import judge
@@ -51,6 +52,23 @@ def fill(folder: str) -> dict[str, object]:
         said += refused
         failures += [f"{free >> 10} KiB free: {problem}" for problem in found]
     return {"failures": failures, "refused_to": sorted(set(said))}
+
+
+def reserve_by_zeros(folder: str) -> int | None:
+    """The error of reserving 2 MiB on a disk of 1 MiB by the form for any POSIX system."""
+    disk = Path(folder) / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
+    subprocess.run(mount, check=True, capture_output=True)
+    fd = os.open(disk / "file", os.O_RDWR | os.O_CREAT)
+    try:
+        os.ftruncate(fd, 4 << 20)
+        space._write_zeros(fd, 0, 2 << 20)
+    except OSError as error:
+        return error.errno
+    finally:
+        os.close(fd)
+    return None
 
 
 def _run(disk: Path, config: StoreConfig, puts: list[Put], free: int) -> tuple[str, list[str]]:

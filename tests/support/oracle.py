@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.config import StoreConfig
+from storage.platform import LINUX
+from storage.platform.boot import boot_id
 
 MESSAGE_MAGIC = -626843481
 BLANK_MAGIC = -875286124
@@ -344,13 +346,19 @@ def page_will_be_trusted(root: Path) -> bool:
         words = struct.unpack_from("<64q", (root / "rmqctl" / "shared").read_bytes())
     except (FileNotFoundError, struct.error):
         return False
-    boot = bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().replace("-", ""))
     return (
         bool(words[0])
         and not words[FAILED]
-        and words[1:3] == struct.unpack(">2q", boot)
+        and words[1:3] == _boot()
         and (words[STATE] == OPEN) == (root / "abort").exists()
     )
+
+
+def _boot() -> tuple[int, ...] | None:
+    if not LINUX:
+        return boot_id()
+    text = Path("/proc/sys/kernel/random/boot_id").read_text()
+    return struct.unpack(">2q", bytes.fromhex(text.replace("-", "")))
 
 
 def java_hash(text: str) -> int:

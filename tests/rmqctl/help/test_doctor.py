@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from rmqctl.help import doctor, doctor_store
+from rmqctl.help import doctor
 from rmqctl.help.doctor import ERROR, NOTE, OK, WARNING
-from storage.platform.mounts import file_system_of
 from tests.support.cli import ROOT, call, run
 from tests.support.java_lock import java_lock
 from tests.support.privileges import without_privileges
@@ -134,22 +133,6 @@ def test_java_is_optional_whatever_it_is(tmp_path):
     broken = java_that(tmp_path, "exit 3")
     assert broken.status == NOTE
     assert "does not run" in broken.found
-
-
-def test_the_file_system_is_that_of_the_nearest_mount(tmp_path):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(
-        "/dev/a / ext4 rw 0 0\nhost:/x /data nfs4 rw 0 0\n/dev/b /data/my\\040disk xfs rw 0 0\n"
-    )
-    kinds = {
-        "/etc": "ext4",
-        "/data/store": "nfs4",
-        "/database": "ext4",
-        "/data/my disk/s": "xfs",
-    }
-    for path, kind in kinds.items():
-        assert file_system_of(type(tmp_path)(path), mounts) == kind
-    assert file_system_of(tmp_path, tmp_path / "none") == ""
 
 
 def test_another_program_of_the_name_is_told(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.operation_counts import OPERATIONS, PYTHON, Counts, recorded
 
 MORE = Counts(python_calls=1.05, c_calls=1.05, system_calls=1.1, stored_bytes=1.01, peak_bytes=1.1)
@@ -21,6 +22,7 @@ LESS = 0.85
 
 
 @pytest.mark.slow
+@needs_linux_forms
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_costs_what_is_written_down(tmp_path: Path, name: str) -> None:
     written, found = recorded()[name], OPERATIONS[name](tmp_path / "store")

@@ -19,7 +19,7 @@ from storage.coordination.locks import LockFile
 from storage.coordination.processes import ProcessEntries, ProcessEntry
 from storage.coordination.shared_state import WAITER_FLAGS, SharedState, Word
 from storage.coordination.waiter import Waiter
-from storage.coordination.wakeup import BY_SOCKET, Waker
+from storage.coordination.wakeup import BY_SOCKET, Waker, slots_path
 from storage.files.fs import FileSystem
 from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
 from tests.support.compiled import native
@@ -62,7 +62,7 @@ def _sockets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def slot_is_free(shared: SharedState) -> bool:
-    rival = LockFile(shared.path)
+    rival = LockFile(slots_path(shared.path))
     try:
         return rival.try_lock(WAITER_FLAGS)
     finally:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.mounting import NEW_MOUNTS, skip_unless_mountable
 from tests.support.slim import Slim
-
-NEW_MOUNTS = ("unshare", "-rm")
 
 
 @pytest.mark.crash
@@ -20,11 +17,3 @@ def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
     found = Slim("tests.support.full_disk:fill", inside=NEW_MOUNTS, folder=str(tmp_path)).result()
     assert found["failures"] == []
     assert found["refused_to"] == ["c", "o", "p"], "opening, putting, closing: each met a full disk"
-
-
-def skip_unless_mountable(folder: Path) -> None:
-    if shutil.which("unshare") is None:
-        pytest.skip("needs unshare on PATH")
-    probe = [*NEW_MOUNTS, "mount", "-t", "tmpfs", "none", str(folder)]
-    if subprocess.run(probe, capture_output=True).returncode:
-        pytest.skip("needs a file system of its own, and mounting one is not allowed here")
