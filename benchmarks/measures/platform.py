@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.programs.platform_forms import WORK
 from benchmarks.report import Row
@@ -22,8 +23,8 @@ def measure(run: Run) -> Iterator[Row]:
         times = run.take_turns(
             name,
             {
-                "posix": lambda name=name: _seconds(run, name, share, "1"),
-                "linux": lambda name=name: _seconds(run, name, share, ""),
+                "posix": partial(_seconds, run, name, share, "1"),
+                "linux": partial(_seconds, run, name, share, ""),
             },
             new_processes=True,
         )

@@ -54,7 +54,12 @@ def _durable_puts(folder: Path, count: int) -> float:
 def _batches(folder: Path, count: int) -> float:
     made = columns(count, 1_000, 1024)
     with new_store(folder) as store:
-        return _processor(lambda: [put_column(store, one) for one in made], 1_000 * count)
+
+        def put() -> None:
+            for one in made:
+                put_column(store, one)
+
+        return _processor(put, 1_000 * count)
 
 
 def _pulls(folder: Path, count: int) -> float:
@@ -128,7 +133,8 @@ def _wakes(folder: Path, count: int) -> float:
                 time.sleep(0.004)
                 body = time.monotonic_ns().to_bytes(8, "big") + message.body[8:]
                 store.put(prepare((message._replace(queue_id=0, body=body),)))
-            return median(json.loads(waiter.communicate()[0])["latencies"]) / 1e9
+            latencies: list[int] = json.loads(waiter.communicate()[0])["latencies"]
+            return float(median(latencies)) / 1e9
 
 
 WORK: dict[str, tuple[Callable[[Path, int], float], int]] = {

@@ -32,7 +32,7 @@ _OPTIONAL: Final = {
     "pyarrow": "no Parquet files; pip install 'rmqctl[spark]'",
 }
 _OLDEST_JAVA: Final = 17
-_ELSEWHERE: Final = "macOS is untried (docs/platforms.md), Windows works with WSL"
+_ELSEWHERE: Final = "macOS is untried, Windows with WSL"
 _OPEN_FILES: Final = 1024
 
 

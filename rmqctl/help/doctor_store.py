@@ -162,7 +162,7 @@ def _tried(check: str, found: str, attempt: Callable[[], None], status: str) -> 
 
 def _lock(fd: int) -> None:
     if hasattr(os, "fork"):
-        set_lock(fd, fcntl.F_WRLCK, 0, 1)
+        set_lock(fd, None, fcntl.F_WRLCK, 0, 1)
 
 
 def _map(fd: int) -> None:

@@ -31,19 +31,24 @@ def _of_kernel() -> tuple[int, int] | None:
     return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
 
 
-@lru_cache(maxsize=1)
 def _of_shared_memory() -> tuple[int, int] | None:
+    number = _number_of_user(os.geteuid())
+    return None if number is None else (number, os.geteuid())
+
+
+@lru_cache(maxsize=2)
+def _number_of_user(uid: int) -> int | None:
     try:
-        number = _number(f"/rmqctl-boot-{os.geteuid()}")
+        return _number(f"/rmqctl-boot-{uid}")
     except (ImportError, OSError, ValueError):
         return None
-    return None if number is None else (number, os.geteuid())
 
 
 def _number(name: str) -> int | None:
     """The number in an object of shared memory, which is made if there is none. None if another
     user has made it, or its maker has not written it. Raises OSError, ImportError."""
-    from _posixshmem import shm_open  # of multiprocessing, which removes such objects at its end
+    # Of multiprocessing, which removes such objects at its end.
+    from _posixshmem import shm_open  # type: ignore[import-not-found]
 
     with suppress(FileExistsError):
         fd = shm_open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600)

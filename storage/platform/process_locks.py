@@ -175,7 +175,7 @@ def close_unlocked(fd: int) -> None:
 
 
 def set_lock(fd: int, owner: object, kind: int, start: int, length: int) -> None:
-    """See file_locks."""
+    """See file_locks. Raises BlockingIOError at a conflicting lock of this process."""
     end = start + length
     exclusive = kind == fcntl.F_WRLCK
     with _mutex:
@@ -231,6 +231,28 @@ def pid_with_lock(fd: int, owner: object, kind: int, start: int, length: int) ->
             return os.getpid()
         found = _query(fd, kind, start, length)
     return None if found is None else found[2]
+
+
+def pids_with_locks(fd: int, owner: object) -> list[int]:
+    """The processes that have locks of this form on a file, by their marks; 0 across namespaces."""
+    found = set()
+    ranges = [(_MARKS, 0)]
+    while ranges:
+        start, length = ranges.pop()
+        lock = _query(fd, fcntl.F_WRLCK, start, length)
+        if lock is None:
+            continue
+        at, size, pid = lock
+        if (at, size) == (mark_of(pid), 1):
+            found.add(pid)
+        if at > start:
+            ranges.append((start, at - start))
+        if size and (not length or at + size < start + length):
+            ranges.append((at + size, length and start + length - at - size))
+    with _mutex:
+        if any(one.owner != id(owner) for one in _file_of(fd, owner).held):
+            found.add(os.getpid())
+    return sorted(found)
 
 
 def _has_mark(fd: int, pid: int) -> bool:

@@ -13,12 +13,13 @@ import fcntl
 import os
 import re
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from . import form
-from .process_locks import close_locked, open_locked, pid_with_lock as _pid_by_lock
+from . import form, process_locks
+from .process_locks import close_locked, open_locked
 
 _SECONDS: Final = 5
 _TIME: Final = re.compile(r"^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.(\d+))?$")
@@ -127,29 +128,32 @@ def _has_members(group: int) -> bool:
 # -- any POSIX system -----------------------------------------------------------------------------
 
 
-def _pid_of_first(path: Path, kind: int, byte: int) -> int | None:
+@contextmanager
+def _open_to_ask(path: Path) -> Iterator[tuple[int, object]]:
     owner = object()
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = open_locked(str(path), owner, lambda: os.open(path, flags), writable=False)
     try:
-        fd = open_locked(str(path), owner, lambda: os.open(path, flags), writable=False)
-    except OSError:
-        return None
-    try:
-        pid = _pid_by_lock(fd, owner, kind, byte, 1)
-    except OSError:
-        return None
+        yield fd, owner
     finally:
         close_locked(fd, owner)
-    return pid if pid is not None and pid > 0 else None
 
 
-def _one_with_locks(path: Path) -> list[int]:
-    pid = _pid_of_first(path, fcntl.F_WRLCK, 0)
-    return [] if pid is None else [pid]
+def _pids_by_marks(path: Path) -> list[int]:
+    try:
+        with _open_to_ask(path) as (fd, owner):
+            return [pid for pid in process_locks.pids_with_locks(fd, owner) if pid > 0]
+    except OSError:
+        return []
 
 
 def _pid_named_by_lock(path: Path, byte: int) -> int | None:
-    return _pid_of_first(path, fcntl.F_RDLCK, byte)
+    try:
+        with _open_to_ask(path) as (fd, owner):
+            pid = process_locks.pid_with_lock(fd, owner, fcntl.F_RDLCK, byte, 1)
+    except OSError:
+        return None
+    return pid if pid is not None and pid > 0 else None
 
 
 def _ps(*arguments: str) -> str:
@@ -191,9 +195,8 @@ def _leave_name(_name: str) -> None:
     return
 
 
-pids_with_locks: Final = form(_pids_with_locks, _one_with_locks)
-"""The processes that have a lock on a file, as far as this user may see them; elsewhere than on
-Linux the first of them. This process is one of them."""
+pids_with_locks: Final = form(_pids_with_locks, _pids_by_marks)
+"""The processes that have a lock on a file, as far as this user may see them."""
 pid_with_lock: Final = form(_pid_with_lock, _pid_named_by_lock)
 """Pid of the process with an exclusive lock on a byte of a file, None if it cannot be determined.
 Takes about 10 ms on a machine with some hundred processes."""

@@ -77,7 +77,7 @@ def _compact_until(folder: Path, number: int, *, exchanges: bool) -> bool:
         code = 1
         try:
             if not exchanges:  # a file system that cannot do it
-                swapping.exchange = lambda one, other: False
+                vars(swapping)["exchange"] = lambda one, other: False
             left = number
 
             def see(event: str, arguments: tuple[object, ...]) -> None:

@@ -358,7 +358,8 @@ def _boot() -> tuple[int, ...] | None:
     if not LINUX:
         return boot_id()
     text = Path("/proc/sys/kernel/random/boot_id").read_text()
-    return struct.unpack(">2q", bytes.fromhex(text.replace("-", "")))
+    found: tuple[int, ...] = struct.unpack(">2q", bytes.fromhex(text.replace("-", "")))
+    return found
 
 
 def java_hash(text: str) -> int:

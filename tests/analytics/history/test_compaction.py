@@ -18,9 +18,10 @@ from analytics.engines.local import LocalEngine
 from analytics.errors import CompactionRunsError, HistoryVersionError, JoinedError
 from analytics.history import compaction
 from analytics.history.gathering import find_kept, gathered_report
-from analytics.history.swapping import STAGING, exchange
+from analytics.history.swapping import STAGING
 from analytics.history.tables import TABLES, VERSION, VERSION_KEY, Kept
 from analytics.lag.selection import Choice
+from storage.platform.cloning import exchange
 from tests.support.kept_reports import DAY_MS, OLD, document, files, places, rows, run
 from tests.support.old_history import extract_history
 from tests.support.slim import ROOT, Slim

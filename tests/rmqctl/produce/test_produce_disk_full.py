@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.crash.test_full_disk import NEW_MOUNTS, skip_unless_mountable
+from tests.support.mounting import NEW_MOUNTS, skip_unless_mountable
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """

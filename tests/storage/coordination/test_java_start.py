@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.coordination.java_start import JavaStart, lock_mtime
+from tests.support.linux_forms import needs_linux_forms
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -95,7 +96,7 @@ def test_a_folder_that_is_exchanged_is_noticed_after_a_tenth_of_a_second(lock: L
     assert lock.time.ns() == 9_000_000_000
 
 
-@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="needs /proc")
+@needs_linux_forms
 def test_it_lets_go_of_its_file(lock: Lock) -> None:
     lock.write(5)
     lock.time.ns()

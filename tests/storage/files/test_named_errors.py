@@ -5,6 +5,7 @@ import os
 import pytest
 
 from storage.files.fs import FileSystem
+from tests.support.linux_forms import needs_linux_forms
 
 CALLS = {
     "writing": lambda fs, fd: fs.write(fd, b"x", 0),
@@ -22,6 +23,7 @@ def path(tmp_path):
     return path
 
 
+@needs_linux_forms
 @pytest.mark.parametrize("doing", CALLS)
 def test_a_call_that_fails_names_the_file_and_what_it_did(path, doing):
     fs = FileSystem()
@@ -35,6 +37,7 @@ def test_a_call_that_fails_names_the_file_and_what_it_did(path, doing):
     assert caught.value.__notes__ == [doing]
 
 
+@needs_linux_forms
 def test_a_pipe_is_no_place_to_look_for_data(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -60,6 +63,7 @@ def test_a_pipe_cannot_be_synced_and_has_no_path():
     assert caught.value.__notes__ == ["syncing"]
 
 
+@needs_linux_forms
 def test_of_a_file_that_is_gone_the_folder_is_named(path):
     fd = os.open(path, os.O_RDONLY)
     path.unlink()

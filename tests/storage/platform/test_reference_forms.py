@@ -97,7 +97,7 @@ def test_every_process_of_a_boot_finds_one_number() -> None:
 
 
 def test_another_boot_has_another_number_and_a_strangers_object_none() -> None:
-    from _posixshmem import shm_open, shm_unlink
+    from _posixshmem import shm_open, shm_unlink  # type: ignore[import-not-found]
 
     name = f"/rmqctl-test-{os.getpid()}"
     first = boot._number(name)
@@ -165,6 +165,7 @@ def test_a_full_queue_is_one_error_on_all_systems() -> None:
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY, os.O_RDWR])
 def test_a_file_is_synced_however_it_is_open(tmp_path: Path, flags: int) -> None:
     path = tmp_path / "file"
+    fd = -1
     for content in (b"", b"1", bytes(10_000)):
         path.write_bytes(content)
         fd = os.open(path, flags)
