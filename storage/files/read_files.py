@@ -7,7 +7,6 @@ until its last reader releases it.
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import stat
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
+from storage.platform.space import next_data
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -297,10 +297,9 @@ class ReadOnlyFiles:
 def _has_data_from(fd: int, position: int) -> bool:
     """Whether a file may have other bytes than zeros from a position on."""
     try:
-        os.lseek(fd, position, os.SEEK_DATA)
-    except OSError as error:
-        return error.errno != errno.ENXIO
-    return True
+        return next_data(fd, position) is not None
+    except OSError:  # the file system does not know its holes
+        return True
 
 
 def _map(path: str, fd: int, length: int) -> mmap.mmap:
