@@ -7,6 +7,7 @@ from storage.format.cq_unit import (
     CQ_STORE_UNIT_SIZE,
     MAX_EXT_ADDR,
     MAX_QUEUE_OFFSET,
+    MOST_LOST,
     PRE_BLANK,
     StoreUnit,
     is_ext_addr,
@@ -60,3 +61,4 @@ def test_the_numbers_are_those_of_the_format() -> None:
     assert MAX_EXT_ADDR == -2_147_483_649
     assert not is_ext_addr(-2_147_483_648)
     assert MAX_QUEUE_OFFSET == 1 << 56
+    assert MOST_LOST == 1_000_000

@@ -209,3 +209,15 @@ def test_time_is_kept_in_whole_seconds(stored: int, begin: int, seconds: int) ->
 @given(headers)
 def test_headers_come_back(header: IndexHeader) -> None:
     assert IndexHeader.unpack_from(b"?" + header.pack(), 1) == header
+
+
+def test_a_header_and_an_entry_come_back_from_the_beginning_of_a_buffer() -> None:
+    assert IndexHeader() == (0, 0, 0, 0, 0, 0)
+    assert IndexHeader().next_entry == 1
+    header = IndexHeader(1 << 40, 2 << 40, 3, 4, 5, 6)
+    assert IndexHeader.unpack_from(header.pack() + b"rest") == header
+    assert IndexHeader.unpack_from(b"\0" + header.pack(), 1) == header
+    puts = put_keys(header, 7, lambda _: 0, [9], [1 << 50], [(1 << 40) + 2500])
+    entry = IndexEntry.unpack_from(puts.entries)
+    assert entry == IndexEntry(9, 1 << 50, 2, 0)
+    assert entry.pack() == puts.entries

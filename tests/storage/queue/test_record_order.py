@@ -51,6 +51,8 @@ def order(*claims: int, at_once: int = 1000) -> dict[int, int]:
         ((HUGE + 1,), {}),  # damaged, or a queue that does not exist
         ((HUGE + 1, HUGE + 2), {HUGE + 1: 0, HUGE + 2: 1}),  # two in a row do not lie
         ((0, 1, 3, 5, 6), {0: 0, 1: 1, 3: 2, 5: 3, 6: 4}),
+        ((0, 1, 2, 3 + MOST_LOST), {0: 0, 1: 1, 2: 2, 3 + MOST_LOST: 3}),
+        ((0, 1, 2, 4 + MOST_LOST), {0: 0, 1: 1, 2: 2}),
         ((HUGE,), {HUGE: 0}),
         (
             (MAX_QUEUE_OFFSET - 2, MAX_QUEUE_OFFSET - 1),
