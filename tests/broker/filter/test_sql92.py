@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
 from hypothesis import given, strategies as st
 
 from broker.errors import SubscriptionParseError
-from broker.filter.expression import matches
+from broker.filter.expression import EvaluationError, compare, matches, to_number
 from broker.filter.parser import compile_sql92
 
 pytestmark = pytest.mark.conformance("D4")
@@ -255,3 +256,73 @@ def test_leading_zeros_do_not_count():
     assert matches(compile_sql92("a = 7"), {"a": "0" * 5000 + "7"})
     assert matches(compile_sql92("a = -7"), {"a": "-" + "0" * 5000 + "7"})
     assert matches(compile_sql92("a = 0"), {"a": "0" * 5000})
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "sign"),
+    [
+        (True, True, 0),
+        (True, False, 1),
+        (False, True, -1),
+        (True, 1, -1),
+        (False, 0.5, -1),
+        (1, True, -1),
+        ("TRUE", True, 0),
+        ("x", True, -1),
+        ("x", False, 0),
+        ("true", False, 1),
+        ("a", "b", -1),
+        ("b", "a", 1),
+        ("5", 5, 0),
+        (5, "6", -1),
+        ("7", 6.5, 1),
+        (5.0, "5", 0),
+        (5, 5.0, 0),
+        (0.0, 0.0, 0),
+        (-0.0, 0.0, -1),
+        (0, -0.0, 1),
+        (-0.0, -0.0, 0),
+        (math.nan, 1, 1),
+        (1, math.nan, -1),
+        (math.nan, math.nan, 0),
+    ],
+)
+def test_values_are_compared_as_java_compares_them(left, right, sign):
+    assert compare(left, right) == sign
+
+
+def test_a_boolean_beside_a_text_is_no_comparison():
+    with pytest.raises(EvaluationError, match="a boolean cannot be compared with 'true'"):
+        compare(True, "true")
+
+
+INT, LONG = 2_147_483_647, 9_223_372_036_854_775_807
+
+
+@pytest.mark.parametrize("like", [0, INT, -INT - 1])
+def test_beside_an_int_a_text_is_an_int(like):
+    assert to_number(str(INT), like) == INT
+    assert to_number(str(-INT - 1), like) == -INT - 1
+    for number in (INT + 1, -INT - 2, LONG):
+        with pytest.raises(EvaluationError, match="is out of range beside"):
+            to_number(str(number), like)
+
+
+@pytest.mark.parametrize("like", [INT + 1, -INT - 2, LONG])
+def test_beside_a_long_a_text_is_a_long(like):
+    assert to_number(str(LONG), like) == LONG
+    assert to_number(f"+00{LONG}", like) == LONG
+    assert to_number(str(-LONG - 1), like) == -LONG - 1
+    for number in (LONG + 1, -LONG - 2, 10**19):
+        with pytest.raises(EvaluationError, match="out of range beside"):
+            to_number(str(number), like)
+
+
+def test_a_text_is_a_number_only_as_a_whole():
+    assert (to_number("-7", 1), to_number("+7", 1), to_number("7d", 1.0)) == (-7, 7, 7.0)
+    for text in ("", "-", "7x", "1.5", "\u0661x", "--1"):
+        with pytest.raises(EvaluationError, match="is no whole number"):
+            to_number(text, 1)
+    for text in ("", "x", "1ff", "f"):
+        with pytest.raises(EvaluationError, match="is no number"):
+            to_number(text, 1.5)

@@ -201,6 +201,17 @@ def test_what_the_store_does_not_take_is_told_of_each(root):
     assert put.puts == [3]
 
 
+def test_the_one_that_the_store_refuses_is_put_once(root):
+    put = Refusing(PutMessageStatus.MESSAGE_ILLEGAL)
+    handler = handler_over(root, put, lambda offset: MessageExt("T", b"x"))
+    request = SendBackRequest("g", "T", 0, "")
+    (refusal,) = handler.send_messages_back([request])
+    assert "MESSAGE_ILLEGAL" in str(refusal)
+    assert put.puts == [1]
+    handler.send_messages_back([request] * 2)
+    assert put.puts == [1, 2, 1, 1]
+
+
 def test_a_put_ends_where_it_would_hold_others_up(root):
     put = Refusing()
     handler = handler_over(root, put, lambda offset: MessageExt("T", bytes(BATCH_BYTES // 2)))

@@ -42,6 +42,7 @@ class Bench:
         self.asked = []
         self.plans = {}
         self.alive = True
+        self.settled = 0
         store = self.broker.store
         self.checks = TransactionCheckService(
             self.config,
@@ -53,7 +54,11 @@ class Bench:
             ask=self.ask,
             now=lambda: self.now,
             file_reserved_ms=72 * 3_600_000,
+            settle=self.settle,
         )
+
+    def settle(self):
+        self.settled += 1
 
     def prepare(self, body, group="p", **properties):
         properties = {"TRAN_MSG": "true", "PGROUP": group, **properties}
@@ -303,6 +308,18 @@ def test_a_second_broker_goes_on_where_the_first_one_ended(bench, open_broker):
     other.now = bench.now
     other.check()
     assert [question.message.body for question in other.asked] == [b"b"]
+
+
+def test_what_another_checker_left_is_settled_where_a_round_begins_elsewhere(bench):
+    bench.prepare(b"x")
+    bench.check()
+    assert bench.settled == 1
+    bench.check()
+    bench.check()
+    assert bench.settled == 1, "it went on where it ended"
+    bench.broker._progress.move(CHECKS[0], {(TRANS_HALF_TOPIC, 0): 0})
+    bench.check()
+    assert bench.settled == 2
 
 
 def test_progress_behind_the_end_is_put_right(bench):
