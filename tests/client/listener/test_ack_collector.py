@@ -8,11 +8,15 @@ import pytest
 
 from broker.api.offsets import ConsumeFromWhere
 from client.consumer.consumer_config import ConsumerConfig
+from client.listener.ack_collector import AckCollector
 from client.listener.listener import ConsumeConcurrentlyStatus
+from client.listener.process_queue import ProcessQueue
+from client.listener.pull_batch import PullBatch, WorkerAcks
 from client.offset_store.offset_store import ReadOffsetType
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message, MessageQueue
 from tests.support.consumers import Heard, pull_until, turn
+from tests.support.messages import pulled
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -89,3 +93,83 @@ def test_pulling_does_not_pause_for_what_is_finished(half_way, broker):
     # The answer comes from another thread; the next pull, which settles, is done by this one.
     pull_until(half_way, lambda: held.queue_offset_max == 4 and held.msg_count == 3)
     assert loop.flow_control.times == 0
+
+
+def counted(consumer):
+    """Values and times of the statistics of the topic."""
+    stats = consumer.stats
+    sets = (stats.consume_rt, stats.consume_ok_tps, stats.consume_failed_tps)
+    items = [one.item("T@g") for one in sets]
+    return [None if item is None else (item.value, item.times) for item in items]
+
+
+def memory(consumer):
+    return consumer.offset_store.read_offset(QUEUE, ReadOffsetType.READ_FROM_MEMORY)
+
+
+def test_finished_requests_are_counted_once_with_their_messages(half_way):
+    assert settled(half_way) == (2, 2)
+    assert counted(half_way) == [(0, 2), (2, 2), None]
+    assert settled(half_way) == (2, 2)
+    assert counted(half_way) == [(0, 2), (2, 2), None]
+
+
+def test_times_successes_and_failures_are_counted_apart(half_way):
+    acks = AckCollector(half_way)
+    acks.count(QUEUE, 7)
+    assert counted(half_way) == [(7, 1), None, None]
+    acks.count(QUEUE, 5, ok=3, times=4)
+    assert counted(half_way) == [(12, 5), (3, 4), None]
+    acks.count(QUEUE, 1, failed=2)
+    assert counted(half_way) == [(13, 6), (3, 4), (2, 1)]
+
+
+def test_what_is_removed_becomes_progress_that_never_goes_back(half_way):
+    acks, held = AckCollector(half_way), half_way.process_queues[QUEUE]
+    acks.remove(pulled([0, 1]), held, QUEUE)
+    assert (held.msg_count, memory(half_way)) == (2, 2)
+    half_way.offset_store.update_offset(QUEUE, 9, increase_only=True)
+    acks.remove(pulled([2]), held, QUEUE)
+    assert (held.msg_count, memory(half_way)) == (1, 9)
+
+
+def test_nothing_is_noted_of_an_empty_queue_or_of_one_that_was_given_up(half_way):
+    acks, held = AckCollector(half_way), half_way.process_queues[QUEUE]
+    before = memory(half_way)
+    acks.remove(pulled([0]), ProcessQueue(), QUEUE)
+    held.dropped = True
+    acks.remove(pulled([0, 1]), held, QUEUE)
+    assert (held.msg_count, memory(half_way)) == (2, before)
+
+
+def test_progress_is_noted_where_it_survives_unless_the_queue_was_given_up(half_way, broker):
+    acks, held = AckCollector(half_way), half_way.process_queues[QUEUE]
+    held.dropped = True
+    acks.note(held, QUEUE)
+    assert broker.query_consumer_offset("g", "T", 0).offset in (None, 0)
+    held.dropped = False
+    half_way.offset_store.update_offset(QUEUE, 2, increase_only=True)
+    acks.note(held, QUEUE)
+    assert broker.query_consumer_offset("g", "T", 0).offset == 2
+
+
+def test_noting_takes_all_that_is_finished(half_way):
+    acks, held = AckCollector(half_way), half_way.process_queues[QUEUE]
+    acks.note(held, QUEUE)
+    assert (held.msg_count, memory(half_way)) == (2, 2)
+
+
+def test_a_thread_that_goes_on_hinders_no_other(half_way):
+    queue = ProcessQueue()
+    parts = []
+    for offsets in ([10], [11]):
+        messages = tuple(pulled(offsets))
+        queue.put_message(messages)
+        parts.append(WorkerAcks(PullBatch(messages, 1, queue, QUEUE, lambda batch: None)))
+    running, ended = parts
+    ended.requests.append(tuple(pulled([11])))
+    ended.ended = True
+    queue.finished.extend(parts)
+    queue.settled_ms = 1_000
+    AckCollector(half_way).settle(queue, QUEUE, 1_000)
+    assert (queue.msg_count, list(queue.finished)) == (1, [running])

@@ -298,6 +298,74 @@ def test_running_info_tells_offsets_and_nothing_where_there_are_none() -> None:
     assert (info["transaction_msg_min_offset"], info["transaction_msg_max_offset"]) == (5, 6)
 
 
+def test_a_new_queue_is_empty_and_nobodys_fault() -> None:
+    clock = ManualClock()
+    queue = ProcessQueue(clock)
+    assert (queue.dropped, queue.offset_illegal, queue.locked) == (False, False, False)
+    assert (queue.msg_count, queue.msg_size, queue.queue_offset_max, queue.msg_acc_cnt) == (0,) * 4
+    assert (queue.slow_offset, queue.settled_ms) == (-1, -1)
+    assert queue.last_failure is None
+    assert not queue.has_temp_message()
+    assert queue.info() == {
+        "cached_msg_min_offset": None,
+        "cached_msg_max_offset": None,
+        "cached_msg_count": 0,
+        "cached_msg_size_in_mib": 0,
+        "transaction_msg_min_offset": None,
+        "transaction_msg_max_offset": None,
+        "transaction_msg_count": 0,
+        "first_msg_reconsume_times": None,
+        "last_failure": None,
+        "locked": False,
+        "try_unlock_times": 0,
+        "last_lock_timestamp": clock.now_ms(),
+        "dropped": False,
+        "last_pull_timestamp": clock.now_ms(),
+        "last_consume_timestamp": clock.now_ms(),
+    }
+
+
+def test_running_info_has_the_first_message_and_sizes_in_mib() -> None:
+    queue = ProcessQueue()
+    first, *others = pulled(range(5, 8), body=bytes(1 << 20))
+    first.reconsume_times = 3
+    queue.put_message([first, *others])
+    queue.last_failure = "it failed"
+    info = queue.info()
+    assert (info["cached_msg_count"], info["cached_msg_size_in_mib"]) == (3, 3)
+    assert (info["first_msg_reconsume_times"], info["last_failure"]) == (3, "it failed")
+    assert (info["transaction_msg_count"], info["transaction_msg_min_offset"]) == (0, None)
+    assert queue.take_messages(1) == [first]
+    info = queue.info()
+    assert (info["cached_msg_count"], info["transaction_msg_count"]) == (2, 1)
+    assert (info["first_msg_reconsume_times"], info["last_failure"]) == (3, "it failed")
+    first.reconsume_times = 0
+    assert queue.info()["last_failure"] is None
+    queue.commit()
+    assert queue.info()["first_msg_reconsume_times"] == 0
+
+
+def test_the_first_offset_and_those_that_are_not_finished_are_known() -> None:
+    queue = filled(5, 9)
+    assert (queue.first_offset(), queue.held({4, 5, 7, 9, 10})) == (5, {5, 7, 9})
+    queue.remove_message(pulled([5, 7]))
+    assert (queue.first_offset(), queue.held({4, 5, 7, 9, 10})) == (6, {9})
+    assert ProcessQueue().first_offset() is None
+    assert ProcessQueue().held({1}) == set()
+
+
+def test_the_backlog_of_a_message_that_does_not_say_it_is_unknown() -> None:
+    queue = ProcessQueue()
+    queue.put_message(pulled([0]))
+    assert queue.msg_acc_cnt == 0
+
+
+def test_the_end_moves_with_messages_that_overlap_older_ones() -> None:
+    queue = filled(1, 3)
+    queue.put_message(pulled([3, 4, 5]))
+    assert queue.remove_message(pulled(range(1, 6))) == 6
+
+
 class ProcessQueueMachine(RuleBasedStateMachine):
     """Any order of calls, beside two dicts and a maximum."""
 
