@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqctl.cli.settings import Place, Settings, parse_settings
+from rmqctl.cli.settings import KEYS, Place, Settings, parse_settings
 from rmqctl.errors import UsageProblem
 
 
@@ -338,3 +338,11 @@ def test_texts_of_settings():
         parse_settings("- a", ".yaml")
     with pytest.raises(ValueError, match="it is nested too deep"):
         parse_settings("a = " + "[" * 5000, ".toml")
+
+
+def test_the_settings_of_files_and_their_kinds():
+    texts = {"store", "context", "output", "tz", "color", "progress", "timeout", "reason"}
+    texts |= {"console_write", "console_copy"}
+    switches = {"raw", "quiet", "verbose", "no_input", "no_headers"}
+    kinds = {name: kind for name, (kind, _) in KEYS.items()}
+    assert kinds == dict.fromkeys(texts, str) | dict.fromkeys(switches, bool)
