@@ -99,7 +99,7 @@ mutants: $(STAMP) ## Wrong changes of rules that tests must find: a sample in te
 	$(BIN)/python -m tests.mutants $(if $(filter all,$(MUTANTS)),--all --minutes 330) $(addprefix --module ,$(MODULE))
 
 quality: $(STAMP) ## Run each mutant and write the tables of docs/quality.md
-	$(BIN)/python -m tests.mutants --all --minutes 330 --write
+	$(BIN)/python -m tests.mutants --all --minutes 330 --kept --write
 
 check: $(STAMP) ## Format, lint, types, layers, docstrings, nothing stale, no unused dependency
 	$(BIN)/ruff format --check .

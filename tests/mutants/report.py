@@ -58,10 +58,9 @@ def load_reasons(path: Path = _HERE / "survivors.toml") -> dict[str, dict[str, s
     return tables
 
 
-def table(rows: Sequence[Row]) -> str:
-    """A line for each module, and the sum."""
-    lines = ["| module | mutants | run | killed | survivors | score |", "|---|--:|--:|--:|--:|--:|"]
-    whole = Row(
+def sum_of(rows: Sequence[Row]) -> Row:
+    """A row for all of them."""
+    return Row(
         "all",
         sum(row.mutants for row in rows),
         sum(row.run for row in rows),
@@ -70,6 +69,12 @@ def table(rows: Sequence[Row]) -> str:
         sum(row.seconds for row in rows),
         sum(row.left_out for row in rows),
     )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A line for each module, and the sum."""
+    lines = ["| module | mutants | run | killed | survivors | score |", "|---|--:|--:|--:|--:|--:|"]
+    whole = sum_of(rows)
     for row in [*rows, whole]:
         cells = (row.mutants, row.run, row.killed, len(row.survivors), f"{row.score:.1%}")
         name = row.path if row is whole else f"`{row.path}`"
@@ -92,8 +97,8 @@ def survivors(rows: Sequence[Row], reasons: Mapping[str, Mapping[str, str]]) -> 
 
 def write(rows: Sequence[Row], reasons: Mapping[str, Mapping[str, str]], size: int | None) -> None:
     """Put both tables into the document."""
-    how = "each mutant was run" if size is None else f"at most {size} mutants of a module were run"
-    sums = f"Of {len(rows)} modules, {how}.\n\n{table(rows)}"
+    how = "each mutant" if size is None else f"{size} mutants or more, or all there are"
+    sums = f"Run of each of {len(rows)} modules: {how}.\n\n{table(rows)}"
     text = DOCUMENT.read_text("utf-8")
     for name, part in (("mutants", sums), ("survivors", survivors(rows, reasons))):
         marked = re.compile(_MARKED.format(name), re.DOTALL)
