@@ -230,8 +230,14 @@ class StoreView(StoreConfigs):
         queue = self._queue(topic, queue_id)
         return QueueBounds(0, 0) if queue is None else self._bounds_of(queue, bounds)[0]
 
-    def each_queue_bounds(self, queues: Sequence[tuple[str, int]]) -> list[QueueBounds]:
-        """The bounds of many queues; a quarter of the time that each by itself takes."""
+    def each_queue_bounds(
+        self, queues: Sequence[tuple[str, int]], first: Sequence[int] = ()
+    ) -> list[QueueBounds]:
+        """The bounds of many queues; a quarter of the time that each by itself takes.
+
+        ``first``: offsets from which on the units of each are asked for next, -1 for none; where
+        they are few, they are read along with its bounds.
+        """
         from storage.queue.first_read import read_many
 
         while True:
@@ -239,7 +245,8 @@ class StoreView(StoreConfigs):
             generation = self._note_generation(bounds)
             log_min = self.files.log.first()
             known = self._queues if self._bounds is bounds else {}
-            read_many(known, queues, self.files, bounds if self._own_bounds else None, generation)
+            own = bounds if self._own_bounds else None
+            read_many(known, queues, self.files, own, generation, first)
             readers = [known.get(place) or self._queue(*place) for place in queues]
             found = [
                 QueueBounds(0, 0) if reader is None else reader.bounds(log_min, generation)

@@ -150,10 +150,17 @@ def due_now(files: Sequence[LogFile], now_ms: int) -> list[LogFile]:
     ]
 
 
-def due_of(files: Sequence[LogFile], commitlog_offset: int) -> int | None:
-    """The time from which on the record at an offset may be deleted; None if it stays."""
-    number = bisect_right(files, commitlog_offset, key=lambda file: file.first) - 1
-    return files[number].due_timestamp if number >= 0 else None
+class LogFilesDue:
+    """From when on records of some log files may be deleted."""
+
+    def __init__(self, files: Sequence[LogFile]) -> None:
+        self._firsts = [file.first for file in files]
+        self._due = [file.due_timestamp for file in files]
+
+    def of(self, commitlog_offset: int) -> int | None:
+        """The time (ms) from which on the record at an offset may be deleted; None if it stays."""
+        number = bisect_right(self._firsts, commitlog_offset) - 1
+        return self._due[number] if number >= 0 else None
 
 
 def safe_from(files: Sequence[LogFile], until_ms: int) -> int:

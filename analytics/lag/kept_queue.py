@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.read.log_cut import LogCut
-from storage.retention import LogFile, due_of
+from storage.retention import LogFilesDue
 
 from .health import Health
 from .lag_snapshot import Head, QueueNow, Readers
@@ -27,7 +27,7 @@ class LookMoment(NamedTuple):
     view: StoreView
     as_of: int
     trend: Trend
-    files: Sequence[LogFile]
+    due: LogFilesDue
     files_changed: bool
     arrivals: StoredSince
     history: SampleHistory
@@ -94,7 +94,7 @@ class KeptQueue:
         unknown = len(self.heads) > len(self._places)
         if unknown:
             self.heads = {offset: self.heads[offset] for offset in self._places}
-        moved = moment.files_changed and self._judge_files(moment.files)
+        moved = moment.files_changed and self._judge_files(moment.due)
         if same and not unknown and not moved:
             return False
         self.now = QueueNow(low, high, None, moment.history.ends(*self.place), self.heads)
@@ -161,10 +161,10 @@ class KeptQueue:
         self.low, self.high = low, high
         self._caught_up = None
 
-    def _judge_files(self, files: Sequence[LogFile]) -> bool:
+    def _judge_files(self, due: LogFilesDue) -> bool:
         """Find out anew from when on messages may be deleted; whether one of these changed."""
         heads = {
-            offset: (size, stored, due_of(files, self._places[offset]))
+            offset: (size, stored, due.of(self._places[offset]))
             for offset, (size, stored, _) in self.heads.items()
         }
         if heads == self.heads:
@@ -193,7 +193,7 @@ class KeptQueue:
         places = moment.view.places(*self.place, offsets, (self.low, self.high))
         for offset in offsets:
             place, stored = places.get(offset, (None, None))
-            due = None if place is None else due_of(moment.files, place)
+            due = None if place is None else moment.due.of(place)
             size = sizes[offset]
             self.heads[offset] = size, stored, due
             if place is not None and stored is not None and size is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from storage import native
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import Change, OffsetSamples, SampleHistory
 from storage.errors import CorruptFileError
 from storage.format.message import dlq_topic, retry_topic
 from storage.read.log_cut import LogCut
-from storage.retention import RetentionRules, due_of, log_files, rules_of
+from storage.retention import LogFilesDue, RetentionRules, log_files, rules_of
 
 from .delayed import waiting_by_topic
 from .health import PATIENCE_MS, Health, judge
@@ -80,8 +81,8 @@ class QueueNow(NamedTuple):
 class QueuesNow(NamedTuple):
     """Queues that a group reads, and their members as columns."""
 
-    ids: Sequence[int]
-    queues: Sequence[QueueNow]
+    ids: tuple[int, ...]
+    queues: list[QueueNow]
     lows: Sequence[int]
     highs: list[int]
     rates_in: Sequence[float | None]
@@ -90,9 +91,10 @@ class QueuesNow(NamedTuple):
 Head = tuple[int | None, int | None, int | None]
 """A message: bytes from there to the end of its queue, its store time, and from when on it may be
 deleted."""
+_Unread = tuple[int | None, int | None, Health, int | None]
 NO_HEAD: Final[Head] = (None, None, None)
-_NEVER: Final = -1
-"""Represents missing progress where offsets are collected."""
+QUEUES_AT_ONCE: Final = 100
+"""Queues whose bounds are read before their messages: their files are still mapped then."""
 _new: Final = tuple.__new__  # what a NamedTuple's own __new__ does, in half the time
 _Then = Callable[[Sequence[Change], int | None], int | None]
 """From the observed progress and the current one to the progress at a time."""
@@ -125,12 +127,12 @@ def look_at(
         history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
     progress_then = _progress_then(history, as_of) if until_then else None
     read_by = {
-        (group, topic): read_queue_ids(topics.get(topic), offsets)
+        (group, topic): tuple(read_queue_ids(topics.get(topic), offsets))
         for (group, topic), offsets in chosen.offsets.items()
     }
     if reads is not None:
         read_by = {
-            (group, topic): [queue_id for queue_id in ids if reads(topic, queue_id)]
+            (group, topic): tuple(queue_id for queue_id in ids if reads(topic, queue_id))
             for (group, topic), ids in read_by.items()
         }
     trend = Trend(history.watched, as_of)
@@ -151,8 +153,8 @@ def look_at(
     for (group, topic), offsets in chosen.offsets.items():
         members = chosen.members.get(group, 0)
         changes = history.queues_of(topic_at_group(topic, group))
-        stand = GroupInQueue(trend.rate_out, as_of, progress_then, has_members=members > 0)
-        ids = tuple(read_by[group, topic])
+        stand = GroupInQueue(trend, as_of, progress_then, has_members=members > 0)
+        ids = read_by[group, topic]
         now = together.get((topic, ids))
         if now is None:
             now = together[topic, ids] = _together(ids, queues[topic])
@@ -194,17 +196,18 @@ def _progress_then(history: SampleHistory, as_of: int) -> _Then | None:
 class GroupInQueue:
     """A group's state in queues. Few steps: there may be tens of thousands of them."""
 
-    __slots__ = ("_as_of", "_has_members", "_rate_out", "_then")
+    __slots__ = ("_as_of", "_has_members", "_then", "_trend")
 
     def __init__(
         self,
-        rate_out: Callable[[Sequence[Change], int | None], float | None],
+        trend: Trend | None,
         as_of: int,
         progress_then: _Then | None,
         *,
         has_members: bool,
     ) -> None:
-        self._rate_out = rate_out
+        """Without a ``trend`` no rates are made."""
+        self._trend = trend
         self._then = progress_then
         self._as_of = as_of
         self._has_members = has_members
@@ -220,7 +223,7 @@ class GroupInQueue:
         low, high, rate_in, _, _ = queue
         what = _new(QueuePosition, (low, committed, high))
         then = committed if self._then is None else self._then(changes, committed)
-        rate_out = self._rate_out(changes, then)
+        rate_out = None if self._trend is None else self._trend.rate_out(changes, then)
         lag_bytes, stored, status, risk = self._unread(queue, committed, changes)
         return _new(QueueLag, (queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk))
 
@@ -232,13 +235,15 @@ class GroupInQueue:
     ) -> QueueColumns:
         """In some queues; see :meth:`in_queue`."""
         ids, of_now, lows, highs, rates_in = queues
-        committed = [*map(offsets.get, ids)]
-        changes = [all_changes.get(queue_id, ()) for queue_id in ids]
-        then = committed if self._then is None else map(self._then, changes, committed)
-        rates_out = [*map(self._rate_out, changes, then)]
+        committed = _in_order(offsets, ids)
+        changes = [*all_changes.values()]
+        if tuple(all_changes) != ids:
+            changes = [all_changes.get(queue_id, ()) for queue_id in ids]
+        count = len(ids)
+        nothing, good = (None,) * count, (Health.OK,) * count
+        then = committed if self._then is None else [*map(self._then, changes, committed)]
+        rates_out = nothing if self._trend is None else self._trend.rates_out(changes, then)
         if committed == highs:
-            count = len(ids)
-            nothing, good = (None,) * count, (Health.OK,) * count
             sizes = (0,) * count
             return QueueColumns(
                 Columns(
@@ -246,8 +251,10 @@ class GroupInQueue:
                     *(rates_in, rates_out, good, nothing),
                 )
             )
-        found = map(self._unread, of_now, committed, changes)
-        lag_bytes, stored, statuses, risks = zip(*found, strict=True)
+        stuck = Health.STALL if self._has_members else Health.STOP
+        lag_bytes, stored, statuses, risks = unread_of(
+            of_now, committed, changes, self._as_of, PATIENCE_MS, Health.OK, stuck, self._unread
+        )
         return QueueColumns(
             Columns(
                 *(ids, lows, committed, highs, lag_bytes, stored),
@@ -255,9 +262,7 @@ class GroupInQueue:
             )
         )
 
-    def _unread(
-        self, queue: QueueNow, committed: int | None, changes: Sequence[Change]
-    ) -> tuple[int | None, int | None, Health, int | None]:
+    def _unread(self, queue: QueueNow, committed: int | None, changes: Sequence[Change]) -> _Unread:
         """What is unread in a queue: its bytes, the time of its oldest message, the health, and
         from when on that message may be deleted."""
         low, high, _, ends, heads = queue
@@ -284,6 +289,24 @@ class GroupInQueue:
         return lag_bytes, stored, status, risk
 
 
+def _unread_of(
+    queues: list[QueueNow],
+    committed: list[int | None],
+    changes: list[Sequence[Change]],
+    _as_of: int,
+    _patience: int,
+    _ok: Health,
+    _stuck: Health,
+    one: Callable[[QueueNow, int | None, Sequence[Change]], _Unread],
+    /,
+) -> tuple[Sequence[Any], ...]:
+    """What :meth:`GroupInQueue._unread` gives for some queues, at least one, as columns."""
+    return tuple(zip(*map(one, queues, committed, changes), strict=True))
+
+
+unread_of: Final = native.form("unread_of", _unread_of)
+
+
 class _Queues:
     """Reads queues, each once however many groups read it."""
 
@@ -303,25 +326,32 @@ class _Queues:
         self._history = history
         self._arrivals = arrivals
         self._moment = moment
-        self._files = log_files(view.root, view.config, rules, self._moment.log_end, as_of)
+        files = log_files(view.root, view.config, rules, self._moment.log_end, as_of)
+        self._due = LogFilesDue(files)
 
     def read(
-        self, chosen: Readers, read_by: Mapping[tuple[str, str], Sequence[int]]
+        self, chosen: Readers, read_by: Mapping[tuple[str, str], tuple[int, ...]]
     ) -> dict[str, dict[int, QueueNow]]:
         """Read all queues with a reading group, by topic and queue id."""
-        committed: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-        for key, offsets in chosen.offsets.items():
-            of_topic = committed[key[1]]
-            for queue_id in read_by[key]:
-                of_topic[queue_id].add(offsets.get(queue_id, _NEVER))
-        return {
-            topic: {queue_id: self._queue(topic, queue_id, known) for queue_id, known in of.items()}
-            for topic, of in committed.items()
-        }
+        committed = _committed(chosen, read_by)
+        found: dict[str, dict[int, QueueNow]] = {topic: {} for topic in committed}
+        queues = [(topic, queue_id) for topic, of in committed.items() for queue_id in of]
+        for start in range(0, len(queues), QUEUES_AT_ONCE):
+            some = queues[start : start + QUEUES_AT_ONCE]
+            known = [committed[topic][queue_id] for topic, queue_id in some]
+            bounds = self._moment.each_queue_bounds(some, first=[*map(_smallest, known)])
+            for (topic, queue_id), offsets, (low, high) in zip(some, known, bounds, strict=True):
+                found[topic][queue_id] = self._queue(topic, queue_id, offsets, low, high)
+        return found
 
-    def _queue(self, topic: str, queue_id: int, committed: Collection[int]) -> QueueNow:
+    def _queue(
+        self, topic: str, queue_id: int, committed: Collection[int], low: int, high: int
+    ) -> QueueNow:
         view = self._view
-        low, high = self._bounds(topic, queue_id, committed)
+        if committed and max(committed) > high:
+            # A message may be read and committed right before the log's end is moved past it.
+            written = view.max_offset_in_queue(topic, queue_id)
+            high = max([high, *(offset for offset in committed if offset <= written)])
         ends = self._history.ends(topic, queue_id)
         first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
         unread = unread_bytes(view, topic, queue_id, first, high) if self._sizes else {}
@@ -329,18 +359,41 @@ class _Queues:
         heads: dict[int, Head] = {}
         for offset in first:
             place, stored = places.get(offset, (None, None))
-            due = None if place is None else due_of(self._files, place)
+            due = None if place is None else self._due.of(place)
             heads[offset] = unread.get(offset), stored, due
         rate = self._arrivals.rate(topic, queue_id, ends, low, high)
         return QueueNow(low, high, rate, ends, heads)
 
-    def _bounds(self, topic: str, queue_id: int, committed: Collection[int]) -> tuple[int, int]:
-        low, high = self._moment.queue_bounds(topic, queue_id)
-        if max(committed) > high:
-            # A message may be read and committed right before the log's end is moved past it.
-            written = self._view.max_offset_in_queue(topic, queue_id)
-            high = max([high, *(offset for offset in committed if offset <= written)])
-        return low, high
+
+def _committed(
+    chosen: Readers, read_by: Mapping[tuple[str, str], tuple[int, ...]]
+) -> dict[str, dict[int, set[int]]]:
+    """The different offsets that groups have committed in each queue, by topic and queue id."""
+    columns: dict[tuple[str, tuple[int, ...]], list[list[int | None]]] = defaultdict(list)
+    for key, offsets in chosen.offsets.items():
+        ids = read_by[key]
+        columns[key[1], ids].append(_in_order(offsets, ids))
+    found: dict[str, dict[int, set[int | None]]] = {topic: {} for _, topic in chosen.offsets}
+    for (topic, ids), of_groups in columns.items():
+        of_topic = found[topic]
+        for queue_id, of_queue in zip(ids, zip(*of_groups, strict=True), strict=True):
+            of_topic[queue_id] = of_topic.get(queue_id, set()).union(of_queue)
+    return {
+        topic: {
+            queue_id: {offset for offset in offsets if offset is not None}
+            for queue_id, offsets in of.items()
+        }
+        for topic, of in found.items()
+    }
+
+
+def _in_order(offsets: Offsets, ids: tuple[int, ...]) -> list[int | None]:
+    """The offsets of queues; mostly there are just these, in this order."""
+    return [*offsets.values()] if tuple(offsets) == ids else [*map(offsets.get, ids)]
+
+
+def _smallest(offsets: Collection[int]) -> int:
+    return min(offsets, default=-1)
 
 
 class _Arrivals:

@@ -18,6 +18,7 @@ import os
 from array import array
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from sys import byteorder
 from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -33,6 +34,8 @@ _SIZE_AT: Final = 2
 _WORTH_NUMPY: Final = 1_000_000
 """Units from which importing NumPy (0.1 s) is quicker than working without it."""
 _MOST_THREADS: Final = 4
+_FEW: Final = 4096
+"""Units whose sizes are added up one by one."""
 _AT_ONCE: Final = 64
 """Files of a queue that are mapped at once."""
 
@@ -144,6 +147,9 @@ def unread_bytes(
     sizes = None
     if len(descending) > 1 and max_offset - descending[-1] < _WORTH_NUMPY:
         sizes = _sizes(view, topic, queue_id, descending[-1], max_offset)
+        if sizes is not None and len(sizes) <= _FEW and _are_valid(sizes):
+            sums = [*accumulate(reversed(sizes), initial=0)]
+            return {offset: sums[max_offset - offset] for offset in descending}
     for offset in descending:
         if total is not None:
             if sizes is None:
@@ -206,9 +212,11 @@ def _sizes_in(units: memoryview) -> array[int]:
 
 def _added_up(sizes: array[int]) -> int | None:
     """The sum of sizes; None if one of them is invalid."""
-    if sizes and (min(sizes) <= 0 or max(sizes) == PRE_BLANK_SIZE):
-        return None
-    return sum(sizes)
+    return sum(sizes) if _are_valid(sizes) else None
+
+
+def _are_valid(sizes: array[int]) -> bool:
+    return not sizes or (min(sizes) > 0 and max(sizes) != PRE_BLANK_SIZE)
 
 
 def _in_threads(blocks: Sequence[memoryview]) -> int | None:

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Final
 from storage.configs.consumer_offsets import topic_at_group
 from storage.coordination.shared_state import SharedStateBounds
 from storage.read.log_cut import LogCut
-from storage.retention import LogFile, log_files, rules_of
+from storage.retention import LogFile, LogFilesDue, log_files, rules_of
 
 from .counts import CountedLags, GroupCounts, Rates, Read
 from .health import PATIENCE_MS, Health
 from .kept_queue import KeptQueue, LookMoment
 from .lag_snapshot import (
+    QUEUES_AT_ONCE,
     Depths,
     GroupInQueue,
     LagSnapshot,
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 _FORGET_EVERY: Final = 100
 """Looks after which old observations are discarded."""
-_QUEUES_AT_ONCE: Final = 100
-"""New queues whose bounds are read before their messages: their files are still mapped then."""
 _NONE: Final[Offsets] = {}
 _new: Final = tuple.__new__
 _NOT_READ: Final[Read] = (None, 0)
@@ -156,7 +155,8 @@ class RepeatedLook:
         files_changed, self._files = files != self._files, files
         arrivals = StoredSince(view, as_of - RATE_WINDOW_MS)
         return LookMoment(
-            view, as_of, trend, files, files_changed, arrivals, self._history, cut, chosen
+            *(view, as_of, trend, LogFilesDue(files), files_changed),
+            *(arrivals, self._history, cut, chosen),
         )
 
     def _count_anew(self) -> None:
@@ -239,8 +239,8 @@ class RepeatedLook:
                 if queue in new:
                     new[queue].add(offsets.get(queue_id))
         all_new = list(new)
-        for start in range(0, len(all_new), _QUEUES_AT_ONCE):
-            some = all_new[start : start + _QUEUES_AT_ONCE]
+        for start in range(0, len(all_new), QUEUES_AT_ONCE):
+            some = all_new[start : start + QUEUES_AT_ONCE]
             for queue, (low, high) in zip(some, moment.bounds(some), strict=True):
                 queue.refresh(low, high, moment)
                 first = {queue.first_unread(offset) for offset in new[queue]} - {None}
@@ -497,13 +497,9 @@ class _Pair:
         return known
 
 
-def _no_rate(changes: Sequence[Change], offset: int | None) -> None:
-    """Rates are made of counts."""
-
-
 def _judge(stale: _Stale, moment: LookMoment) -> None:
     states = {
-        has_members: GroupInQueue(_no_rate, moment.as_of, None, has_members=has_members)
+        has_members: GroupInQueue(None, moment.as_of, None, has_members=has_members)
         for has_members in (False, True)
     }
     for pair, which in stale:

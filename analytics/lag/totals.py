@@ -96,7 +96,7 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
         rate_in,
         rate_out,
         drain_ms(total, rate_in, rate_out),
-        worst(set(statuses)),
+        Health.OK if statuses.count(Health.OK) == len(statuses) else worst(set(statuses)),
         ids[lags.index(most)] if most else None,
         round(most * len(lags) / total, 2) if total else None,
         -sum(part for part in unread if part < 0) if min(unread) < 0 else 0,

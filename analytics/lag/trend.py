@@ -7,9 +7,10 @@ between two of them is not known to the minute.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from storage import native
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
 from .health import Observation
@@ -56,6 +57,8 @@ class StoredSince:
         """The offset of the first message that counts, ``max_offset`` without any; None as
         above."""
         end = max_offset
+        if end > min_offset and self._is_last_older(topic, queue_id, end):
+            return end  # mostly: a unit is read, and not a file of them
         while end > min_offset:
             first = max(min_offset, (end - 1) // self._per_file * self._per_file)
             found = self._search(topic, queue_id, first, end)
@@ -75,6 +78,15 @@ class StoredSince:
         if log_offset >= self._after:
             return True
         return log_offset > self._before and self._is_older(log_offset, size) is False
+
+    def _is_last_older(self, topic: str, queue_id: int, end: int) -> bool:
+        """Whether the last message is surely older, and so are all."""
+        place = self.place(topic, queue_id, end - 1)
+        if place is None or place[1] == PRE_BLANK_SIZE:
+            return False
+        if self._before < place[0] < self._after:
+            return self._is_older(*place) is True
+        return place[0] <= self._before
 
     def _search(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
         """Find the first message of [first, end) that is not older; ``end`` without any."""
@@ -175,6 +187,12 @@ class Trend:
         count = None if span_s is None else self.read(committed, offset)
         return None if span_s is None or count is None else count / span_s
 
+    def rates_out(
+        self, changes: list[Changes], offsets: list[int | None]
+    ) -> Sequence[float | None]:
+        """:meth:`rate_out` of many queues."""
+        return rates_out(changes, offsets, self.start, self.known_from, self.span_s, self.rate_out)
+
     def read(self, committed: Changes, offset: int) -> int | None:
         """The messages that were read in the known part; None if no part is known."""
         known_from = self.known_from
@@ -189,6 +207,21 @@ class Trend:
             if at <= known_from:
                 break
         return read
+
+
+def _rates_out(
+    changes: list[Changes],
+    offsets: list[int | None],
+    _start: int,
+    _known_from: int | None,
+    _span_s: float | None,
+    one: Callable[[Changes, int | None], float | None],
+    /,
+) -> list[float | None]:
+    return [*map(one, changes, offsets)]
+
+
+rates_out: Final = native.form("rates_out", _rates_out)
 
 
 def unchanged_since(committed: Changes, offset: int | None, now_ms: int) -> int:

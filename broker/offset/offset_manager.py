@@ -315,9 +315,11 @@ below 0."""
 def _row(key: str, queues: Mapping[int, QueueProgress]) -> _Row:
     parts = split_topic_at_group(key)
     names = None if parts is None else (parts[1], parts[0])
-    known = [(queue_id, offset) for queue_id, (_, offset) in queues.items() if offset is not None]
-    progress = {queue_id: offset for queue_id, offset in sorted(known) if offset >= 0}
-    return names, progress, bool(known)
+    offsets = {q: offset for q, (_, offset) in queues.items() if offset is not None}
+    if [*offsets] == sorted(offsets) and min(offsets.values(), default=0) >= 0:
+        return names, offsets, bool(offsets)  # mostly: there may be 50,000 of them
+    progress = {queue_id: offset for queue_id, offset in sorted(offsets.items()) if offset >= 0}
+    return names, progress, bool(offsets)
 
 
 def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from storage import native
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.files.fs import FileSystem
@@ -43,6 +44,16 @@ Change = tuple[int, int | None]
 
 _NOTHING: Final[Mapping[int, list[Change]]] = {}
 _Observed = Mapping[str, Mapping[int, int | None]]
+
+
+def _note_changes(rows: list[list[Change]], offsets: list[int | None], at: int, /) -> None:
+    """Add to each row what was observed at a time, where it is another offset than its last."""
+    for row, offset in zip(rows, offsets, strict=True):
+        if not row or row[-1][1] != offset:
+            row.append((at, offset))
+
+
+note_changes: Final = native.form("note_changes", _note_changes)
 
 
 class WatchedQueue(NamedTuple):
@@ -107,9 +118,7 @@ class SampleHistory:
                     known[key] = {queue_id: [(at, offset)] for queue_id, offset in queues.items()}
                     continue
                 if [*row] == [*queues]:  # mostly: few steps, as there may be 50,000 of them
-                    for known_ones, offset in zip(row.values(), queues.values(), strict=True):
-                        if not known_ones or known_ones[-1][1] != offset:
-                            known_ones.append((at, offset))
+                    note_changes([*row.values()], [*queues.values()], at)
                     continue
                 for queue_id, offset in queues.items():
                     changes = row.get(queue_id)

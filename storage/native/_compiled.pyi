@@ -1,6 +1,6 @@
 """The functions of the C files here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Steady = tuple[Any, tuple[int, int, int, float] | None, int, int]
@@ -135,6 +135,35 @@ def number_table(
     data: bytes, start: int, make: Callable[[tuple[int, int | None]], Any] | None, /
 ) -> tuple[dict[str, dict[int, Any]], int] | None:
     """See storage.configs.number_tables; None for another form."""
+
+def note_changes(
+    rows: list[list[tuple[int, int | None]]], offsets: list[int | None], at: int, /
+) -> None:
+    """See storage.configs.offset_samples."""
+
+def rates_out(
+    changes: list[Sequence[tuple[int, int | None]]],
+    offsets: list[int | None],
+    start: int,
+    known_from: int | None,
+    span_s: float | None,
+    one: Callable[[Sequence[tuple[int, int | None]], int | None], float | None],
+    /,
+) -> list[float | None]:
+    """See analytics.lag.trend."""
+
+def unread_of(
+    queues: list[Any],
+    committed: list[int | None],
+    changes: list[Sequence[tuple[int, int | None]]],
+    as_of: int,
+    patience: int,
+    ok: Any,
+    stuck: Any,
+    one: Callable[[Any, int | None, Sequence[tuple[int, int | None]]], tuple[Any, ...]],
+    /,
+) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """See analytics.lag.lag_snapshot."""
 
 def parse_properties(data: bytes, /) -> dict[str, str]:
     """See storage.format.properties.parse_properties."""

@@ -68,6 +68,7 @@ int prepare_steady(void);
 extern PyMethodDef time_search_functions[];
 extern PyMethodDef file_change_functions[];
 extern PyMethodDef number_table_functions[];
+extern PyMethodDef lag_column_functions[];
 
 /* writing/ */
 extern PyMethodDef encode_functions[];

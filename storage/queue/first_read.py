@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 32
 """Units at the end of a queue that are kept."""
+_MOST_ASKED_FOR: Final = 1024
+"""Units at the end of a queue that are kept where they are asked for."""
 _FEW_QUEUES: Final = 16
+_MANY_QUEUES: Final = 2_000
+"""Queues of which more than the last units may be kept: 40 MB of them at most."""
 _MOST_KEPT: Final = 60_000
 """Queues of which units are kept, less than a kilobyte each."""
 # a pipe must not block until its other end is open
@@ -54,21 +58,24 @@ def read_many(
     files: StoreFiles,
     bounds: Bounds | None,
     generation: int,
+    first: Sequence[int] = (),
 ) -> None:
     """Add readers of queues that have none, with their units; ``generation`` is that of the
     ``bounds`` before. Those of which more must be known get none, and of a few queues none does:
-    their files may as well stay mapped. Nothing is done where a shared state is not the bounds."""
+    their files may as well stay mapped. Nothing is done where a shared state is not the bounds.
+    ``first``: see StoreView.each_queue_bounds."""
     if (
         len(queues) <= _FEW_QUEUES
         or len(readers) >= _MOST_KEPT
         or not isinstance(bounds, SharedStateBounds)
     ):
         return
-    for topic, queue_id in queues:
+    for number, (topic, queue_id) in enumerate(queues):
         if (topic, queue_id) in readers:
             continue
+        wanted = first[number] if first and len(readers) < _MANY_QUEUES else -1
         row = files.queue(topic, queue_id)
-        found = None if row is None else read_first(bounds.shared, topic, queue_id, row)
+        found = None if row is None else read_first(bounds.shared, topic, queue_id, row, wanted)
         if row is not None and found is not None:
             queue = QueueReader(QueueKey(topic, queue_id), row, bounds, None)
             queue.keep(found, generation)
@@ -76,9 +83,10 @@ def read_many(
 
 
 def read_first(
-    shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles
+    shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles, wanted: int = -1
 ) -> tuple[KeptUnits, ...] | None:
-    """Read the first unit and the last ones of a queue; the files of ``row`` are listed anew.
+    """Read the first unit and the last ones of a queue, those from ``wanted`` on if they are few;
+    the files of ``row`` are listed anew.
 
     None if its files contradict its end in the shared state, and in each unusual case, of which
     ``storage.coordination.shared_state_check.queue_agrees`` is the judge: an empty queue, one that
@@ -98,6 +106,8 @@ def read_first(
     if not max(first, last) < end < last + size // CQ_STORE_UNIT_SIZE:
         return None
     start = max(last, end - _KEPT)
+    if last <= wanted < start and end - wanted <= _MOST_ASKED_FOR:
+        start = wanted
     try:
         units = _read(row.path(files[-1]), (start - last) * CQ_STORE_UNIT_SIZE, end + 1 - start)
         head = b"" if start == first else _read(row.path(files[0]), 0, 1)

@@ -51,16 +51,20 @@ class LogCut:
         return QueueBounds(low, self._end(topic, queue_id, low, high, written))
 
     def each_queue_bounds(
-        self, queues: Sequence[tuple[str, int]], ends: Sequence[int]
+        self,
+        queues: Sequence[tuple[str, int]],
+        ends: Sequence[int] | None = None,
+        *,
+        first: Sequence[int] = (),
     ) -> list[tuple[int, int]]:
-        """The same of many queues. ``ends`` are those of an earlier cut, -1 if unknown: a queue
-        that ends there has got nothing since."""
+        """The same of many queues. ``ends`` are those of an earlier cut: a queue that ends there
+        has got nothing since. ``first``: see StoreView.each_queue_bounds."""
         view = self._view
-        found: list[tuple[int, int]] = list(view.each_queue_bounds(queues))
+        found: list[tuple[int, int]] = list(view.each_queue_bounds(queues, first))
         written = view.bounds.finished_to()
         if written > self.log_end:
             for number, (low, high) in enumerate(found):
-                if high != ends[number] and low != high:
+                if (ends is None or high != ends[number]) and low != high:
                     topic, queue_id = queues[number]
                     end = self._end(topic, queue_id, low, high, written)
                     found[number] = QueueBounds(low, end)

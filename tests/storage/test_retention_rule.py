@@ -11,9 +11,9 @@ from storage.readonly import StoreView
 from storage.retention import (
     HOUR_MS,
     LogFile,
+    LogFilesDue,
     RetentionRules,
     due_now,
-    due_of,
     log_files,
     rules_by_hand,
     rules_of,
@@ -122,8 +122,8 @@ def test_no_file_goes_before_an_older_one_and_the_last_one_stays(root):
     assert [file.first for file in files] == [int(Path(p).name) for p in names]
     assert files[-1].due_timestamp is None
     assert [file.due_timestamp for file in files[:3]] == [local(2026, 3, 12)] * 3
-    assert due_of(files, files[1].first + 7) == local(2026, 3, 12)
-    assert due_of(files, files[-1].first + 7) is None
+    assert LogFilesDue(files).of(files[1].first + 7) == local(2026, 3, 12)
+    assert LogFilesDue(files).of(files[-1].first + 7) is None
 
 
 def test_the_file_that_is_written_to_stays_if_one_is_made_ahead_of_it(root):
@@ -167,11 +167,12 @@ def test_what_is_due_now_may_be_deleted_at_this_very_moment():
 
 def test_a_record_stays_as_long_as_its_file():
     files = [LogFile(4096, 100), LogFile(8192, None)]
-    assert [due_of(files, offset) for offset in (4095, 4096, 8191)] == [None, 100, 100]
-    assert due_of(files, 8192) is None
+    due = LogFilesDue(files)
+    assert [due.of(offset) for offset in (4095, 4096, 8191)] == [None, 100, 100]
+    assert due.of(8192) is None
 
 
 def test_what_is_safe_begins_with_the_first_file_that_stays():
     files = [LogFile(0, 100), LogFile(4096, 200), LogFile(8192, None)]
     assert [safe_from(files, until) for until in (99, 100, 199, 200)] == [0, 4096, 4096, 8192]
-    assert due_of([], 5) is None
+    assert LogFilesDue([]).of(5) is None

@@ -81,7 +81,9 @@ class BusyView(StoreView):
         put(self.writer, QUEUES)
         return found
 
-    def each_queue_bounds(self, queues: Sequence[tuple[str, int]]) -> list[QueueBounds]:
+    def each_queue_bounds(
+        self, queues: Sequence[tuple[str, int]], first: Sequence[int] = ()
+    ) -> list[QueueBounds]:
         """The same, one after the other."""
         return [self.queue_bounds(*queue) for queue in queues]
 

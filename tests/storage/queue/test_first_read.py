@@ -89,6 +89,30 @@ def test_a_queue_whose_units_are_kept_is_opened_once(root: Path) -> None:
         assert view.unit(TOPIC, 19, 60) is None, "one in the middle was never read"
 
 
+def test_units_that_are_asked_for_are_read_along(root: Path) -> None:
+    first = [(count - 1) // 50 * 50 for count in LENGTHS.values()]
+    with StoreView.open(root) as view:
+        expected = facts(view)
+    with StoreView.open(root) as view:
+        bounds = view.each_queue_bounds(queues(), first)
+        (root / "consumequeue").rename(root / "elsewhere")
+        view.files.budget.drop()
+        for queue_id, start, (_, high) in zip(LENGTHS, first, bounds, strict=True):
+            if high % 50:
+                found = [view.unit(TOPIC, queue_id, offset) for offset in range(start, high)]
+                assert found == expected[queue_id][1][start:]
+                assert view.unit_bytes(TOPIC, queue_id, start, high - start)
+
+
+@pytest.mark.parametrize("first", [-1, 0, 49, 99, 1 << 40])
+def test_units_of_other_files_are_not_asked_for(root: Path, first: int) -> None:
+    with StoreView.open(root) as each, StoreView.open(root) as many:
+        assert many.each_queue_bounds(queues(), [first] * len(LENGTHS)) == [
+            each.queue_bounds(*queue) for queue in queues()
+        ]
+        assert facts(many) == facts(each)
+
+
 def test_later_messages_are_read_from_the_files(root: Path) -> None:
     with StoreView.open(root) as view:
         view.each_queue_bounds(queues())
