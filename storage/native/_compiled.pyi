@@ -18,6 +18,16 @@ def scan_plain(
     """Sizes (int64) of plain records one after the other, and where they end; see
     storage.format.check."""
 
+def take_records(
+    log: memoryview,
+    first: int,
+    rows: memoryview,
+    queue_ids: memoryview,
+    fields: list[bytes],
+    /,
+) -> tuple[bytearray, bytearray]:
+    """See storage.tools.carve.plain_records."""
+
 def read_columns(
     buffer: memoryview,
     places: memoryview,

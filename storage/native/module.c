@@ -9,7 +9,7 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__compiled(void)
 {
     PyMethodDef *const tables[] = {
-        clock_functions, crc_functions, scan_functions, column_functions, chain_functions, unit_functions,
+        clock_functions, crc_functions, scan_functions, take_functions, column_functions, chain_functions, unit_functions,
         tally_functions,
         message_functions, message_table_functions, property_text_functions, index_chain_functions, key_query_functions,
         time_search_functions, pull_functions, file_change_functions, number_table_functions,

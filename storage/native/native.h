@@ -52,6 +52,9 @@ uint32_t crc32_and_copy(unsigned char *to, const unsigned char *at, size_t lengt
 
 /* reading/ */
 extern PyMethodDef scan_functions[];
+/* The size of the plain record at ``at``, of which ``left`` bytes can be read; 0 if it is none. */
+int64_t plain_size(const unsigned char *at, int64_t left, int check_crc);
+extern PyMethodDef take_functions[];
 extern PyMethodDef column_functions[];
 extern PyMethodDef chain_functions[];
 extern PyMethodDef unit_functions[];

@@ -23,10 +23,12 @@ from storage.record_batch.record_batch import MARK_LIGHT
 from storage.tools.carve.columns import ExactEncoder
 from storage.tools.carve.new_store import ExactWriter, staged_folder
 from storage.tools.carve.ranges import QueueRange, RangeReader, TakenRange
+from storage.tools.carve.records import with_properties
 
 from .carve_plan import CarvePlan
 from .carve_rows import CarvedRow, CarvePlanRow
 from .odd_bodies import OddBodies, odd_rows
+from .property_masks import masking_of, with_texts
 from .record_transform import RecordTransform, UnmaskableError
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rmqctl.admin.progress import Phase
     from storage.config import StoreConfig
     from storage.readonly import StoreView
+    from storage.record_batch.record_batch import RecordBatch
 
 _AT_ONCE: Final = 1 << 16
 """Most records per append, as records may be short."""
@@ -71,6 +74,8 @@ class Carving:
         self._lost = np.zeros(len(self._ranges), np.int64)
         self._left_out = Named(warn)
         self._odd = OddBodies(warn, unpacks=remaker.unpacks)
+        self._is_ascii = np.array([wanted.topic.isascii() for wanted in self._ranges], np.bool_)
+        self._masking = masking_of(remaker)
         self._ends: list[int] = []
         self._marks = [self._marks_of(wanted) for wanted in self._ranges]
         self._below = [np.zeros(len(marks), np.int64) for marks in self._marks]
@@ -132,11 +137,9 @@ class Carving:
             self._ends = [writer.next_offset(*wanted[:2]) for wanted in self._ranges]
 
     def _put_part(self, taken: TakenRange, encoder: ExactEncoder, writer: ExactWriter) -> None:
-        block = None
-        if self._remaker.changes_nothing:
-            block = encoder.read(taken.buffer, taken.sizes)
-        if block is None or (block.marks & MARK_LIGHT).any():
-            taken = self._remade(taken)
+        block = encoder.read(taken.buffer, taken.sizes)
+        if not self._remaker.changes_nothing or (block.marks & MARK_LIGHT).any():
+            taken = self._remade(taken, block)
             block = encoder.read(taken.buffer, taken.sizes)
         for row in odd_rows(taken.buffer, block):
             at = int(block.place[row])
@@ -149,17 +152,28 @@ class Carving:
             writer.put(columns)
         self._count(taken)
 
-    def _remade(self, taken: TakenRange) -> TakenRange:
+    def _remade(self, taken: TakenRange, block: "RecordBatch") -> TakenRange:
+        texts: list[bytes | None] = [None] * len(block)
+        if self._masking is not None:
+            is_ascii = self._is_ascii[taken.queue_numbers]
+            texts = self._masking.texts(taken.buffer, block, is_ascii)
+        known = [text for text in texts if text is not None]
+        if len(known) == len(texts):
+            buffer, sizes = with_texts(taken.buffer, block, known)
+            return taken._replace(buffer=buffer, sizes=sizes)
         kept: list[int] = []
         records: list[bytes] = []
-        remake = self._remaker.remake
         for row, record in enumerate(taken.records()):
-            try:
-                made = remake(record)
-            except UnmaskableError as error:
-                self._left_out.add(f"left out {error}")
-                self._lost[taken.queue_numbers[row]] += 1
-                continue
+            made: bytes | None
+            if (text := texts[row]) is not None:
+                made = with_properties(record, int(block.properties_length[row]), text)
+            else:
+                try:
+                    made = self._remaker.remake(record)
+                except UnmaskableError as error:
+                    self._left_out.add(f"left out {error}")
+                    self._lost[taken.queue_numbers[row]] += 1
+                    continue
             if made is not None:
                 kept.append(row)
                 records.append(made)

@@ -1,6 +1,7 @@
 """Transforming a record: left out by a filter, masked, or copied as it is."""
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from storage.errors import InvalidMessageError
 from storage.format.errors import BodyError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from rmqctl.admin.message_filter import Predicate
     from storage.format.message import MessageExt
 
+PropertyChange = tuple[str, Callable[[str], str]]
+"""The name of a property, and what makes its new value of the old one; an empty one drops it."""
 _LIGHT: Final = PROPERTY_INNER_MULTI_DISPATCH.encode()
 
 
@@ -30,6 +33,22 @@ class Mask(Protocol):
 
     def apply(self, message: "MessageExt") -> None:
         """Change a message. BodyError and InvalidMessageError for one that is not to be copied."""
+        ...
+
+
+@runtime_checkable
+class PropertyMask(Mask, Protocol):
+    """A mask that can tell beforehand what it does to properties: many records are masked at once
+    then."""
+
+    @property
+    def special_starts(self) -> tuple[bytes, ...]:
+        """A message is special if its body begins with one of these."""
+        ...
+
+    def property_changes(self) -> Sequence[PropertyChange] | None:
+        """What it does to a message that is not special, one change after the other; None if it
+        does more than that."""
         ...
 
 
@@ -50,6 +69,10 @@ class RecordTransform:
         """Whether the body of each message is unpacked."""
         self.changes_nothing = predicate is None and mask is None
         """Whether all records except those of light queues are copied as they are."""
+        self.property_mask: PropertyMask | None = None
+        """The mask, if it is all that is done to a record."""
+        if predicate is None and isinstance(mask, PropertyMask):
+            self.property_mask = mask
 
     def remake(self, record: bytes) -> bytes | None:
         """The record for the new store, None if a filter leaves it out.

@@ -22,7 +22,7 @@ rule per line. A rule is FIELD=ACTION.
 Rules apply in order. Traces contain values of other messages, which are masked by the same rules.
 """
 
-import hmac
+import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -41,16 +41,20 @@ from storage.format.message import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RESERVED_PROPERTIES,
+    split_keys,
 )
 
 from .masked_traces import TOLD, ids_in, is_trace, masked_trace, without_host
 
 if TYPE_CHECKING:
+    from rmqctl.admin.store.record_transform import PropertyChange
     from storage.format.message import MessageExt
 
 Change = Callable[[str], str | None]
 """The new text of an old one; None drops it."""
 
+_Keyed = tuple["hashlib._Hash", "hashlib._Hash"]
+_HASH_BLOCK: Final = hashlib.sha256().block_size
 _HASH_DIGITS: Final = 12
 _ID_DIGITS: Final = 32
 _ONE_WAY: Final = {"ids": "hash", "hosts": "drop"}
@@ -64,6 +68,8 @@ _ELSEWHERE: Final = {
 """Names of other tools, and the names here."""
 _IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
 _OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
+_REMEMBERED: Final = 512
+"""Values of a property whose masks are remembered."""
 _MOST_STEPS: Final = 100
 _STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
 _KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
@@ -90,10 +96,11 @@ def parse_rules(text: str, key: str | None) -> list[Rule]:
     else:
         parts = text.split(",")
     secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
-    return [_rule(part.strip(), secret) for part in parts]
+    keyed = _keyed(secret)
+    return [_rule(part.strip(), keyed) for part in parts]
 
 
-def _rule(text: str, secret: bytes) -> Rule:
+def _rule(text: str, keyed: _Keyed) -> Rule:
     target, equals, action = (part.strip() for part in text.partition("="))
     field, dot, name = target.partition(".")
     plain = field in {"body", "keys", "tags", *_ONE_WAY} and not dot
@@ -111,11 +118,11 @@ def _rule(text: str, secret: bytes) -> Rule:
     if field in _ONE_WAY and action != _ONE_WAY[field]:
         raise ValueError(f"{text!r} is not a rule: {field} can only be {field}={_ONE_WAY[field]}")
     if field == "ids":
-        return Rule(field, name, _new_id(secret), text)
-    return Rule(field, name, _change(action, secret), text)
+        return Rule(field, name, lambda text: _hashed(text, keyed)[:_ID_DIGITS].upper(), text)
+    return Rule(field, name, _change(action, keyed), text)
 
 
-def _change(action: str, secret: bytes) -> Change:
+def _change(action: str, keyed: _Keyed) -> Change:
     if action.startswith("text:"):
         return lambda _: action.removeprefix("text:")
     match action:
@@ -124,16 +131,23 @@ def _change(action: str, secret: bytes) -> Change:
         case "stars":
             return lambda text: "*" * len(text)
         case "hash":
-            return lambda text: _hashed(secret, text)[:_HASH_DIGITS]
+            return lambda text: _hashed(text, keyed)[:_HASH_DIGITS]
     raise ValueError(f"{action!r} is not one of drop, stars, hash, text:TEXT")
 
 
-def _new_id(secret: bytes) -> Change:
-    return lambda text: _hashed(secret, text)[:_ID_DIGITS].upper()
+def _keyed(secret: bytes) -> _Keyed:
+    """The two hashes of HMAC-SHA256 that have taken in the key, inner and outer."""
+    key = secret if len(secret) <= _HASH_BLOCK else hashlib.sha256(secret).digest()
+    key = key.ljust(_HASH_BLOCK, b"\0")
+    inner, outer = (bytes(byte ^ pad for byte in key) for pad in (0x36, 0x5C))
+    return hashlib.sha256(inner), hashlib.sha256(outer)
 
 
-def _hashed(secret: bytes, text: str) -> str:
-    return hmac.digest(secret, text.encode("utf-8", "surrogateescape"), "sha256").hex()
+def _hashed(text: str, keyed: _Keyed) -> str:
+    within, around = keyed[0].copy(), keyed[1].copy()
+    within.update(text.encode("utf-8", "surrogateescape"))
+    around.update(within.digest())
+    return around.hexdigest()
 
 
 def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
@@ -165,6 +179,50 @@ def masked(message: "MessageExt", rules: Sequence[Rule]) -> "MessageExt":
     if trace is not None and message.body is trace:
         _store_body(message, masked_trace(trace, told))
     return message
+
+
+def property_changes(rules: Iterable[Rule]) -> "list[PropertyChange] | None":
+    """What :func:`masked` does to the properties of a message that is no trace, one after the
+    other; None if it does more than that, or which properties it changes depends on the message."""
+    found: list[PropertyChange] = []
+    for rule in rules:
+        match rule.field:
+            case "ids":
+                found += [(name, _value_change(rule)) for name in _IDS]
+            case "keys":
+                found.append((PROPERTY_KEYS, _keys_change(rule)))
+            case "tags":
+                found.append((PROPERTY_TAGS, _repeated(_value_change(rule))))
+            case "property" if rule.name != "*":
+                found.append((rule.name, _repeated(_value_change(rule))))
+            case _:
+                return None
+    return found
+
+
+def _value_change(rule: Rule) -> Callable[[str], str]:
+    def changed(value: str) -> str:
+        rule.matched = True
+        return rule.change(value) or ""
+
+    return changed
+
+
+def _keys_change(rule: Rule) -> Callable[[str], str]:
+    def changed(value: str) -> str:
+        if " " not in value:  # one key, mostly
+            rule.matched = True
+            return (rule.change(value) or "").replace(" ", "_")
+        keys = split_keys(value)
+        rule.matched |= bool(keys)
+        return masked_keys(keys, rule)
+
+    return changed
+
+
+def _repeated(change: Callable[[str], str]) -> Callable[[str], str]:
+    """The same for values that mostly come again, as tags do and keys do not."""
+    return lru_cache(_REMEMBERED)(change)
 
 
 def unmatched(rules: Iterable[Rule]) -> list[str]:

@@ -4,8 +4,7 @@
  */
 #include "native.h"
 
-/* The size of the plain record at ``at``, of which ``left`` bytes can be read; 0 if it is none. */
-static int64_t plain_size(const unsigned char *at, int64_t left, int check_crc)
+int64_t plain_size(const unsigned char *at, int64_t left, int check_crc)
 {
     if (left < LEAST || int_at(at + 4) != MAGIC_V1 || int_at(at + 36) & V6_BITS)
         return 0;

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
-from storage.format.head_matrix import HEAD_TYPES
-from storage.format.layout import HEAD_SIZES, MESSAGE_MAGIC_V1
-from storage.format.prepared_many import Longs, at_any_byte
-from storage.format.record import scan_records
+from storage.format.prepared_many import Longs
+
+from .plain_records import take_records, topic_field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +27,6 @@ STRETCH_BYTES: Final = 16 << 20
 """Bytes of the log whose records are read at once."""
 _UNITS: Final = 512
 _UNIT: Final = np.dtype([("place", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
-_HEAD_SIZE: Final = HEAD_SIZES[0]
 
 
 class QueueRange(NamedTuple):
@@ -104,9 +102,7 @@ class RangeReader:
         self._log = view.files.apart().log
         self._log_min, self._log_end = view.log_min_offset(), view.log_max_offset()
         self._units_per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
-        fields = [topic_field(wanted.topic) for wanted in ranges]
-        self._fields = fields
-        self._field_sizes = np.array([len(field) for field in fields], np.int64)
+        self._fields = [topic_field(wanted.topic) for wanted in ranges]
         self._queue_ids = np.array([wanted.queue_id for wanted in ranges], np.int64)
         self._missing: list[tuple[int, int]] = []
 
@@ -218,80 +214,31 @@ class RangeReader:
         size = self._log.file_size
         first = int(places[0]) // size * size
         file = self._log.at(first)
-        if file is None or file.length < _HEAD_SIZE:
+        if file is None:
             return bytearray(), np.zeros(len(places), np.bool_)
-        positions = places - first
-        fits = (positions + sizes <= file.length) & (sizes > _HEAD_SIZE)
-        count = max(1, file.length - _HEAD_SIZE + 1)
-        every: NDArray[Any] = np.ndarray((count,), HEAD_TYPES[0], file.view, strides=(1,))
-        heads = every[np.minimum(positions, count - 1)]
-        body = heads["body_length"].astype(np.int64)
-        fields = self._field_sizes[numbers]
-        plain = (
-            fits
-            & (heads["total_size"] == sizes)
-            & (heads["magic"] == MESSAGE_MAGIC_V1)
-            & (heads["queue_id"] == self._queue_ids[numbers])
-            & (heads["queue_offset"] == offsets)
-            & (heads["physical_offset"] == places)
-            & (heads["sys_flag"] & 0x30 == 0)
-            & ((body > 0) | (body == 0) & (heads["body_crc"] == 0))
-            & (fields > 0)
-            & (body + (_HEAD_SIZE + 2) + fields <= sizes)
+        rows = np.stack((numbers, offsets, places - first, sizes))
+        buffer, marks = take_records(
+            file.view, first, rows.reshape(-1).data, self._queue_ids.data, self._fields
         )
-        rows = np.flatnonzero(plain)
-        buffer = _copied(file.view, positions[rows], sizes[rows])
-        sound = self._sound(buffer, numbers[rows], sizes[rows], body[rows])
-        if len(rows) == len(plain) and sound.all():
-            return buffer, plain
-        plain[rows] = sound
-        return self._with_unusual(buffer, rows, plain, (numbers, offsets, places, sizes))
-
-    def _sound(
-        self, buffer: bytearray, numbers: Longs, sizes: Longs, bodies: Longs
-    ) -> NDArray[np.bool_]:
-        """Which of the records in ``buffer``, one after the other, are whole, with the checksum of
-        their body and the topic of their queue."""
-        starts = np.cumsum(sizes) - sizes
-        sound = np.ones(len(sizes), np.bool_)
-        row = 0
-        with memoryview(buffer) as view:
-            while row < len(sizes):
-                scan = scan_records(view, int(starts[row]), len(view), max_count=len(sizes) - row)
-                found = np.frombuffer(scan.sizes, np.int64)
-                differs = np.flatnonzero(found != sizes[row : row + len(found)])
-                row += int(differs[0]) if len(differs) else len(found)
-                sound[row : row + 1] = False
-                row += 1
-        for number in np.unique(numbers).tolist():
-            rows = np.flatnonzero(numbers == number)
-            field = self._fields[number]
-            named = at_any_byte(buffer, np.dtype(f"V{len(field)}"))[
-                starts[rows] + _HEAD_SIZE + bodies[rows]
-            ]
-            if named.tobytes() != field * len(rows):
-                same = named.view(np.uint8).reshape(-1, len(field)) == np.frombuffer(
-                    field, np.uint8
-                )
-                sound[rows] &= same.all(axis=1)
-        return sound
+        good = np.frombuffer(marks, np.bool_).copy()
+        if good.all():
+            return buffer, good
+        return self._with_unusual(buffer, good, (numbers, offsets, places, sizes))
 
     def _with_unusual(
         self,
         buffer: bytearray,
-        copied: Longs,
         good: NDArray[np.bool_],
         of_file: tuple[Longs, Longs, Longs, Longs],
     ) -> tuple[bytearray, NDArray[np.bool_]]:
-        """The good ones of the rows ``copied``, which lie in ``buffer``, and all others that do
-        not contradict their units, in order."""
+        """The good rows, whose records lie in ``buffer``, and all others that do not contradict
+        their units, in order."""
+        copied, bad = np.flatnonzero(good), np.flatnonzero(~good)
         ends = [0, *np.cumsum(of_file[3][copied]).tolist()]
-        bad = np.flatnonzero(~good)
-        skipped = set(np.flatnonzero(np.isin(copied, bad)).tolist())
         whole, begin = bytearray(), 0
         for row, at in zip(bad.tolist(), np.searchsorted(copied, bad).tolist(), strict=True):
             whole += buffer[ends[begin] : ends[at]]
-            begin = at + (at in skipped)
+            begin = at
             number, offset, place, size = (int(column[row]) for column in of_file)
             record = self._unusual(number, offset, place, size)
             if record is not None:
@@ -310,20 +257,3 @@ class RangeReader:
         first = place - place % self._log.file_size
         file = self._log.at(first)
         return None if file is None else file.map[place - first : place - first + size]
-
-
-def _copied(log: memoryview, positions: Longs, sizes: Longs) -> bytearray:
-    """Copy records one after the other; those that follow each other in the log at once."""
-    if not len(sizes):
-        return bytearray()
-    ends = positions + sizes
-    cuts = np.flatnonzero(ends[:-1] != positions[1:]) + 1
-    firsts, lasts = positions[np.r_[0, cuts]], ends[np.r_[cuts - 1, len(ends) - 1]]
-    runs = zip(firsts.tolist(), lasts.tolist(), strict=True)
-    return bytearray().join([log[start:end] for start, end in runs])
-
-
-def topic_field(topic: str) -> bytes:
-    """A topic as a record of version 1 holds it, b"" if none can."""
-    name = topic.encode("utf-8", "surrogateescape")
-    return bytes((len(name),)) + name if len(name) < 128 else b""

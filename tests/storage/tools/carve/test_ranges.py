@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from storage.readonly import StoreView
+from storage.tools.carve import plain_records
+from storage.tools.carve.plain_records import topic_field
 from storage.tools.carve.ranges import QueueRange, RangeReader, TakenRange
 from tests.support import golden
+from tests.support.compiled import compiled, native, needs_compiled
 
 PARTS = {
     "size": 3,
@@ -24,6 +27,11 @@ PARTS = {
 Row = tuple[int, int, bytes]
 """The number of a range, a queue offset, a record."""
 Lost = set[tuple[int, int]]
+
+
+@pytest.fixture(autouse=True, params=[pytest.param("compiled", marks=needs_compiled), "pure"])
+def forms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "compiled", compiled if request.param == "compiled" else None)
 
 
 def byte_of(part: str, record: bytes) -> int:
@@ -106,6 +114,41 @@ def test_a_damaged_record_is_lost_alone(tmp_path, part, every):
     assert count + lost == len(before)
     changed = len(before[:-1:every])
     assert lost == (0 if part == "last" else changed), "no checksum covers properties"
+
+
+@pytest.mark.parametrize("wrong", ["number", "offset", "position", "size", "beyond", "short"])
+def test_records_that_their_units_contradict_are_not_taken(wrong):
+    with StoreView.open(golden.store("basic-4.9")) as view:
+        ranges = ranges_of(view)
+        found, _ = one_by_one(view, ranges)
+        log = view.files.apart().log.at(0)
+        assert log is not None
+        fields = [topic_field(wanted.topic) for wanted in ranges]
+        ids = np.array([wanted.queue_id for wanted in ranges], np.int64)
+        rows = np.array([(n, o, place, len(record)) for place, n, o, record in found], np.int64).T
+        columns = dict(zip(("number", "offset", "position", "size"), rows, strict=True))
+        match wrong:
+            case "number":
+                columns["number"][::2] = (columns["number"][::2] + 1) % len(ranges)
+            case "beyond":
+                columns["position"][::2] += 1 << 40
+            case "short":
+                columns["size"][::2] = 5
+            case _:
+                columns[wrong][::2] += 1
+        given = np.ascontiguousarray(rows).reshape(-1)
+        records, good = plain_records.take_records(log.view, 0, given.data, ids.data, fields)
+    assert [*map(bool, good)] == [row % 2 == 1 for row in range(len(found))]
+    assert records == b"".join(record for *_, record in found[1::2])
+
+
+@needs_compiled
+def test_columns_that_do_not_fit_are_refused():
+    log, one = memoryview(bytes(200)), np.zeros(4, np.int64)
+    assert compiled.take_records(log, 0, one.data, one[:1].data, [b"\x01T"]) == (b"", b"\0")
+    for rows, ids in ((one[:3], one[:1]), (one - 1, one[:1]), (one + 1, one[:1]), (one, one[:2])):
+        with pytest.raises(ValueError, match="do not fit|no range"):
+            compiled.take_records(log, 0, rows.data, ids.data, [b"\x01T"])
 
 
 def test_parts_have_all_records():
