@@ -7,7 +7,8 @@
 
 ``EmbeddedBroker`` is a broker over one store folder, ``StoreView`` reads a store and takes no lock,
 and ``Producer``, ``PushConsumer``, ``LitePullConsumer`` and ``TransactionProducer`` are RocketMQ's
-clients in Python's form. ``admin`` is the library of administration (rmqctl.admin). Each name is
+clients in Python's form. ``admin`` is the library of administration (rmqctl.admin), ``telemetry``
+makes spans of OpenTelemetry (rmqctl.telemetry). Each name is
 imported on first use, so importing the package costs nothing. All errors derive from
 ``RocketMQError``, except those of ``admin`` about its arguments (rmqctl.errors).
 """
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView as StoreView
     from storage.store import MessageStore as MessageStore
 
-    from . import admin as admin
+    from . import admin as admin, telemetry as telemetry
 
 
 _NAMES = {
@@ -142,7 +143,7 @@ _NAMES = {
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 __version__ = "0.2.0"
-_MODULES = ("admin",)
+_MODULES = ("admin", "telemetry")
 __all__ = sorted({*_WHERE, *_MODULES})
 
 

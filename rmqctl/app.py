@@ -63,6 +63,8 @@ def main(args: Sequence[str]) -> int:
             signals.end_time_limit()
     except BaseException as error:  # noqa: BLE001 - the one place where all of them end
         code = _end(cli, error)
+    if cli.end_span is not None:
+        cli.end_span(code)
     return code
 
 

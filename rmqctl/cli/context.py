@@ -75,6 +75,8 @@ class Cli:
         """The stores that the command reads."""
         self.at_end: list[Callable[[], None]] = []
         """Called when the command ends, also with an error or by a signal."""
+        self.end_span: Callable[[int], None] | None = None
+        """Ends the span of this call with the exit code; None without spans."""
         self.named: dict[str, Any] = {}
         """Topics and groups that the command names."""
         self._started = time.time_ns() // 1_000_000
@@ -150,6 +152,10 @@ class Cli:
         self.settings.corrects = command_path.split()[1:2] in (["config"], ["context"])
         self._begun = True
         self._begin_messages()
+        if self.end_span is None and not self.settings.corrects and self.flag("otel"):
+            from .spans import begin_span
+
+            self.end_span = begin_span(self)
         limit = self.setting("timeout")
         if limit is not None:
             signals.limit_time(self.parsed("--timeout", _duration, str(limit)))

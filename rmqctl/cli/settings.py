@@ -30,6 +30,7 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
     "quiet": (bool, "print less on stderr"),
     "verbose": (bool, "print more on stderr"),
     "log_format": (str, "form of messages on stderr: text or json"),
+    "otel": (bool, "make spans of OpenTelemetry"),
     "no_input": (bool, "never prompt"),
     "no_headers": (bool, "print no header line"),
     "timeout": (str, "time limit of a command"),

@@ -382,6 +382,7 @@ def _join(
     from rmqctl.cli.logs import show_logs
     from rmqctl.cli.opening import open_for_writing
     from rmqctl.cli.services import services_by_the_way
+    from rmqctl.cli.spans import add_spans
 
     from . import join
     from .listener import MemberListener
@@ -399,6 +400,7 @@ def _join(
         consumer = join.make_consumer(
             broker, topic, group, config, client_config, chosen.tags, chosen.queues
         )
+        add_spans(cli, consumer)
         join.check_group(cli, broker, consumer, topic, chosen.tags)
         if not options.broadcast:
             if not new_group:

@@ -19,6 +19,8 @@ MODULES = {
     "pyyaml": "yaml",
     "persist-queue": "persistqueue",
     "google-re2": "re2",
+    "opentelemetry-api": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry",
 }  # where the module is not named like the distribution
 COMMANDS = {
     "import-linter": "lint-imports",
@@ -67,7 +69,7 @@ def findings(root: Path) -> Iterator[str]:
     tests = imported_modules([root / "tests", root / "benchmarks", root / "docs"]) | ours
     makefile = (root / "Makefile").read_text("utf-8")
 
-    run_time = [*project["dependencies"], *extras.get("spark", [])]
+    run_time = [*project["dependencies"], *extras.get("spark", []), *extras.get("otel", [])]
     for name in map(normalized, run_time):
         used = MODULES.get(name, name.replace("-", "_")) in ours
         yield from _judge(name, used, ahead, "none of our packages imports it")
@@ -79,7 +81,7 @@ def findings(root: Path) -> Iterator[str]:
         plugin_of = name.removeprefix("pytest-")
         command = re.escape(COMMANDS.get(name, name))
         used = (
-            name.replace("-", "_") in tests
+            MODULES.get(name, name.replace("-", "_")) in tests
             or name in map(normalized, settings["build-system"]["requires"])
             or re.search(rf"(\$\(BIN\)/|-m ){command}\b", makefile) is not None
             or (name in OPTIONS and re.search(OPTIONS[name], makefile) is not None)

@@ -91,12 +91,16 @@ def api() -> dict[str, Any]:
     from rmqctl.testing import plugin
     from rmqctl.testing.store import RocketMQStore
 
-    found = {name: _shape_of(getattr(rmqctl, name)) for name in rmqctl.__all__ if name != "admin"}
+    names = set(rmqctl.__all__) - {"admin", "telemetry"}
+    found = {name: _shape_of(getattr(rmqctl, name)) for name in sorted(names)}
     fixtures = sorted(name for name in vars(plugin) if name.startswith("rocketmq_"))
     admin = {name: sorted(import_module(f"rmqctl.admin.{name}").__all__) for name in ADMIN_PACKAGES}
     return {
         "rmqctl": found,
         "rmqctl.admin": admin,
+        "rmqctl.telemetry": {
+            name: _shape_of(getattr(rmqctl.telemetry, name)) for name in rmqctl.telemetry.__all__
+        },
         "pytest fixtures": fixtures,
         "RocketMQStore": _shape_of(RocketMQStore),
     }

@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry about what clients send, receive and process."""
