@@ -156,12 +156,14 @@ class MessageTable:
             if name in self.fields
         ]
 
-    def buffer(self, name: str) -> bytearray | memoryview:
+    def buffer(self, name: str) -> bytearray:
         """One of BUFFERS, of a field that is wanted. Keep it only when the table is complete."""
         buffer = self._buffers[name]
-        if name != "stored_body":
-            return buffer
-        return memoryview(buffer)[: _end_of(self._buffers["stored_body_ends"])]
+        if name == "stored_body":
+            del buffer[
+                _end_of(self._buffers["stored_body_ends"]) :
+            ]  # its memory stays, if not long
+        return buffer
 
     @property
     def body_room(self) -> bytearray | None:

@@ -84,7 +84,7 @@ def ends_of(lengths: NDArray[Any]) -> NDArray[np.int32]:
     return ends
 
 
-def _list_array(ends: Any, items: pa.Array, kind: pa.DataType) -> pa.Array:
+def _list_array(ends: bytearray, items: pa.Array, kind: pa.DataType) -> pa.Array:
     count = len(ends) // 4 - 1
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(ends)], children=[items])
 
