@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from enum import IntEnum
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from rmqctl import native
@@ -20,6 +20,7 @@ from rmqctl.output.view import Format, View
 from rmqctl.parse.times import format_time, to_datetime
 
 if TYPE_CHECKING:
+    from rmqctl.output.shaping import Condition
     from rmqctl.parse.templates import Field
     from storage.read.message_table import MessageTable
 
@@ -146,18 +147,22 @@ class Layout:
         style: Style,
         zone: tzinfo | None = None,
         unsure: Callable[[Sequence[Any]], str] | None = None,
+        condition: "Condition | None" = None,
     ) -> None:
         """``end`` is written after the last value, and ends the line; dates are of ``zone``, None
         is the local one.
 
-        ``unsure`` gives the text of rows that compiled code leaves out, from their values.
+        ``unsure`` gives the text of rows that compiled code leaves out, from their values. Rows for
+        which a ``condition`` on columns of a MessageRow does not hold have no text.
         """
         self._unsure = unsure
+        self._condition = condition
         self._parts = tuple(parts)
         self._end = end
         self._style = style
         self._zone = zone
-        self.fields: Final = frozenset(part.field for part in self._parts)
+        read = () if condition is None else (SOURCES[name].field for name in condition.names)
+        self.fields: Final = frozenset({*(part.field for part in self._parts), *read})
         """The fields that a table needs."""
 
     @property
@@ -170,15 +175,16 @@ class Layout:
 
         ``chosen`` is a byte a row, 0 for those that are left out; None for none.
         """
+        kept = chosen
+        if self._condition is not None:
+            chosen = _where(self._condition, table, chosen)
         offset = self._offset(table)
         columns = tuple(
             (
                 part.before,
                 part.value,
                 offset or 0,
-                tuple(
-                    table.buffer(part.field + name) for name in _BUFFERS.get(part.value, _OF_TEXT)
-                ),
+                _buffers(table, part.value, part.field),
             )
             for part in self._parts
         )
@@ -188,7 +194,7 @@ class Layout:
             )
         else:
             text, ends, left = encoded_rows(columns, table.rows, self._style, self._end, chosen)
-        block = RowBlock(text, ends, chosen)
+        block = RowBlock(text, ends, kept)
         if not left or self._unsure is None:
             return block
         return block.replaced(self._completed(set(left), columns, self._unsure))
@@ -235,8 +241,11 @@ class Layout:
         return None if offset is None else int(offset.total_seconds())
 
 
-def layout_of(names: Sequence[str], view: View) -> Layout | None:
-    """The layout of rows with some columns of a MessageRow in the format of a view.
+def layout_of(
+    names: Sequence[str], view: View, condition: "Condition | None" = None
+) -> Layout | None:
+    """The layout of rows with some columns of a MessageRow in the format of a view; rows for which
+    a condition on such columns does not hold have no text.
 
     Each row ends with the end of a line; in an array of JSON it begins with a comma and one. None
     where the rows are made of MessageRows: without compiled code, in formats for people, and
@@ -244,24 +253,28 @@ def layout_of(names: Sequence[str], view: View) -> Layout | None:
     """
     if native.compiled is None or not names:
         return None
+    if condition is not None and not SOURCES.keys() >= {*condition.names}:
+        return None
     match view.format:
         case Format.JSON | Format.JSONL:
             befores = [f"{',' if at else '{'}{as_json(name)}:" for at, name in enumerate(names)]
             if view.format is Format.JSONL:
-                return _layout(names, befores, b"}\n", Style.JSON, view)
+                return _layout(names, befores, b"}\n", Style.JSON, view, condition)
             befores[0] = f",\n{befores[0]}"
-            return _layout(names, befores, b"}", Style.JSON, view)
+            return _layout(names, befores, b"}", Style.JSON, view, condition)
         case Format.CSV if not view.terminal:
-            return _layout(names, ["", *[","] * (len(names) - 1)], b"\r\n", Style.CSV, view)
+            befores = ["", *[","] * (len(names) - 1)]
+            return _layout(names, befores, b"\r\n", Style.CSV, view, condition)
         case Format.YAML:
             befores = [f"{'  ' if at else '- '}{name}:" for at, name in enumerate(names)]
             befores[1:] = [f"\n{before}" for before in befores[1:]]
             from rmqctl.output.yaml_rows import YamlRows  # lazy: imports YAML
 
             rows = YamlRows(names)
-            return _layout(names, befores, b"\n", Style.YAML, view, rows.row)
+            return _layout(names, befores, b"\n", Style.YAML, view, condition, rows.row)
         case Format.TSV | Format.PLAIN if not view.terminal:
-            return _layout(names, ["", *["\t"] * (len(names) - 1)], b"\n", Style.LINES, view)
+            befores = ["", *["\t"] * (len(names) - 1)]
+            return _layout(names, befores, b"\n", Style.LINES, view, condition)
     return None
 
 
@@ -299,6 +312,7 @@ def _layout(
     end: bytes,
     style: Style,
     view: View,
+    condition: "Condition | None",
     unsure: Callable[[Sequence[Any]], str] | None = None,
 ) -> Layout:
     dates = style is Style.LINES and not view.raw
@@ -308,7 +322,33 @@ def _layout(
         if value is Value.TIME and not dates:
             value = Value.LONG
         parts.append(Part(before.encode(), value, field))
-    return Layout(parts, end, style, view.zone, unsure)
+    return Layout(parts, end, style, view.zone, unsure, condition)
+
+
+def _buffers(table: "MessageTable", value: Value, field: str) -> tuple[Any, ...]:
+    return tuple(table.buffer(field + name) for name in _BUFFERS.get(value, _OF_TEXT))
+
+
+def _where(condition: "Condition", table: "MessageTable", chosen: Any) -> bytearray:
+    """A byte a row: 1 for those that are chosen, and for which a condition holds."""
+    names, holds = condition.names, condition.holds
+    columns = [_plain(SOURCES[name], table) for name in names]
+    rows: Iterator[tuple[int, Any]] = enumerate(zip(*columns, strict=True))
+    if chosen is not None:
+        rows = compress(rows, chosen)
+    kept = bytearray(table.rows)
+    for row, found in rows:
+        kept[row] = holds(dict(zip(names, found, strict=True)))
+    return kept
+
+
+def _plain(source: _Source, table: "MessageTable") -> Iterator[Any]:
+    """The values of a column, as a MessageRow has them."""
+    value, field = source
+    found = _values(value, _buffers(table, value, field))
+    if value in (Value.INT, Value.LONG, Value.TIME, Value.LIST, Value.PAIRS):
+        return found
+    return (_shown(value, each, None) for each in found)
 
 
 # -- the reference -----------------------------------------------------------------------------

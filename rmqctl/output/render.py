@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 from rmqctl.output.encoders import Streaming, as_yaml, encoder_for
 from rmqctl.output.fields import Field, Kind, Rank, fields_of
 from rmqctl.output.headings import Times, headings
-from rmqctl.output.shaping import Row, chosen_fields, predicate_of, sort_keys, sorted_rows
+from rmqctl.output.shaping import (
+    Row,
+    chosen_fields,
+    condition_of,
+    predicate_of,
+    sort_keys,
+    sorted_rows,
+)
 from rmqctl.output.stdout import BytesOut, Out
 from rmqctl.output.values import (
     LONG,
@@ -83,18 +90,21 @@ class RowStream:
         self._print(batch)
 
     def layout(self) -> "Layout | None":
-        """How rows of messages are made for :meth:`write_encoded`; None if they are filtered or
-        sorted, or in a format that needs their values."""
-        if self._keep is not None or self._order or not isinstance(self._out, BytesOut):
+        """How rows of messages are made for :meth:`write_encoded`; None if they are sorted, or
+        counted after a filter, or in a format that needs their values."""
+        is_counted = self._keep is not None and self._left is not None
+        if is_counted or self._order or not isinstance(self._out, BytesOut):
             return None
         from rmqctl.output.encoded_rows import layout_of  # lazy: for messages only
 
-        return layout_of([self._all[index].name for index in self._indexes], self._view)
+        condition = condition_of(self._all, self._view)
+        names = [self._all[index].name for index in self._indexes]
+        return layout_of(names, self._view, condition)
 
     def write_encoded(self, rows: "RowBlock") -> None:
         """Print rows that :meth:`layout` has made and no filter has left out, up to the limit."""
         shown = rows if self._left is None else rows.upto(self._left)
-        if not (count := shown.kept):
+        if not (count := shown.kept if self._keep is None else shown.written):
             return
         assert isinstance(self._encoder, Streaming)
         assert isinstance(self._out, BytesOut)

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from operator import lt
 from typing import Any, Final, TypeAlias, overload
 
 from rmqctl import native
@@ -20,7 +21,8 @@ class RowText(bytes):
 
 
 class RowBlock(Sequence["RowText | None"]):
-    """Rows with their line ends. A row that a filter has left out is None, and has no text.
+    """Rows with their line ends. A row that a filter has left out is None, and has no text; nor has
+    a row for which ``--where`` does not hold.
 
     A slice has the same memory.
     """
@@ -77,6 +79,12 @@ class RowBlock(Sequence["RowText | None"]):
         if self._kept is None:
             return len(self)
         return int(self._kept.count(1, self._first, self._last))
+
+    @property
+    def written(self) -> int:
+        """How many rows have a text."""
+        ends = self._ends[self._first : self._last + 1].tolist()
+        return sum(map(lt, ends, ends[1:]))
 
     def upto(self, kept: int) -> "RowBlock":
         """The rows up to the one that is the last of so many that are not left out."""

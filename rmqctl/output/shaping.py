@@ -1,9 +1,9 @@
 """What ``--columns``, ``--where`` and ``--sort`` make of the rows of one type."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import Field
@@ -32,18 +32,37 @@ def _field_named(name: str, fields: Sequence[Field], option: str) -> Field:
     raise UsageProblem(f"{option}: {name!r} is not a field ({hint})")
 
 
-def predicate_of(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
+class Condition(NamedTuple):
+    """The condition of ``--where``."""
+
+    names: tuple[str, ...]
+    """The fields that it reads."""
+    holds: Callable[[Mapping[str, Any]], bool]
+    """Whether it holds for a row, of which these fields are given by name."""
+
+
+def condition_of(fields: Sequence[Field], view: View) -> Condition | None:
     """The condition of ``--where``; None without one. UsageProblem if it is malformed."""
     if view.where is None:
         return None
     from rmqctl.output.where import Where  # lazy: needed for --where only
 
+    where = Where(view.where, fields, view.now_ms, view.zone)
     try:
-        test = Where(view.where, fields, view.now_ms, view.zone).parse()
+        holds = where.parse()
     except ValueError as error:
         raise UsageProblem(str(error)) from None
+    return Condition(tuple(where.names), holds)
+
+
+def predicate_of(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
+    """``condition_of``, for rows with all fields."""
+    condition = condition_of(fields, view)
+    if condition is None:
+        return None
     names = [field.name for field in fields]
-    return lambda row: test(dict(zip(names, row, strict=True)))
+    holds, read = condition.holds, [(name, names.index(name)) for name in condition.names]
+    return lambda row: holds({name: row[at] for name, at in read})
 
 
 def sort_keys(fields: Sequence[Field], sort: Sequence[str]) -> list[tuple[int, bool]]:

@@ -39,6 +39,8 @@ class Where(Grammar[Row]):
     ) -> None:
         super().__init__(text, "--where ")
         self._fields = {field.name: field for field in fields}
+        self.names: dict[str, None] = {}
+        """The fields that the expression reads, as keys in their order there."""
         self._now_ms = now_ms
         self._zone = zone
 
@@ -100,6 +102,7 @@ class Where(Grammar[Row]):
             near = get_close_matches(name, self._fields, 1)
             more = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(self._fields)}"
             raise self.problem(f"{written!r} is not a field", more, at=start)
+        self.names[field.name] = None
         if not dot:
             return field, lambda row: row[field.name]
         if field.kind is not Kind.OBJECT:

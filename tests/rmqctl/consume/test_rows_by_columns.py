@@ -28,6 +28,11 @@ FORMS = (
     ("-k", "all", "--max-size", "40"),
     ("--min-size", "5", "-o", "jsonl"),
     ("--regex", "[0-9]", "--born-host", "*", "-f", r"%o %k\n"),
+    ("-o", "jsonl", "--where", "queue_offset >= 2 and not keys = all", "-v"),
+    ("-o", "json", "--where", "body ~ 1 or tags != null"),
+    ("-o", "csv", "--columns", "queue_offset", "--where", "properties.KEYS ~ a", "-k", "all"),
+    ("-o", "yaml", "--where", "body = 'no such body'"),
+    ("-o", "tsv", "--where", "store_timestamp > 2020-01-01 and body_size in (1, 20)"),
 )
 
 

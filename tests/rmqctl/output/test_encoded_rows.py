@@ -17,6 +17,7 @@ from rmqctl.output.encoded_rows import SOURCES, Layout, layout_of, layout_of_tem
 from rmqctl.output.encoders import encoder_for
 from rmqctl.output.fields import fields_of
 from rmqctl.output.message_rows import MessageRow, message_row
+from rmqctl.output.render import RowStream
 from rmqctl.output.stdout import encoded
 from rmqctl.output.view import Format, View
 from rmqctl.parse.templates import OutputTemplate, parse_template
@@ -164,6 +165,65 @@ def test_rows_that_are_not_chosen_have_no_text(found, columns, form, data):
     with patch.object(encoded_rows, "encoded_rows", native.references["encoded_rows"]):
         if form not in (Format.TSV, Format.PLAIN):
             assert list(layout.rows(table, chosen)) == wanted
+
+
+CONDITIONS = (
+    "queue_offset > 0 and flag < 0",
+    "tags = null or not keys ~ a",
+    "body != null",
+    "body_base64 ~ '=$' or body_size in (0, 3)",
+    "properties.TAGS ~ '.' and store_timestamp > 1995-01-01",
+    "born_host = 10.0.0.1:10911",
+    "msg_id !~ 0 and topic ~ '.'",
+)
+
+
+@needs_compiled
+@settings(max_examples=60)
+@given(
+    st.lists(messages(), max_size=6),
+    st.lists(st.sampled_from(MessageRow._fields), min_size=1, unique=True),
+    st.sampled_from(FORMATS),
+    st.sampled_from(CONDITIONS),
+    st.data(),
+)
+def test_a_condition_leaves_the_rows_that_it_leaves_of_messages(found, columns, form, where, data):
+    chosen = bytes(data.draw(st.booleans()) for _ in found)
+    view = View(form, zone=BERLIN, columns=columns, where=where)
+    by_rows, by_table = Sink(), Sink()
+    stream = RowStream(MessageRow, view, by_rows)
+    stream.write(message_row(one) for one, keep in zip(found, chosen, strict=True) if keep)
+    stream.finish()
+    other = RowStream(MessageRow, view, by_table)
+    layout = other.layout()
+    assert layout is not None
+    block = layout.rows(table_of(found, layout), chosen)
+    assert [row is not None for row in block] == list(map(bool, chosen))
+    other.write_encoded(block)
+    other.finish()
+    assert by_table.text == by_rows.text
+    assert other.count == stream.count
+
+
+def test_rows_that_are_counted_after_a_condition_are_of_messages():
+    view = View(Format.JSONL, where="queue_id = 0", limit=5)
+    assert RowStream(MessageRow, view, Sink()).layout() is None
+
+
+class Sink:
+    """What was written."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def write(self, text: str, /) -> None:
+        self.text += encoded(text)
+
+    def write_bytes(self, data: bytes | memoryview, /) -> None:
+        self.text += data
+
+    def flush(self) -> None:
+        """All is there."""
 
 
 @needs_compiled

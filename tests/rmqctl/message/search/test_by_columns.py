@@ -36,6 +36,7 @@ def commands_of(root):
         yield f"message export {topic} --as jsonl"
     yield from (f"message search {word} -o jsonl" for word in ("a", "1"))
     yield f"message search --from {middle} --regex . -o csv"
+    yield "message search 1 -o json --where queue_offset>1"
 
 
 def same_by_columns(monkeypatch, root):
