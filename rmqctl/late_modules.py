@@ -1,7 +1,8 @@
 """Modules that a library imports and hardly ever uses: they are loaded when they are used.
 
 Typer imports ten modules for things that no command here does, such as opening a browser, and
-pathlib one that reads addresses of hosts. They take a tenth of the time of a short command.
+pathlib some for addresses and for paths of other systems. They take a tenth of the time of a short
+command.
 """
 
 import sys
@@ -17,8 +18,8 @@ OF_TYPER: Final = (
 )
 """What Typer names when it is imported, and calls later or never."""
 
-OF_PATHLIB: Final = ("ipaddress",)
-"""The same of pathlib before Python 3.13."""
+OF_PATHLIB: Final = ("ntpath", "urllib.parse")
+"""The same of pathlib, if in one version or another."""
 
 
 class _LateModule(ModuleType):

@@ -165,7 +165,6 @@ def produce(
     from rmqctl.parse.lists import parse_delimiter
 
     from .rate_limit import Pace
-    from .replay import parse_speed
     from .run import ENDED_EARLY, Limits, ProduceRun
 
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
@@ -186,7 +185,7 @@ def produce(
         allow_empty,
         tuple(key_fields or ()),
         body_field,
-        cli.parsed("--speed", parse_speed, speed) if speed else None,
+        _speed(cli, speed) if speed else None,
     )
     delimited = ctx.get_parameter_source("delimiter")
     if delimited is None or delimited.name != "COMMANDLINE":
@@ -206,6 +205,12 @@ def produce(
     except ENDED_EARLY:
         run.account(topic)
         raise
+
+
+def _speed(cli: Cli, text: str) -> float:
+    from .replay import parse_speed
+
+    return cli.parsed("--speed", parse_speed, text)
 
 
 class _Reading(NamedTuple):

@@ -15,13 +15,13 @@ from storage.errors import RocketMQError
 from .rows import SentRow, sent_rows
 from .sender import Defaults, InvalidRecordError, Sender
 from .sources import Portion, Source
-from .timings import Timings
 
 if TYPE_CHECKING:
     from broker.api.send import ColumnSendResult
     from broker.embedded.broker import EmbeddedBroker
 
     from .rate_limit import Pace
+    from .timings import Timings
 
 BATCH_BYTES: Final = 1 << 20
 """Most bytes of bodies per batch: larger batches do not fit into the processor's caches."""
@@ -47,6 +47,14 @@ class Limits(NamedTuple):
     """Whether messages with an empty body are sent."""
 
 
+def _timings(cli: Cli) -> "Timings | None":
+    if not (cli.flag("verbose") or cli.flag("debug")):
+        return None
+    from .timings import Timings
+
+    return Timings()
+
+
 class ProduceRun:
     """Sends the messages of a source; see :meth:`run`."""
 
@@ -62,7 +70,7 @@ class ProduceRun:
         self._keeps_memory = False
         self._sender: Sender | None = None
         self._accounted = False
-        self._timings = Timings() if cli.flag("verbose") or cli.flag("debug") else None
+        self._timings = _timings(cli)
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
         """Send all messages and print a summary; PartlyDone (8 or 2) if some could not be sent.

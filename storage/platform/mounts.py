@@ -7,7 +7,6 @@ Linux: its table of mounts. Any POSIX system: what ``mount`` prints, of which th
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Final
 
 from . import form
 
-_PRINTED: Final = re.compile(r"^.+? on (/.*?) (?:type (\S+) )?\((\w*).*\)$")
+_PRINTED: Final = r"^.+? on (/.*?) (?:type (\S+) )?\((\w*).*\)$"
 _SECONDS: Final = 5
 NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "webdav", "9p", "fuse.sshfs"}
@@ -39,6 +38,8 @@ def _of_program(path: Path) -> str:
 @lru_cache(maxsize=1)
 def _printed() -> str:
     """What ``mount`` prints, once for a process."""
+    import subprocess
+
     for program in ("/sbin/mount", "/bin/mount", "mount"):
         try:
             done = subprocess.run(
@@ -53,7 +54,7 @@ def _printed() -> str:
 def printed_mounts(text: str) -> Iterator[tuple[str, str]]:
     """Mount points and kinds of file systems in what ``mount`` prints."""
     for line in text.splitlines():
-        found = _PRINTED.match(line)
+        found = re.match(_PRINTED, line)
         if found is not None:
             yield found[1], found[2] or found[3]
 
