@@ -25,7 +25,7 @@ from .trend import (
     TREND_WINDOW_MS,
     StoredSince,
     Trend,
-    observations,
+    decisive_observations,
     unchanged_since,
 )
 
@@ -281,7 +281,7 @@ class GroupInQueue:
             committed,
             high,
             unchanged_since(changes, committed, as_of),
-            lambda: observations(changes, ends, as_of),
+            lambda: decisive_observations(changes, ends, as_of, committed, high),
             low,
             stored,
             members=self._has_members,

@@ -8,6 +8,7 @@ between two of them is not known to the minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from storage import native
@@ -22,6 +23,8 @@ TREND_WINDOW_MS: Final = 600_000
 """The time span of health: ten minutes."""
 LEAST_SPAN_MS: Final = 15_000
 """Consumers write their progress each 5 s: a rate over a few seconds is meaningless."""
+
+_value: Final = itemgetter(1)
 
 Changes = Sequence[tuple[int, int | None]]
 Span = tuple[int, int]
@@ -246,6 +249,30 @@ def observations(committed: Changes, ends: Changes, now_ms: int) -> list[Observa
         if end is not None:
             found.append(Observation(at, offset, end))
     return found
+
+
+def decisive_observations(
+    committed: Changes, ends: Changes, now_ms: int, offset: int | None, end: int
+) -> list[Observation]:
+    """The observations, or one of them from which :func:`.health.judge` finds the same health of a
+    queue whose progress is ``offset`` now, and its end ``end``.
+
+    Mostly the newest ones decide. There may be hundreds of a queue, and all queues may have moved.
+    """
+    if not committed or not ends or offset is None or None in map(_value, ends):
+        return observations(committed, ends, now_ms)
+    last_end = ends[-1][1]
+    assert last_end is not None
+    start = max(now_ms - TREND_WINDOW_MS, ends[0][0])
+    for at, before in reversed(committed):
+        if before is not None and before > offset:
+            return [Observation(at, before, last_end)]  # it went back
+        if at <= start:
+            break
+    before = committed[-1][1]
+    if before is not None and before <= last_end and end - offset < last_end - before:
+        return [Observation(committed[-1][0], before, last_end)]  # it came nearer
+    return observations(committed, ends, now_ms)
 
 
 def _split(changes: Changes, start: int) -> tuple[tuple[int, int | None], Changes]:

@@ -1,9 +1,16 @@
 """Rates and series from earlier observations."""
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from analytics.lag.health import Observation
-from analytics.lag.trend import LEAST_SPAN_MS, Trend, observations
+from analytics.lag.health import Observation, judge
+from analytics.lag.trend import (
+    LEAST_SPAN_MS,
+    Trend,
+    decisive_observations,
+    observations,
+    unchanged_since,
+)
 
 NOW = 1_700_000_000_000
 S = 1000
@@ -89,3 +96,47 @@ def test_looks_join_progress_and_ends_and_keep_what_held_when_the_time_began():
 
 def test_without_changes_there_are_no_earlier_looks():
     assert observations([], [], NOW) == []
+
+
+def seen_values(values):
+    """Values with their times, in seconds before now, each another one than the one before."""
+
+    def changes(some):
+        ordered = sorted(some, key=lambda one: -one[0])
+        before = [None, *ordered]
+        return [
+            at(*one) for one, last in zip(ordered, before, strict=False) if not _alike(one, last)
+        ]
+
+    return st.lists(st.tuples(st.integers(0, 900), values), max_size=6).map(changes)
+
+
+def _alike(one, last):
+    return last is not None and last[1] == one[1]
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    committed=seen_values(st.integers(0, 9) | st.none()),
+    ends=seen_values(st.integers(3, 12) | st.none()) | seen_values(st.integers(3, 12)),
+    offset=st.integers(0, 9),
+    end=st.integers(6, 12),
+    oldest=st.integers(0, 900),
+)
+def test_the_newest_observations_decide_as_all_do(committed, ends, offset, end, oldest):
+    def health(earlier):
+        since = unchanged_since(committed, offset, NOW)
+        old = NOW - oldest * S
+        return judge(NOW, offset, end, since, earlier, 0, old, members=False)
+
+    assert health(lambda: decisive_observations(committed, ends, NOW, offset, end)) == health(
+        lambda: observations(committed, ends, NOW)
+    )
+
+
+def test_of_many_observations_the_newest_are_looked_at():
+    committed = [at(500 - n, n) for n in range(400)]
+    [nearer] = decisive_observations(committed, [at(800, 1000)], NOW, 400, 1000)
+    assert nearer == Observation(NOW - 101 * S, 399, 1000)
+    [back] = decisive_observations(committed, [at(800, 1000)], NOW, 398, 1000)
+    assert back == nearer
