@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from broker.api.send_back import SendBackRequest
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
-from broker.errors import BrokerSystemError, NoPermissionError
+from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
 from broker.retry.failure_reason import FAILURE_CLASS
 from broker.retry.send_back import BATCH_BYTES, SendBackHandler
 from broker.send.message_builder import MessageBuilder
@@ -178,7 +178,7 @@ class Refusing(Taken):
     def __call__(self, records, *, whole=False):
         self.puts.append(len(records))
         if self.status is not None:
-            return PutMessageResult(self.status)
+            return PutMessageResult(self.status, reason="why")
         return super().__call__(records, whole=whole)
 
 
@@ -198,6 +198,7 @@ def test_what_the_store_does_not_take_is_told_of_each(root):
     handler = handler_over(root, put, lambda offset: MessageExt("T", b"x"))
     refusals = handler.send_messages_back([SendBackRequest("g", "T", n, "") for n in range(3)])
     assert [type(refusal) for refusal in refusals] == [BrokerSystemError] * 3
+    assert [str(refusal) for refusal in refusals] == ["why"] * 3
     assert put.puts == [3]
 
 
@@ -206,10 +207,26 @@ def test_the_one_that_the_store_refuses_is_put_once(root):
     handler = handler_over(root, put, lambda offset: MessageExt("T", b"x"))
     request = SendBackRequest("g", "T", 0, "")
     (refusal,) = handler.send_messages_back([request])
-    assert "MESSAGE_ILLEGAL" in str(refusal)
+    assert isinstance(refusal, BrokerSystemError)
     assert put.puts == [1]
     handler.send_messages_back([request] * 2)
     assert put.puts == [1, 2, 1, 1]
+
+
+class Illegal(Refusing):
+    """A put that finds more than one record illegal together."""
+
+    def __call__(self, records, *, whole=False):
+        if len(records) > 1:
+            raise MessageIllegalError("one of them is too long")
+        return super().__call__(records, whole=whole)
+
+
+def test_where_one_is_illegal_each_is_put_alone(root):
+    put = Illegal()
+    handler = handler_over(root, put, lambda offset: MessageExt("T", b"x"))
+    assert handler.send_messages_back([SendBackRequest("g", "T", 0, "")] * 2) == [None, None]
+    assert put.puts == [1, 1]
 
 
 def test_a_put_ends_where_it_would_hold_others_up(root):

@@ -9,6 +9,8 @@ from broker.api.send import SendOptions
 from broker.api.transactions import EndTransactionRequest, LocalTransactionState
 from broker.config import BrokerConfig
 from broker.errors import BrokerSystemError, NoPermissionError
+from broker.send.message_builder import stored_again
+from broker.send.send import prepared
 from broker.transaction.check import TransactionCheckService
 from storage.format.message import (
     SCHEDULE_TOPIC,
@@ -308,6 +310,18 @@ def test_a_second_broker_goes_on_where_the_first_one_ended(bench, open_broker):
     other.now = bench.now
     other.check()
     assert [question.message.body for question in other.asked] == [b"b"]
+
+
+def test_a_half_message_that_names_no_real_queue_is_put_aside_unasked(bench):
+    bench.prepare(b"x")
+    (half,) = bench.messages(TRANS_HALF_TOPIC)
+    properties = {name: value for name, value in half.properties.items() if name != "REAL_QID"}
+    encoded = bench.broker._builder.encode(properties)
+    bench.broker.store.put(prepared([stored_again(half, TRANS_HALF_TOPIC, 0, encoded)]))
+    bench.check()
+    bench.check()
+    assert bench.asked == []
+    assert [m.body for m in bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"x"]
 
 
 def test_what_another_checker_left_is_settled_where_a_round_begins_elsewhere(bench):
