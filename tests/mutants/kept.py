@@ -27,8 +27,10 @@ def load_kept(rule: Rule, size: int | None) -> Row | None:
     if not _file(rule).is_file():
         return None
     noted = json.loads(_file(rule).read_text("utf-8"))
+    if noted["digest"] != _digest(rule):
+        return None
     enough = noted["size"] is None or (size is not None and noted["size"] >= size)
-    return Row(*noted["row"]) if enough and noted["digest"] == _digest(rule) else None
+    return Row(*noted["row"]) if enough else None
 
 
 def _file(rule: Rule) -> Path:
