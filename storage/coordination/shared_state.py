@@ -11,9 +11,9 @@ slot k, with a check sum (queue_names.py).
     byte 10240                  256 words: what each waiter sleeps on
     byte 16384                  slots of 2 words: next offset of the queue, and how much is synced
 
-Only the holder of the write lock writes words (except LOCK_WANTED and the waiters' words); readers
-take no lock. What each word means at each moment, and what a death between two stores leaves:
-docs/internals/concurrency.md.
+Only the holder of the write lock writes words (except those of requests for it, of its line, and
+the waiters' words); readers take no lock. What each word means at each moment, and what a death
+between two stores leaves: docs/internals/concurrency.md.
 """
 
 from __future__ import annotations
@@ -107,6 +107,9 @@ class Word:
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced
     MADE = 34  # when the shared state was made, ns: differs after it was made anew
     DELETING = 35  # in stage 4: 1 + a slot of the topic whose queues are being deleted
+    LOCK_WANTED_ONCE = 36  # as LOCK_WANTED, for a request that interrupts a turn; stored before it
+    LOCK_HEARD_ONCE, LINE_SERVED = 37, 38  # the last such that was answered; waits that ended
+    LINE_ONCE, LINE_TURNS = 40, 41  # what processes sleep on that wait: see write_lock_line.py
 
 
 _REMEDY: Final = (
@@ -134,8 +137,7 @@ class SharedState:
     """
 
     def __init__(self, fs: FileSystem, root: Path, *, writable: bool) -> None:
-        """Map the shared state; creates it when writable. OSError if it is not there or not
-        readable."""
+        """Map the shared state; creates it when writable. Raises OSError."""
         self._fs = fs
         self._root = root
         self.path = root / OURS / SHARED_STATE_NAME
@@ -518,8 +520,7 @@ class SharedStateBounds:
 
     def keys_from(self) -> int:
         """The index files have all keys of records below this log offset."""
-        start: int = self.shared.words[_KEYS_FROM]
-        return start
+        return int(self.shared.words[_KEYS_FROM])
 
     def index_is_whole(self) -> bool:
         """True: the writers see to it."""
@@ -567,8 +568,7 @@ class SharedStateBounds:
 
     def files_generation(self) -> int:
         """A number that changes when files are deleted."""
-        generation: int = self.shared.words[_FILES_GENERATION]
-        return generation
+        return int(self.shared.words[_FILES_GENERATION])
 
     def steady(self, generation: int, *, checked: bool) -> Steady:
         """What a read in one step compares first; ``checked``: what :meth:`valid` does, too."""

@@ -15,9 +15,10 @@ between puts (a biased lock):
   not kept for a while;
 * after the process had to wait for it: for some milliseconds, though others ask.
 
-Some milliseconds without a put end both. Waiting is polling: it is not fair, no process steals a
-lock of a living process, and a process that took the write lock again and again while others asked
-pauses for them.
+Some milliseconds without a put end both. Those that wait stand in a line (write_lock_line.py), and
+each release wakes the next one, which the releasing process lets go first. No process steals a lock
+of a living process. Where nothing is compiled waiting is polling, which is not fair: a process that
+took the write lock again and again while others asked pauses for them.
 
 Signals (Ctrl-C) may raise at any call of Python code, and must not leave the write lock taken for
 ever:
@@ -58,6 +59,7 @@ from storage.platform.file_locks import HAS_LOCKS_OF_DESCRIPTORS
 from .locks import LockFile, LockOwner
 from .shared_state import Word
 from .write_lock_idle import IdleWatch, change_unmapped
+from .write_lock_line import WaitingLine, line_of_unmapped
 
 if TYPE_CHECKING:
     from .shared_state import SharedState
@@ -67,7 +69,8 @@ JAVA_BYTE: Final = 0
 WRITE_LOCK_BYTE: Final = 1
 _FIRST_PAUSE: Final = 50e-6
 LONGEST_PAUSE: Final = 2e-3
-"""Seconds between two attempts of a process that has been waiting for a while."""
+"""Seconds between two attempts of a process that has been waiting for a while, and is not woken,
+or wants the lock once."""
 _QUICK_GAP: Final = 1e-3
 """The longest time between two puts of a busy process, and at most about twice the time of a put:
 otherwise others could use the time in between."""
@@ -76,12 +79,19 @@ _MAKING_A_BATCH: Final = 200e-6
 _QUICK_FOR_BIAS: Final = 16
 _SHORT_PUT: Final = 100e-6
 """The two system calls are little beside a longer put, and checking for idleness costs more."""
-_QUICK_FOR_TURN: Final = 4
-_TURN: Final = 10e-3
+_QUICK_FOR_TURN: Final = 2
+_TURN: Final = 25e-3
+"""Seconds. The first puts of a turn take longer, and a hand-over leaves the lock unused for a
+moment: much of 10 ms, and little of this (docs/internals/concurrency.md)."""
 _MOST_CONTENDED_TIME: Final = 20e-3
 """A process that had the write lock so long while others asked leaves it free until they have
 tried."""
 _LEFT_FREE: Final = 1.25 * LONGEST_PAUSE
+_IN_LINE: Final = 1.1 * _TURN
+"""Seconds between two attempts of a process that waits for a turn: those of its holder are over
+then, and the request ends one that is."""
+_LONG_WAIT: Final = 1.0
+"""Seconds after which a process that waits for a turn goes before others that do."""
 _QUIET: Final = 0.2
 """Seconds after a request in which no process keeps the lock without having waited."""
 _OPENERS_HURRY: Final = 0.1
@@ -93,6 +103,7 @@ _MOST_LIMITS: Final = 30
 """A waiter gives up after so many time limits, whatever progress the holders make."""
 _LAST_LOOK: Final = 0.5
 """Seconds that a process waits for the write lock at least, when it closes the store."""
+_COUNT: Final = (1 << 62) - 1
 _ORDERED: Final = os.uname().machine in {"x86_64", "i686"}
 """Whether releasing a thread lock is a full memory barrier, as a system call is everywhere."""
 
@@ -115,6 +126,7 @@ class WriteLock:
         self._pid = os.getpid()
         self._shared: SharedState | None = None
         self._words: Any = None
+        self._line: WaitingLine | None = None
         self._watch = IdleWatch(self._release_if_idle)
         self.may_bias = _ORDERED
         """Whether byte 1 may stay locked between puts."""
@@ -124,6 +136,11 @@ class WriteLock:
         """Byte 1 stays locked from one use to the next."""
         self.heard = 0
         """The shared state's LOCK_WANTED when it was last read."""
+        self._request_once = 0  # the last one to use the lock once
+        self._may_wait = False  # other processes may stand in the line
+        self._lets_go_first = False  # the process that was woken at the last release ...
+        self._served = 0  # ... unless a wait has ended since (LINE_SERVED)
+        self._rest_of_turn = 0.0  # of one that a request to use the lock once has interrupted
         self._kept = False
         self.uncontended_after = float("inf")
         """A put from this time on (monotonic, in seconds) may take the write lock, if no process
@@ -152,9 +169,11 @@ class WriteLock:
     def shared(self, shared: SharedState | None) -> None:
         if shared is not None:
             self.heard = shared.words[Word.LOCK_WANTED]
+            self._may_wait = True
             shared.words[Word.HOLDER_PID] = self._pid
         self._shared = shared
         self._words = None if shared is None else shared.words
+        self._line = None if shared is None else WaitingLine(shared.map, shared.words)
 
     # -- byte 1 -------------------------------------------------------------------------------
 
@@ -209,10 +228,16 @@ class WriteLock:
     def hurry(self, seconds: float) -> None:
         """Make all waits for the write lock, begun or not, end soon if its holder makes no
         progress: ``seconds`` from now, and not before they have checked for half a second. It is
-        being closed."""
+        being closed, so it is not kept any longer."""
         seconds = max(seconds, _LAST_LOOK)
         self._ends = time.monotonic() + seconds
         self._timeout_ms = min(self._timeout_ms, round(seconds * 1000))
+        if self.thread_mutex.acquire(False):  # no put keeps it from others during what comes next
+            try:
+                if self.biased:
+                    self._release(time.monotonic())
+            finally:
+                self.thread_mutex.release()
 
     def shut(self) -> None:
         """Make all later uses fail with StoreClosedError. The thread that uses it now, the last
@@ -258,34 +283,64 @@ class WriteLock:
             self._quick = 0
         else:
             self._quick += 1
+        if gap > _LEFT_FREE:
+            self._rest_of_turn = 0.0
+        lets_go_first = self._lets_go_first and self._has_not_come(gap)
+        self._lets_go_first = False
         if self._contended_time > _MOST_CONTENDED_TIME:
             self._contended_time = 0.0
-            time.sleep(max(0.0, _LEFT_FREE - gap))
-        if self.lock_file.try_lock(WRITE_LOCK_BYTE):
+            if not lets_go_first:
+                time.sleep(max(0.0, _LEFT_FREE - gap))
+        if not lets_go_first and self.lock_file.try_lock(WRITE_LOCK_BYTE):
             self._taken = True
             self._taken_at = time.monotonic()
         else:
-            self._wait(start, limit_ms)
+            self._wait(start, limit_ms, lets_go_first=lets_go_first)
             self._taken = True
             self._taken_at = self._asked_at = time.monotonic()
             self._contended_time = 0.0
-            if self._quick >= _QUICK_FOR_TURN and self.may_bias and self._words is not None:
-                self._bias(self._taken_at + _TURN)
+            self._note_requests()
+            turn = self._rest_of_turn or (_TURN if self._quick >= _QUICK_FOR_TURN else 0.0)
+            if turn and self.may_bias and self._words is not None:
+                self._bias(self._taken_at + turn)
+        self._rest_of_turn = 0.0
         if self._words is not None:
             self._words[Word.HOLDER_PID] = self._pid
 
-    def _wait(self, start: float, limit_ms: int) -> None:
-        """Wait for the write lock. The limit counts from the last sign of progress of other
-        holders."""
+    def _has_not_come(self, gap: float) -> bool:
+        """Whether the process that was woken at the last release, ``gap`` seconds ago, has not
+        taken the lock so far, and may be about to."""
+        words = self._words
+        return gap < _LEFT_FREE and words is not None and words[Word.LINE_SERVED] == self._served
+
+    def _wait(self, start: float, limit_ms: int, *, lets_go_first: bool) -> None:
+        """Wait for the write lock; first for the process that was woken when this one released it,
+        if it ``lets_go_first``.
+
+        The limit counts from the last sign of progress of other holders.
+        """
+        line = self._line or line_of_unmapped(self._root)
+        sleeps = line is not None and line.sleeps
+        once = self._quick < _QUICK_FOR_TURN
         limit = limit_ms / 1000
         deadline, last = start + limit, start + _MOST_LIMITS * limit
         next_check = start + limit / _CHECKS_A_LIMIT
-        pause = _FIRST_PAUSE
+        pause = _LEFT_FREE if lets_go_first else LONGEST_PAUSE if once else _IN_LINE
+        if not sleeps:
+            pause = _FIRST_PAUSE
         progress: WriteLockProgress | None = None
         hurries = False
         while True:
-            self._ask()
-            time.sleep(pause)
+            goes_first = once or self._rest_of_turn > 0
+            seen = line.seen(once=goes_first) if line is not None and sleeps else None
+            self._ask(line, once=once)
+            if seen is None or line is None:
+                time.sleep(pause)
+            elif not lets_go_first and self.lock_file.try_lock(WRITE_LOCK_BYTE):
+                return
+            else:
+                line.sleep(seen, pause, once=goes_first)
+                lets_go_first = False
             if self.lock_file.try_lock(WRITE_LOCK_BYTE):
                 return
             now = time.monotonic()
@@ -311,25 +366,53 @@ class WriteLock:
             # 2 ms would take the processor from the one that holds the write lock.
             opens = self._words is None and now - start > _OPENERS_HURRY
             longest = _OPENER_PAUSE * (0.5 + now % 1) if opens else LONGEST_PAUSE
-            pause = min(pause * 1.5, longest)
+            once = once or now - start > (_LONG_WAIT if sleeps else _TURN)
+            if sleeps:
+                pause = min(longest if once else _IN_LINE, max(0.0, deadline - now))
+            else:
+                pause = min(pause * 1.5, longest)
 
-    def _ask(self) -> None:
-        if self._words is None:
-            change_unmapped(self._root, Word.LOCK_WANTED)
-        else:
-            self._words[Word.LOCK_WANTED] = time.monotonic_ns()
+    def _ask(self, line: WaitingLine | None, *, once: bool) -> None:
+        if line is not None:
+            number = line.request(once=once)
+            if once:
+                self._request_once = number
+            return
+        if once:
+            change_unmapped(self._root, Word.LOCK_WANTED_ONCE)
+        change_unmapped(self._root, Word.LOCK_WANTED)
+
+    def _note_requests(self) -> None:
+        """After a wait: the requests for turns have been heard, since each release wakes the next
+        process of the line. One to use the lock once is answered after the first put."""
+        words = self._words
+        if words is None:
+            return
+        self._may_wait = True
+        words[Word.LINE_SERVED] = (words[Word.LINE_SERVED] + 1) & _COUNT
+        wanted, once = words[Word.LOCK_WANTED], words[Word.LOCK_WANTED_ONCE]
+        if once == self._request_once:
+            words[Word.LOCK_HEARD_ONCE] = once
+        if once == words[Word.LOCK_HEARD_ONCE]:
+            self.heard = wanted
 
     def _release_or_keep(self) -> None:
         now = time.monotonic()
         words = self._words
+        is_wanted_once = False
         if words is not None and words[Word.LOCK_WANTED] != self.heard:
             self.heard = words[Word.LOCK_WANTED]
+            once = words[Word.LOCK_WANTED_ONCE]
+            is_wanted_once = once != words[Word.LOCK_HEARD_ONCE]
+            words[Word.LOCK_HEARD_ONCE] = once
             self._contended_time += now - max(self._taken_at, self._asked_at)
             self._asked_at = now
-        if self._kept or (self.holding and now < self._turn_end):
+            self._may_wait = True
+        if self._kept or (self.holding and now < self._turn_end and not is_wanted_once):
             return
         if self.holding:
-            self._release(now)
+            self._rest_of_turn = max(0.0, self._turn_end - now)
+            self._release(now, is_wanted_once=is_wanted_once)
             return
         self._held_for = now - self._taken_at
         if (
@@ -341,7 +424,7 @@ class WriteLock:
         ):
             self._bias(now)
         else:
-            self._release(now)
+            self._release(now, is_wanted_once=is_wanted_once)
 
     def _bias(self, turn_end: float) -> None:
         if self._watch.begin():
@@ -349,15 +432,22 @@ class WriteLock:
             self._seen_end = -1
             self.holding = True
 
-    def _release(self, now: float) -> None:
-        if self._words is not None:
-            self._words[Word.HOLDER_PID] = 0
+    def _release(self, now: float, *, is_wanted_once: bool = False) -> None:
+        line, words = self._line, self._words
+        if words is not None:
+            words[Word.HOLDER_PID] = 0
+            self._served = words[Word.LINE_SERVED]
         self.holding = self._taken = False
         self._released_at = now
         pauses = self._closing or self._contended_time > _MOST_CONTENDED_TIME
         never = pauses or not HAS_LOCKS_OF_DESCRIPTORS  # else compiled code takes the lock
         self.uncontended_after = float("inf") if never else now + self._lone_after
         self._unlock()
+        if self._may_wait and line is not None:
+            self._may_wait = line.wake_next(is_wanted_once=is_wanted_once)
+            self._lets_go_first = self._may_wait and self.may_bias
+            if self._may_wait:
+                self._contended_time = 0.0  # it is their turn now
 
     def _unlock(self) -> None:
         if self.lock_file.fd >= 0:

@@ -476,8 +476,14 @@ def notify(mapped: Any, wanted: int, /) -> bool: ...
 def arm(mapped: Any, slot: int, topics: int, /) -> int: ...
 def woken(mapped: Any, slot: int, seen: int, timeout_ms: int, /) -> bool: ...
 def wake(mapped: Any, slot: int, /) -> None: ...
+def wake_one(mapped: Any, at: int, /) -> int:
+    """See storage.coordination.write_lock_line."""
+
+def sleep_on_word(mapped: Any, at: int, seen: int, timeout_us: int, /) -> bool:
+    """See storage.coordination.write_lock_line."""
+
 def has_futex_wakers() -> bool:
-    """Whether the other four functions work here, see storage.coordination.wakeup."""
+    """Whether the other functions of wakeup.c work here, see storage.coordination.wakeup."""
 
 def now_ms() -> int:
     """Milliseconds since the epoch."""

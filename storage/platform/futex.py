@@ -31,16 +31,26 @@ _CALL: Final = {
 
 
 def _wake(mapped: mmap, at: int) -> None:
+    _wake_some(mapped, at, _ALL)
+
+
+def _wake_one(mapped: mmap, at: int) -> int:
+    return _wake_some(mapped, at, 1)
+
+
+def _wake_some(mapped: mmap, at: int, most: int) -> int:
     import ctypes
 
     low_half = at + 4 if sys.byteorder == "big" else at
     word = ctypes.c_uint32.from_buffer(mapped, low_half)
     word.value += 1
     call = _CALL.get(os.uname().machine)
-    if call is not None:
-        ctypes.CDLL(None).syscall(
-            ctypes.c_long(call), ctypes.byref(word), _WAKE, _ALL, None, None, 0
-        )
+    if call is None:
+        return 0
+    woken: int = ctypes.CDLL(None).syscall(
+        ctypes.c_long(call), ctypes.byref(word), _WAKE, most, None, None, 0
+    )
+    return max(0, woken)
 
 
 def _increment(mapped: mmap, at: int) -> None:
@@ -49,5 +59,13 @@ def _increment(mapped: mmap, at: int) -> None:
     word[0] = (word[0] + 1) & 0xFFFFFFFF
 
 
+def _increment_only(mapped: mmap, at: int) -> int:
+    _increment(mapped, at)
+    return 0
+
+
 wake_word: Final = form(_wake, _increment)
 """Increment the word at an offset, and wake all threads that sleep on it."""
+wake_one: Final = form(_wake_one, _increment_only)
+"""Increment the word at an offset, and wake the thread that has slept on it longest; how many were
+woken, 1 or 0."""

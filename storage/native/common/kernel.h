@@ -37,17 +37,19 @@ enum { FUTEX_WAIT, FUTEX_WAKE }; /* the kernel's headers are not everywhere */
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
-/* Wakes all threads of all processes that sleep on a word of shared memory. */
-static inline void wake_sleepers(uint32_t *word)
+/* Wakes threads of all processes that sleep on a word of shared memory, ``most`` of them, those
+ * first that have slept longest; how many there were. */
+static inline long wake_sleepers(uint32_t *word, int most)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    const long woke = syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
+    return woke > 0 ? woke : 0;
 }
 
 /* Sleeps while the word is ``seen``. Whether the word was woken, as far as that is known: a signal
  * ends the sleep, too. */
-static inline int sleep_on_word(uint32_t *word, uint32_t seen, int64_t timeout_ms)
+static inline int sleep_while(uint32_t *word, uint32_t seen, int64_t timeout_us)
 {
-    const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+    const struct timespec timeout = {timeout_us / 1000000, timeout_us % 1000000 * 1000};
     const long done = syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
     return done == 0 || errno != ETIMEDOUT;
 }
@@ -83,13 +85,14 @@ static inline void name_thread(pthread_t thread, const char *name)
 #else /* nothing is woken, locked or made here: the callers' general steps do it */
 enum { HAS_FUTEX = 0 };
 
-static inline void wake_sleepers(uint32_t *word)
+static inline long wake_sleepers(uint32_t *word, int most)
 {
-    (void)word;
+    (void)word, (void)most;
+    return 0;
 }
-static inline int sleep_on_word(uint32_t *word, uint32_t seen, int64_t timeout_ms)
+static inline int sleep_while(uint32_t *word, uint32_t seen, int64_t timeout_us)
 {
-    (void)word, (void)seen, (void)timeout_ms;
+    (void)word, (void)seen, (void)timeout_us;
     return 1;
 }
 static inline int lock_byte(int fd, short kind, off_t byte)

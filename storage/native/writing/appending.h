@@ -102,6 +102,9 @@ int wake_for(Appending *a, PyObject *topic); /* -1 with an error set */
 int is_anybody_there(const unsigned char *shared);
 int wake_waiters(unsigned char *shared, uint64_t wanted); /* whether some have sockets */
 int topic_word(PyObject *topic, uint64_t *word);      /* -1 with an error set */
+/* Wakes the process that goes next in the line of storage/coordination/write_lock_line.py; whether
+ * there was one. */
+int wake_next_writer(unsigned char *shared);
 
 PyObject *guard(PyObject *self, PyObject *args);
 PyObject *put(PyObject *self, PyObject *message);

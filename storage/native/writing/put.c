@@ -112,6 +112,8 @@ static void give_gate_back(Appending *a)
     PyErr_Fetch(&kind, &error, &trace);
     store_word(a, HOLDER_PID, 0);
     set_lock(a, F_UNLCK);
+    if (is_asked_for(a)) /* after a system call: a full barrier */
+        wake_next_writer(a->words.buf);
     if (!a->syncs) {
         PyObject *from = PyFloat_FromDouble(monotonic() + QUICK_GAP_US * 1e-6);
         if (from == NULL || PyObject_SetAttr(a->write_lock, uncontended_name, from) < 0)

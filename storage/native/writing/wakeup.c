@@ -4,18 +4,34 @@
 #include "kernel.h"
 #include "appending.h"
 
-/* The half of the word that counts; sleepers sleep on this half. */
+/* The half of the word at an offset that counts; sleepers sleep on this half. */
+static uint32_t *counter_at(unsigned char *shared, int64_t at)
+{
+    uint32_t *word = (uint32_t *)(shared + at);
+    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? word + 1 : word;
+}
+
 static uint32_t *waker_of(unsigned char *shared, int64_t slot)
 {
-    uint32_t *word = (uint32_t *)(shared + WAITER_WAKERS + slot * WORD);
-    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? word + 1 : word;
+    return counter_at(shared, WAITER_WAKERS + slot * WORD);
+}
+
+/* Increments a counter and wakes as many sleepers; how many there were. */
+static long count_and_wake(uint32_t *counter, int most)
+{
+    __atomic_add_fetch(counter, 1, __ATOMIC_SEQ_CST);
+    return wake_sleepers(counter, most);
 }
 
 static void wake_word(unsigned char *shared, int64_t slot)
 {
-    uint32_t *waker = waker_of(shared, slot);
-    __atomic_add_fetch(waker, 1, __ATOMIC_SEQ_CST);
-    wake_sleepers(waker);
+    count_and_wake(waker_of(shared, slot), INT_MAX);
+}
+
+int wake_next_writer(unsigned char *shared)
+{
+    return count_and_wake(counter_at(shared, LINE_ONCE * WORD), 1) > 0
+           || count_and_wake(counter_at(shared, LINE_TURNS * WORD), 1) > 0;
 }
 
 int is_anybody_there(const unsigned char *shared)
@@ -138,7 +154,7 @@ static PyObject *woken(PyObject *module, PyObject *const *args, Py_ssize_t count
     if (shared == NULL)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    found = sleep_on_word(waker_of(shared, numbers[0]), (uint32_t)numbers[1], numbers[2]);
+    found = sleep_while(waker_of(shared, numbers[0]), (uint32_t)numbers[1], numbers[2] * 1000);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
@@ -159,6 +175,57 @@ static PyObject *wake(PyObject *module, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
+/* The counter at an offset of a map, held by ``view``, and the numbers after it; NULL with an error
+ * set. */
+static uint32_t *counter_of(PyObject *const *args, Py_ssize_t count, Py_ssize_t wanted,
+                            Py_buffer *view, int64_t *numbers)
+{
+    unsigned char *shared = state_of(args, count, wanted, view, numbers);
+    if (shared == NULL)
+        return NULL;
+    if (numbers[0] >= 0 && numbers[0] <= view->len - WORD && numbers[0] % WORD == 0)
+        return counter_at(shared, numbers[0]);
+    PyBuffer_Release(view);
+    PyErr_SetString(PyExc_ValueError, "this is no word of the shared state");
+    return NULL;
+}
+
+PyDoc_STRVAR(wake_one_doc, "wake_one(map, at)\n\n"
+                           "Increment the word at an offset, and wake the thread that has slept on"
+                           " it longest; how many were woken, 1 or 0.");
+static PyObject *wake_one(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer view;
+    int64_t at;
+    uint32_t *counter = counter_of(args, count, 2, &view, &at);
+    (void)module;
+    if (counter == NULL)
+        return NULL;
+    const long woke = count_and_wake(counter, 1);
+    PyBuffer_Release(&view);
+    return PyLong_FromLong(woke > 0);
+}
+
+PyDoc_STRVAR(sleep_on_word_doc, "sleep_on_word(map, at, seen, timeout_us)\n\n"
+                                "Sleep until the word at an offset differs from ``seen`` in its"
+                                " lower half; whether it does before the time is over. A signal"
+                                " ends it, too.");
+static PyObject *sleep_on_word(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer view;
+    int64_t numbers[3];
+    int found;
+    uint32_t *counter = counter_of(args, count, 4, &view, numbers);
+    (void)module;
+    if (counter == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    found = sleep_while(counter, (uint32_t)numbers[1], numbers[2] > 0 ? numbers[2] : 0);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(found);
+}
+
 PyDoc_STRVAR(has_doc, "has_futex_wakers()\n\nWhether the system can sleep on a word.");
 static PyObject *has_futex_wakers(PyObject *module, PyObject *nothing)
 {
@@ -172,6 +239,8 @@ PyMethodDef bell_functions[] = {
     {"arm", (PyCFunction)(void (*)(void))arm, METH_FASTCALL, arm_doc},
     {"woken", (PyCFunction)(void (*)(void))woken, METH_FASTCALL, woken_doc},
     {"wake", (PyCFunction)(void (*)(void))wake, METH_FASTCALL, wake_doc},
+    {"wake_one", (PyCFunction)(void (*)(void))wake_one, METH_FASTCALL, wake_one_doc},
+    {"sleep_on_word", (PyCFunction)(void (*)(void))sleep_on_word, METH_FASTCALL, sleep_on_word_doc},
     {"has_futex_wakers", has_futex_wakers, METH_NOARGS, has_doc},
     {NULL, NULL, 0, NULL},
 };
