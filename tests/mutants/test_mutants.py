@@ -195,3 +195,10 @@ def test_tables_have_a_sum_and_survivors_their_reasons():
         "* f: `a < b`",
         "  -> `a <= b`: why",
     ]
+
+
+def test_the_document_has_each_module_and_a_reason_for_each_survivor():
+    text = report.DOCUMENT.read_text("utf-8")
+    assert "no reason yet" not in text
+    for rule in report.load_rules():
+        assert f"| `{rule.path}` |" in text
