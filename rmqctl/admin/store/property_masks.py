@@ -38,7 +38,7 @@ class PropertyMasking:
     def __init__(self, mask: "PropertyMask", changes: "Sequence[PropertyChange]") -> None:
         self._mask = mask
         self._changes = [
-            (f"\x02{name}\x01".encode("utf-8", "surrogateescape"), change)
+            (start := f"{name}\x01".encode("utf-8", "surrogateescape"), b"\x02" + start, change)
             for name, change in changes
         ]
 
@@ -54,9 +54,9 @@ class PropertyMasking:
         begins = block.properties_at[rows]
         ends = begins + block.properties_length[rows]
         changed = self._changed
-        with memoryview(buffer) as view:
-            for row, begin, end in zip(rows.tolist(), begins.tolist(), ends.tolist(), strict=True):
-                texts[row] = changed(bytes(view[begin:end]))
+        data = bytes(buffer)  # its slices are quicker than those of a view
+        for row, begin, end in zip(rows.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            texts[row] = changed(data[begin:end])
         return texts
 
     def _usual(self, buffer: bytearray, block: "RecordBatch") -> "NDArray[np.bool_]":
@@ -82,12 +82,11 @@ class PropertyMasking:
         """Properties with the changes, as they would be encoded anew; None if they are unusual."""
         if text and len(parse_properties(text)) != text.count(b"\x02") + 1:
             return None  # a name comes twice, or an item is none
-        text = b"\x02" + text
-        for marker, change in self._changes:
-            at = text.find(marker)
-            if at < 0:
+        for start, marker, change in self._changes:
+            at = text.find(marker) + 1
+            if not at and not text.startswith(start):
                 continue
-            begin = at + len(marker)
+            begin = at + len(start)
             end = text.find(b"\x02", begin)
             if end < 0:
                 end = len(text)
@@ -95,10 +94,10 @@ class PropertyMasking:
             if not value.isascii() or "\x02" in value:
                 return None
             if value:
-                text = b"".join((text[:begin], value.encode(), text[end:]))
-            else:
-                text = text[:at] + text[end:]
-        return text[1:] if len(text) <= MAX_PROPERTIES_LENGTH + 1 else None
+                text = text[:begin] + value.encode() + text[end:]
+            else:  # the separator before it goes, too, or the one behind the first
+                text = text[: at - 1] + text[end:] if at else text[end + 1 :]
+        return text if len(text) <= MAX_PROPERTIES_LENGTH else None
 
 
 def masking_of(transform: "RecordTransform") -> PropertyMasking | None:
