@@ -22,6 +22,7 @@ from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.samples import SMALL, Sample, new_store, open_store
 from tests.support.woken import is_rung_by
 
@@ -43,7 +44,7 @@ with open_store(Path(sys.argv[1]), getattr(test_lone_puts, sys.argv[3])) as stor
         result = store.put_message(Sample(f"{{sys.argv[2]}}-{{number}}", "T").inner())
         print(result.commitlog_offsets[0], result.queue_offsets[0])
 """
-pytestmark = needs_compiled
+pytestmark = [needs_compiled, needs_linux_forms]
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from storage.files.fs import FileSystem
 from storage.files.preallocated_file import PreallocatedFile
 from storage.format.names import COMMITLOG, OURS
 from storage.store import MessageStore
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.samples import (
     SMALL,
     START_MS,
@@ -52,6 +53,7 @@ def log_of(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (root / COMMITLOG).iterdir()}
 
 
+@needs_linux_forms
 def test_a_roll_waits_for_no_device_and_its_flush_syncs_file_then_name(tmp_path: Path) -> None:
     fs = Seen()
     root = new_store(tmp_path / "store", ONLY_THE_LOG)
@@ -85,6 +87,7 @@ def test_the_store_is_the_same_as_without(tmp_path: Path) -> None:
     assert logs[0] == logs[1]
 
 
+@needs_linux_forms
 def test_a_writer_of_many_messages_has_one_and_takes_it_along(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", StoreConfig())
     store = MessageStore.open(root, StoreConfig(flush_interval_commit_log_ms=3_600_000))
@@ -138,6 +141,7 @@ def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
     store.close()
 
 
+@needs_linux_forms
 def test_there_is_one_at_most_and_none_after_closing(tmp_path: Path) -> None:
     fs = FileSystem()
     ahead = PreallocatedFile(fs, tmp_path, SIZE, 4096)

@@ -25,6 +25,7 @@ from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.consumers import eventually
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.samples import HOST, SMALL, START_MS, Ticking, new_store, open_store, sync_flush
 
 MIB = 1 << 20
@@ -36,7 +37,7 @@ CONFIG = SMALL.with_(
     max_hash_slot_num=500,
     max_index_num=100_000,
 )
-pytestmark = needs_compiled
+pytestmark = [needs_compiled, needs_linux_forms]
 
 
 @pytest.fixture(autouse=True)
