@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from . import form
@@ -69,7 +70,7 @@ def _read_to_data(fd: int, position: int) -> int | None:
     at = position
     while piece := os.pread(fd, _PIECE - at % _PIECE, at):
         if piece != _ZEROS[: len(piece)]:
-            return at
+            return at + next(first for first, end in _blocks(at, piece) if any(piece[first:end]))
         at += len(piece)
     return None
 
@@ -77,10 +78,20 @@ def _read_to_data(fd: int, position: int) -> int | None:
 def _read_to_zeros(fd: int, position: int) -> int:
     at = position
     while piece := os.pread(fd, _PIECE - at % _PIECE, at):
-        if piece == _ZEROS[: len(piece)]:
-            break
+        for first, end in _blocks(at, piece):
+            if piece[first:end] == _ZEROS[: end - first]:
+                return at + first
         at += len(piece)
     return at
+
+
+def _blocks(at: int, piece: bytes) -> Iterator[tuple[int, int]]:
+    """The blocks of a file in a piece of it that was read at a position."""
+    first = 0
+    while first < len(piece):
+        end = min(len(piece), first + _BLOCK - (at + first) % _BLOCK)
+        yield first, end
+        first = end
 
 
 reserve: Final = form(_reserve, _write_zeros)

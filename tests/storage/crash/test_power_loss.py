@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.crash import shared_out
+from tests.support.linux_forms import needs_linux_forms
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 SOME = pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
@@ -23,6 +24,7 @@ def test_sync_flush_keeps_every_acknowledged_message_whenever_the_power_goes(eve
 
 
 @SOME
+@needs_linux_forms  # a thread dies there: its locks go with its descriptors
 def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_writer(every):
     found = shared_out("power_loss:cut_after_a_death", every)
     assert max(one["instants"] for one in found) > 750
