@@ -31,12 +31,25 @@ _FLAGS = ("-O2", "-Wall", "-Wextra", _REFUSED, "-shared", "-fPIC", "-pthread", _
 # Names of Python are found when the module is loaded; elsewhere that goes without saying.
 _FLAGS_OF = {"darwin": ("-undefined", "dynamic_lookup")}
 _MINUTE = 60
+_COMPILING = 10 * _MINUTE
+"""On a busy machine; else it takes ten seconds."""
 _BUILT = "rmqctl/build.json"
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def compile_native(root: Path) -> str:
-    """Compile beside the source; gives "" or why it could not be done."""
+    """Compile beside the source; gives "" or why it could not be done.
+
+    Then no module is left that may lack what the program asks of it: the forms in Python serve.
+    """
+    reason = _compile_modules(root)
+    if reason:
+        for folder in MODULES:
+            (root / folder / _NAME).unlink(missing_ok=True)
+    return reason
+
+
+def _compile_modules(root: Path) -> str:
     named = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     try:
         compiler = shlex.split(named)
@@ -58,7 +71,9 @@ def _compile_module(compiler: list[str], root: Path, folder: str) -> str:
         command += ["-I", str(root / included)]
     command += map(str, sorted((root / folder).rglob("*.c")))
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_MINUTE, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_COMPILING, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode:

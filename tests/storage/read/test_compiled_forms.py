@@ -90,7 +90,11 @@ def test_a_compiler_that_says_nothing_has_not_compiled(
     said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CC", said)
+    for folder in MODULES:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "_compiled.abi3.so").write_bytes(b"of other sources")
     assert compile_native(tmp_path) != ""
+    assert not list(tmp_path.rglob("*.so"))
 
 
 @needs_compiled
