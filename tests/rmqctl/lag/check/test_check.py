@@ -75,6 +75,8 @@ def test_what_is_not_known_is_not_fine_where_it_was_asked_for():
 def test_the_nearer_deletion_is_the_worse(left, expected):
     risk = None if left is None else NOW + left
     assert verdict(Limits(risk=Limit(7200, 3600)), lag=5, age=10, risk=risk) is expected
+    critical = Verdict.CRITICAL if expected is Verdict.CRITICAL else Verdict.OK
+    assert verdict(Limits(risk=Limit(None, 3600)), lag=5, age=10, risk=risk) is critical
     result = check([row(lag=5, age=10, risk=risk)], Limits(), NOW)
     assert (risk is not None) == ("deletion_timestamp_seconds{" in prometheus(result))
 
