@@ -33,6 +33,7 @@ pytestmark = needs_compiled
 @pytest.fixture(autouse=True)
 def with_compiled_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "compiled", compiled)
+    monkeypatch.setenv("RMQCTL_PURE", "")  # of the processes that a test starts
 
 
 @pytest.fixture
@@ -175,14 +176,17 @@ def test_a_request_to_use_it_once_interrupts_a_turn(opened: Callable[[], Message
     assert order == ["once", "rest", "turn"]
 
 
+@pytest.mark.usefixtures("sleeps_until_woken")
 def test_the_releasing_process_lets_the_woken_one_go_first(
     opened: Callable[[], MessageStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise it would have the lock again before the other one runs."""
+    """Otherwise it would have the lock again before the other one runs. One that is awake for a
+    moment, because it has slept long enough, is not woken and has no such right."""
     holder, other = opened(), opened()
     order: list[str] = []
     with monkeypatch.context() as patched:
         patched.setattr(write_lock, "_LEFT_FREE", PATIENCE_S)  # however late the other one runs
+        patched.setattr(write_lock, "_QUICK_FOR_TURN", 1 << 30)  # a turn would go on
         for number in range(20):
             with holder.write_lock():
                 waiting = Waiting(other, lambda: order.append("other"))
