@@ -14,7 +14,9 @@ from typing import Any, Final, TypeVar
 
 from storage.platform import LINUX, is_on
 
-_NEEDS_LINUX: Final = frozenset({"pages_ahead", "has_futex_wakers", "notify"})
+_NEEDS_LINUX: Final = frozenset(
+    {"pages_ahead", "has_futex_wakers", "wake_one", "sleep_on_word", "notify"}
+)
 """Functions that use what other systems do not have (common/kernel.h)."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -23,11 +23,12 @@ from storage.store import MessageStore
 from tests.support.busy_puppet import ROOMY, busy_puppet
 from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.line import PATIENCE_S, stands_in_line, until
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.puppet import Puppet
 from tests.support.samples import Sample, new_store, open_store, prepared
 from tests.support.slim import Slim
 
-pytestmark = needs_compiled
+pytestmark = [needs_compiled, needs_linux_forms]
 
 
 @pytest.fixture(autouse=True)
