@@ -343,6 +343,6 @@ def test_texts_of_settings():
 def test_the_settings_of_files_and_their_kinds():
     texts = {"store", "context", "output", "tz", "color", "progress", "timeout", "reason"}
     texts |= {"console_write", "console_copy", "log_format"}
-    switches = {"raw", "quiet", "verbose", "no_input", "no_headers"}
+    switches = {"raw", "quiet", "verbose", "no_input", "no_headers", "otel"}
     kinds = {name: kind for name, (kind, _) in KEYS.items()}
     assert kinds == dict.fromkeys(texts, str) | dict.fromkeys(switches, bool)

@@ -95,7 +95,7 @@ def test_on_a_terminal_a_long_page_goes_through_the_pager(tmp_path):
     with shell(["bash", "--norc", "--noprofile", "-i"], tmp_path, env) as terminal:
         terminal.type("PAGER='grep -c .' $PY -m rmqctl man; echo wi''th $?\n")
         counted = terminal.wait_for("with 0")
-        assert re.search(r"^2\d\d$", counted, re.MULTILINE), counted
+        assert re.search(r"^[2-9]\d\d$", counted, re.MULTILINE), counted  # lines of the page
         terminal.type("PAGER=no-such-pager $PY -m rmqctl man; echo wi''thout $?\n")
         terminal.wait_for("NAME", "EXAMPLES", "without 0")
 
