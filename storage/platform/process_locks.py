@@ -5,7 +5,7 @@ A POSIX lock belongs to its process. Three things are missing, and made here:
 * Owners in one process exclude one another: by the table.
 * Closing any descriptor of a file releases all locks of the process on it. So all owners in a
   process share the descriptors of a file, which are closed with its last owner, as SQLite does it.
-* A process of rmqctl is told from a Java broker by the lock that it has on one more byte, whose
+* A process of rmqctl differs from a Java broker by the lock that it has on one more byte, whose
   number is its pid.
 
 The kernel releases all of them when the process dies, in one step. A forked child has none.

@@ -95,7 +95,7 @@ class PropertyMasking:
                 return None
             if value:
                 text = text[:begin] + value.encode() + text[end:]
-            else:  # the separator before it goes, too, or the one behind the first
+            else:  # the separator before it goes, too, or the one after the first
                 text = text[: at - 1] + text[end:] if at else text[end + 1 :]
         return text if len(text) <= MAX_PROPERTIES_LENGTH else None
 
