@@ -1,8 +1,8 @@
 """Other processes: which of them has a lock, is stopped, or uses the processor.
 
 Nothing is decided by it but what a message says, and how long to wait for a process. Whether a
-process lives is known by its locks alone, and no pid is ever taken for a process that had it before:
-so there is no need of start times.
+process lives is known by its locks alone, and no pid is ever taken for a process that had it
+before: so there is no need of start times.
 
 Linux: /proc. Any POSIX system: the lock names its process, and ``ps`` tells the rest.
 """
