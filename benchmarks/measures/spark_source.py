@@ -165,7 +165,14 @@ def _beside_parquet(run: Run, root: Path, messages: int) -> Row:
 
 
 def _spark(run: Run, root: Path, messages: int) -> Iterator[Row]:
-    jobs = ["write", "count messages", "count ready", "count a column", "count consumequeue"]
+    jobs = [
+        "write",
+        "stream",
+        "count messages",
+        "count ready",
+        "count a column",
+        "count consumequeue",
+    ]
     found = json.loads(_jobs(root, run.rounds, jobs))
     millions = f"{messages / 1e6:g} M messages of {_SMALL} B"
     yield Row(
@@ -176,6 +183,18 @@ def _spark(run: Run, root: Path, messages: int) -> Iterator[Row]:
         Goal(6, at_most=True),
         "s",
     )
+    for job, what, most in (
+        ("trigger", "a trigger of a stream", Goal(1.15, at_most=True)),
+        ("stream", "a stream of one trigger, with its start and its end,", None),
+    ):
+        yield Row(
+            f"Spark, local[2]: {what} vs a batch, 5 columns of {millions} into Parquet",
+            f"{median(found[job]):.1f} s",
+            f"{median(found['write']):.1f} s",
+            [ours / other for ours, other in zip(found[job], found["write"], strict=True)],
+            most,
+            samples=found,
+        )
     units = found["count consumequeue"]
     for job, what, goal in (
         ("count messages", "count() of messages", Goal(2, at_most=True)),

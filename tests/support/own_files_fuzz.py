@@ -168,6 +168,8 @@ class CallMemory:
     what earlier calls left since then does not."""
 
     def __init__(self) -> None:
+        gc.collect()
+        gc.freeze()  # what the program consists of is not searched for garbage at each call
         self._program = _resident("VmRSS")
         self._left = 0
 
