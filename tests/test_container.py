@@ -1,16 +1,14 @@
 """What the image of the Containerfile does, without containers: user, folders, variables.
 
-The root folder has a Python, its libraries, and the wheels that are installed; nothing else.
+The tour of the README runs in such a root, too.
 """
 
-import os
-import shlex
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.empty_root import EmptyRoot
+from tests.test_readme import tour
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = """
@@ -58,55 +56,19 @@ def test_the_last_stage_is_not_root_and_its_volume_is_the_store() -> None:
 
 
 def test_the_main_job_in_a_root_that_has_nothing_else(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    if shutil.which("unshare") is None:
-        pytest.skip("needs unshare on PATH")
-    image, root = instructions(), tmp_path / "root"
-    program = root / "opt" / "rmqctl"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(program), str(ROOT)]
-    subprocess.run(pip, check=True)
-    for name in ("bin", "proc", "dev", "tmp", "store", "usr/local/bin"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-    tmp_path.chmod(0o755)
-    base = Path(sys.base_prefix)
-    bound = {Path("/lib"), Path("/lib64"), Path("/usr"), Path("/bin"), base}
-    mounts = []
-    for folder in sorted(bound, key=str):
-        if folder.exists() and not (folder != Path("/usr") and folder.is_relative_to("/usr")):
-            target = root / folder.relative_to("/")
-            target.mkdir(parents=True, exist_ok=True)
-            mounts.append(f"mount --rbind -o ro {folder} {target}")
-    script = [
-        *("set -e", *mounts),
-        f"mount -t proc proc {root}/proc",
-        f"mount -t tmpfs -o uid={image['USER']} volume {root}/store",
-        *(
-            f"touch {root}/dev/{name}; mount --bind /dev/{name} {root}/dev/{name}"
-            for name in DEVICES
-        ),
-        f"cd {root}/store",
-        f"exec chroot --userspec={image['USER']}:{image['USER']} {root} /bin/sh -c {inside(base)}",
-    ]
-    done = subprocess.run(
-        ["unshare", "-mnpf", "sh", "-c", "\n".join(script)],
-        env={
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-            "PYTHONPATH": "/opt/rmqctl",
-            **dict(word.split("=", 1) for word in image["ENV"].split()),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    image = instructions()
+    root = EmptyRoot(tmp_path, user=image["USER"], volume=image["VOLUME"])
+    variables = dict(word.split("=", 1) for word in image["ENV"].split())
+    done = root.run(COMMANDS, variables)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == PRINTED
 
 
-DEVICES = ("null", "urandom")
-
-
-def inside(base: Path) -> str:
-    """The commands, with ``rmqctl`` as the program that is installed."""
-    python = base / "bin" / f"python3.{sys.version_info.minor}"
-    return shlex.quote(f'cd /store; rmqctl() {{ {python} -P -m rmqctl "$@"; }}\n{COMMANDS}')
+def test_the_tour_of_the_readme_in_a_root_that_has_nothing_else(tmp_path: Path) -> None:
+    root = EmptyRoot(tmp_path, user="10001", volume="/home/user")
+    steps = tour()
+    ends = '\nprintf "exit code %s\\036" $?\n'
+    done = root.run("".join(command + ends for command, _ in steps), {"HOME": "/home/user"})
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = dict(zip([command for command, _ in steps], done.stdout.split("\036"), strict=False))
+    assert printed == {command: f"{shown}exit code 0" for command, shown in steps}
