@@ -163,19 +163,26 @@ class Fuzz:
         shutil.rmtree(self.words["new"], ignore_errors=True)
 
 
+_CALLS_OF_A_SEARCH: Final = 100
+"""How often all of this process is searched for garbage, which takes longer than a call."""
+
+
 class CallMemory:
     """Memory of calls in this process: what it held when this was made counts as the program's, and
     what earlier calls left since then does not."""
 
     def __init__(self) -> None:
-        gc.collect()
-        gc.freeze()  # what the program consists of is not searched for garbage at each call
         self._program = _resident("VmRSS")
         self._left = 0
+        self._begun = 0
 
     def begin(self) -> None:
         """Count from here on (proc_pid_clear_refs); free memory is no call's, and goes first."""
+        if self._begun % _CALLS_OF_A_SEARCH == 0:
+            gc.unfreeze()
+        self._begun += 1
         gc.collect()
+        gc.freeze()  # the next collections look at what is new since then only
         ctypes.CDLL(None).malloc_trim(0)
         self._left = max(0, _resident("VmRSS") - self._program)
         Path("/proc/self/clear_refs").write_text("5")
