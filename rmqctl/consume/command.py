@@ -18,7 +18,7 @@ from rmqctl.output.view import Format
 from .body_forms import BODY_FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from broker.embedded.broker import EmbeddedBroker
     from rmqctl.admin.queues.in_order import Part
@@ -395,6 +395,7 @@ def _join(
     show_logs(cli)
     with open_for_writing(cli, join.STORE_CHANGES) as broker:
         queues = selection.queues_of(broker, topic, chosen.queues)
+        _warn_of_unread_queues(cli, broker, (topic,), chosen)
         if not options.orderly:  # an orderly queue waits at a message that fails by default
             config = join.with_limit_of_group(broker, group, config)
         consumer = join.make_consumer(
@@ -474,6 +475,7 @@ def _run(
     from .run import ConsumeRun
 
     by_topic = _spans(broker, reading, group, chosen.queues)
+    _warn_of_unread_queues(cli, broker, by_topic, chosen)
     for topic, spans in by_topic.items():
         for sentence in selection.words_about(broker, topic, reading.position, spans):
             cli.warn(sentence)
@@ -500,6 +502,19 @@ def _run(
             f"left out {run.packed} messages of {names} whose bodies cannot be unpacked; "
             "'rmqctl store fsck' names them"
         )
+
+
+def _warn_of_unread_queues(
+    cli: Cli, broker: "EmbeddedBroker", topics: "Iterable[str]", chosen: MessageFilter
+) -> None:
+    """Say which messages are left out by the topics' settings, where no queues were chosen."""
+    from rmqctl.admin.queues.selection import words_about_unread_queues
+
+    if chosen.queues is None:
+        for topic in topics:
+            words = words_about_unread_queues(broker, topic)
+            if words is not None:
+                cli.warn(words)
 
 
 def _parts(

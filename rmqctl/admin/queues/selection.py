@@ -9,6 +9,7 @@ from broker.offset.start_position import compute_pull_from_where
 from broker.tables.topics import check_readable
 from broker.validation import check_topic
 from rmqctl.errors import NotFound, Refused, UsageProblem
+from rmqctl.parse.lists import MAX_QUEUE_ID
 from rmqctl.parse.positions import Bound, Point, Position
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX
 
@@ -64,10 +65,38 @@ def queues_of(broker: "EmbeddedBroker", topic: str, wanted: Sequence[int] | None
     for queue_id in wanted:
         if queue_id >= config.read_queue_nums:
             count = config.read_queue_nums
+            unread = words_about_unread_queues(broker, topic)
             raise NotFound(
                 f"topic {topic} has no queue {queue_id}: it has {count}, numbered from 0"
+                + (f"; {unread}" if unread else "")
             )
     return list(wanted)
+
+
+def words_about_unread_queues(broker: "EmbeddedBroker", topic: str) -> str | None:
+    """A sentence about messages in queues that the topic's settings do not have read; None if there
+    are none, or no such topic. Looks at the list of all queues of the store."""
+    config = broker.topic(topic)
+    if config is None:
+        return None
+    read, view = config.read_queue_nums, broker.view
+    counts = {}
+    for name, queue_id in view.queues():
+        if name == topic and queue_id >= read:
+            low, high = view.queue_bounds(topic, queue_id)
+            if high > low:
+                counts[queue_id] = high - low
+    if not counts:
+        return None
+    first, last, count = min(counts), max(counts), sum(counts.values())
+    messages = "1 message lies" if count == 1 else f"{count} messages lie"
+    where = f"queue {first}" if first == last else f"queues {first} to {last}"
+    remedy = f"message export -t {topic}' prints them"
+    if last <= MAX_QUEUE_ID:
+        remedy = f"topic alter {topic} --read-queues {last + 1}' has them read"
+    return (
+        f"{messages} in {where} of {topic}, not read as readQueueNums is {read}; 'rmqctl {remedy}"
+    )
 
 
 def spans(

@@ -118,6 +118,11 @@ def _list(source: Source, place: Place) -> Iterator[Any]:
     broker = source.broker
     queue, most = queue_number(window.queue), window.number()
     queues = selection.queues_of(broker, window.topic, None if queue is None else [queue])
+    unread = (
+        None if queue is not None else selection.words_about_unread_queues(broker, window.topic)
+    )
+    if unread is not None:
+        source.notice(unread)
     if window.start:
         position = position_of(window.start, source.now_ms, source.zone, source.notice)
         spans = selection.spans(broker, window.topic, queues, position, None, stop_at_end=True)

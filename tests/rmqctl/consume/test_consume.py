@@ -257,6 +257,32 @@ def test_a_new_queue_is_noticed_while_following(ten):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "count"), [((), 4), (("-c", 2), 2), (("-g", "g", "--from-where", "first"), 4)]
+)
+def test_queues_that_the_settings_do_not_have_read_are_told_of(ten, options, count):
+    first_two = lines("-e", "--queue", "0,1")
+    assert run("topic", "alter", "t", "--read-queues", 2, "--yes").code == 0
+    result = run("consume", "t", "-e", *options)
+    assert result.code == 0
+    assert sorted(result.lines) == sorted(first_two)[:count]
+    assert result.err.splitlines()[0] == (
+        "rmqctl: warning: 6 messages lie in queues 2 to 4 of t, not read as readQueueNums is 2; "
+        "'rmqctl topic alter t --read-queues 5' has them read"
+    )
+
+
+def test_queues_that_are_named_are_not_told_of_unless_they_are_not_read(ten):
+    first = lines("-e", "--queue", "0")
+    assert run("topic", "alter", "t", "--read-queues", 4, "--yes").code == 0
+    chosen = run("consume", "t", "-e", "--queue", 0)
+    assert (chosen.lines, chosen.err) == (first, "")
+    refused = run("consume", "t", "-e", "--queue", 4)
+    assert refused.code == 3
+    assert "2 messages lie in queue 4 of t" in refused.err
+    assert "topic alter t --read-queues 5" in refused.err
+
+
 @pytest.mark.slow
 def test_a_reader_that_has_enough_ends_it_in_silence(store):
     send(*[f"line {i}" * 20 for i in range(3000)])
