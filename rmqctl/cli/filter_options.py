@@ -100,7 +100,9 @@ def message_selection(
 
 def warn_of_blank(cli: Cli, key: str) -> None:
     """Warn of a key that no message can have, as RocketMQ splits keys at blanks."""
-    parts = key.split()
+    from storage.format.message import split_keys
+
+    parts = split_keys(key)
     if len(parts) > 1:
         shown = ", ".join(map(repr, parts))
         cli.warn(f"--key {key!r} contains a blank, so no message has it; its keys would be {shown}")

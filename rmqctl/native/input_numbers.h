@@ -14,7 +14,8 @@ enum {
     TOPIC = 7,
     QUEUE_ID = 8,
     PROPERTY = 9,
-    KINDS = 10,
+    KEY = 10,
+    KINDS = 11,
 };
 
 #endif

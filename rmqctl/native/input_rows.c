@@ -45,6 +45,12 @@ static int has_separator(Text text)
     return length && (memchr(text.at, 1, length) != NULL || memchr(text.at, 2, length) != NULL);
 }
 
+/* Whether a key is several, as brokers divide keys there. */
+static int has_blank(Text key)
+{
+    return key.length && memchr(key.at, ' ', (size_t)key.length) != NULL;
+}
+
 static uint32_t hash_of(Text text)
 {
     uint32_t hash = (uint32_t)text.length;
@@ -236,7 +242,7 @@ static int take_keys(Reader *r, Text *keys)
     *keys = (Text){r->to, 0};
     for (int first = 1; !take(r, ']'); first = 0) {
         Text key;
-        if ((!first && !take(r, ',')) || !take_string(r, &key))
+        if ((!first && !take(r, ',')) || !take_string(r, &key) || has_blank(key))
             return 0;
         if (first) {
             *keys = key;
@@ -422,6 +428,9 @@ static int put_cell(Reader *r, const Column *column, Text cell)
     case PROPERTY:
         return !cell.length
                || (place_of(r, column->name)->at == NULL && add_pair(r, column->name, cell));
+    case KEY:
+        r->found[KEYS] = cell;
+        return !has_blank(cell);
     default:
         r->found[column->kind] = cell;
         return 1;

@@ -279,8 +279,10 @@ def _defaults(
 
 def _tell_split(cli: Cli, keys: list[str] | None, tag: str | None) -> None:
     """Warn of a key that is several keys, and of a tag that no subscription can name."""
+    from storage.format.message import split_keys
+
     for key in keys or ():
-        parts = key.split()
+        parts = split_keys(key)
         if len(parts) > 1:
             cli.warn(
                 f"--key {key!r} is {len(parts)} keys, as RocketMQ splits keys at blanks: "

@@ -36,6 +36,8 @@ class Part(IntEnum):
     QUEUE_ID = 8
     PROPERTY = 9
     """Of CSV: a property with the name of the column."""
+    KEY = 10
+    """Of CSV: one key; a row whose key has blanks is left out."""
 
 
 class GivenRows(NamedTuple):

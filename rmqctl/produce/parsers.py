@@ -3,11 +3,12 @@
 import base64
 import binascii
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.input_templates import InputTemplate
 from storage.format.java_numbers import parse_digits
+from storage.format.message import KEY_SEPARATOR, split_keys
 
 from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 
@@ -31,6 +32,8 @@ class Outgoing(NamedTuple):
     """All fields of a message that was stored before, for --keep-times."""
     store_timestamp: int | None = None
     """When the message was stored before, for --speed."""
+    divided_key: str | None = None
+    """A text that was given as one key, and is several: brokers divide keys at blanks."""
 
 
 Parser = Callable[[bytes], Outgoing]
@@ -101,8 +104,10 @@ def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
 def from_fields(fields: dict[str, Any]) -> Outgoing:
     """A message from the fields of a JSON object or a CSV line."""
     keys = fields.get("keys")
+    divided = None
     if isinstance(keys, list):
-        keys = " ".join(_scalar(key, "a key") for key in keys if key is not None)
+        each = [_scalar(key, "a key") for key in keys if key is not None]
+        keys, divided = KEY_SEPARATOR.join(each), divided_key(each)
     properties = fields.get("properties")
     if not isinstance(properties, (dict, type(None))):
         raise ValueError("its properties are not an object")
@@ -116,7 +121,13 @@ def from_fields(fields: dict[str, Any]) -> Outgoing:
         properties=_user_properties(properties) if properties else None,
         flag=flag or None,
         store_timestamp=_moment(fields.get("store_timestamp")),
+        divided_key=divided,
     )
+
+
+def divided_key(keys: Iterable[str]) -> str | None:
+    """The first of some keys that is several; None if there is none."""
+    return next((key for key in keys if len(split_keys(key)) > 1), None)
 
 
 def _moment(value: object) -> int | None:
@@ -274,7 +285,7 @@ class CsvParser:
         columns = [
             (
                 name,
-                given_rows.Part.KEYS
+                given_rows.Part.KEY
                 if at in self._key_places
                 else given_rows.part_of(name)
                 if name in self._fields
@@ -300,8 +311,9 @@ class CsvParser:
                 fields[name] = cell
             elif cell:
                 properties[name] = cell
+        keys = [cells[place] for place in self._key_places if cells[place]]
         if self._key_places:
-            fields["keys"] = " ".join(cells[place] for place in self._key_places if cells[place])
+            fields["keys"] = KEY_SEPARATOR.join(keys)
         if self._whole_row:
             from rmqctl.parse.json_texts import write_json
 
@@ -310,7 +322,9 @@ class CsvParser:
             properties = _json_object(dict(row).get("properties", ""))
         elif fields.get("body_base64") and not fields.get("body"):
             fields["body"] = None
-        return self._make({**fields, "properties": properties})
+        message = self._make({**fields, "properties": properties})
+        divided = divided_key(keys)
+        return message if divided is None else message._replace(divided_key=divided)
 
 
 def csv_cells(record: bytes) -> list[str]:

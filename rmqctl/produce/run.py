@@ -11,12 +11,15 @@ from rmqctl.errors import PartlyDone
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.parse.durations import format_duration, format_size
 from storage.errors import RocketMQError
+from storage.format.message import split_keys
 
 from .rows import SentRow, sent_rows
 from .sender import Defaults, InvalidRecordError, Sender
 from .sources import Portion, Source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from broker.api.send import ColumnSendResult
     from broker.embedded.broker import EmbeddedBroker
 
@@ -71,6 +74,8 @@ class ProduceRun:
         self._sender: Sender | None = None
         self._accounted = False
         self._timings = _timings(cli)
+        self._divided: list[tuple[int, str]] = []
+        """Line and key of each message with a key that is several."""
 
     def run(self, broker: "EmbeddedBroker", source: Source, defaults: Defaults) -> None:
         """Send all messages and print a summary; PartlyDone (8 or 2) if some could not be sent.
@@ -136,10 +141,10 @@ class ProduceRun:
         if len(bodies) >= _MANY and not self._keeps_memory:
             keep_freed_memory()
             self._keeps_memory = True
-        left = self._left(sender)
-        at, end = 0, len(bodies) if left is None else min(len(bodies), left)
-        while at < end:
-            size = self._pace.portion(_batch_size(bodies, at, min(end, at + self._limits.batch)))
+        at = 0
+        while at < len(bodies) and self._left(sender) != 0:
+            most = min(self._limits.batch, self._left(sender) or len(bodies), len(bodies) - at)
+            size = self._pace.portion(_batch_size(bodies, at, at + most))
             before = sender.count
             try:
                 with self._timings.one() if self._timings else nullcontext():
@@ -153,12 +158,14 @@ class ProduceRun:
             except (InvalidRecordError, *_BREAKS_OFF) as error:
                 sent = sender.count - before
                 self._show(bodies[at : at + sent])
+                self._note_divided(portion, at, at + sent)
                 if not isinstance(error, InvalidRecordError):
                     raise
                 self._note(error)
                 at += sent + 1
             else:
                 self._show(bodies[at : at + size])
+                self._note_divided(portion, at, at + size)
                 at += size
         if portion.invalid is not None and self._left(sender) != 0:
             self._note(portion.invalid)
@@ -167,6 +174,16 @@ class ProduceRun:
         if not self._limits.skip_invalid:
             raise error
         self._invalid.append(error)
+
+    def _note_divided(self, portion: Portion, begin: int, end: int) -> None:
+        """Note the keys of messages [begin, end), which were sent."""
+        self._divided += [
+            (line, message.divided_key)
+            for line, message in zip(
+                portion.lines[begin:end], portion.messages[begin:end], strict=False
+            )
+            if message.divided_key is not None
+        ]
 
     def _show(self, bodies: list[bytes]) -> None:
         """Print acknowledged messages, and flush the output."""
@@ -192,6 +209,8 @@ class ProduceRun:
             self._cli.out.write("\t".join(map(str, row)) + "\n")
         if sender.count != 1 and (not self._invalid or self._limits.skip_invalid):
             self._cli.say(_summary(sender, elapsed_ms, topic))
+        if self._divided:
+            self._cli.warn(_words_about_divided(self._divided))
         if self._timings is not None:
             self._cli.detail(self._timings.sentence())
 
@@ -228,6 +247,17 @@ def _batch_size(bodies: list[bytes], at: int, end: int) -> int:
         if size > BATCH_BYTES:
             return max(1, i - at)
     return end - at
+
+
+def _words_about_divided(divided: "Sequence[tuple[int, str]]") -> str:
+    (line, key), more = divided[0], len(divided) - 1
+    others = "; 1 more line has such a key" if more else ""
+    if more > 1:
+        others = f"; {more:,} more lines have such keys"
+    count = len(split_keys(key))
+    return (
+        f"line {line}: the key {key!r} is {count} keys, as RocketMQ splits keys at blanks{others}"
+    )
 
 
 def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:

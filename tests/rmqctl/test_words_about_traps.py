@@ -53,6 +53,36 @@ def test_a_key_with_a_blank_is_told_where_it_is_stored_and_looked_for(store):
     sent = run("produce", "t", "-k", "order 17", stdin=b"x\n")
     assert "is 2 keys" in sent.err
     assert "contains a blank" in run("consume", "t", "-e", "-k", "order 17").err
+
+
+ROWS = {
+    "jsonl": [
+        '{"body":"1","keys":["a","order 17","c"]}',
+        '{"body":"2","keys":"b c"}',
+        '{"body":"3","keys":["d", "e f"]}',
+    ],
+    "csv": ["name,body", "Bo,1", "order 17,2", "Jo,3", "Ann Smith,4"],
+}
+
+
+@pytest.mark.parametrize("count", [0, 40])
+@pytest.mark.parametrize(("form", "line"), [("jsonl", 1), ("csv", 3)])
+def test_keys_of_rows_that_are_several_are_told_of_once(store, form, line, count):
+    usual = {"jsonl": '{"body":"x","keys":["a","b"]}', "csv": "k,x"}[form]
+    text = "\n".join([*ROWS[form], *[usual] * count, ""])
+    options = ["--key-field", "name"] if form == "csv" else []
+    sent = run("produce", "t", "--input", form, *options, stdin=text.encode())
+    assert sent.code == 0
+    assert [text for text in sent.err.splitlines() if "splits keys" in text] == [
+        f"rmqctl: warning: line {line}: the key 'order 17' is 2 keys, as RocketMQ splits keys at "
+        "blanks; 1 more line has such a key"
+    ]
+
+
+def test_a_column_of_keys_may_have_several(store):
+    rows = ["keys,body", *["a b,x"] * 20, ""]
+    sent = run("produce", "t", "--input", "csv", stdin="\n".join(rows).encode())
+    assert (sent.code, "splits keys" in sent.err) == (0, False)
     assert "contains a blank" not in run("consume", "t", "-e", "-k", "order").err
 
 

@@ -147,6 +147,21 @@ def test_files_are_read_one_after_the_other(store, tmp_path):
 
 
 @pytest.mark.feature(3)
+@pytest.mark.parametrize("batch", ["1", "3", "1000"])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_count_is_that_of_the_messages_that_are_sent_also_after_a_refused_one(store, form, batch):
+    bodies = ["0", "", *map(str, range(1, 40))]
+    rows = {
+        "jsonl": [json.dumps({"body": body}) for body in bodies],
+        "csv": ["body,flag", *(f"{body},1" for body in bodies)],
+    }
+    options = ["--skip-invalid", "-c", "30", "--batch", batch]
+    result = run("produce", "t", "--input", form, *options, stdin="\n".join(rows[form]).encode())
+    assert result.code == 8
+    assert "left out 1 messages" in result.err
+    assert run("consume", "t", "-e").lines == [str(number) for number in range(30)]
+
+
 def test_a_key_delimiter_divides_key_and_body(store):
     run("produce", "t", "-K", ":", stdin=b"k1:a:b\n:none\nk2 k3:c\n")
     assert [(row["keys"], row["body"]) for row in rows()] == [
