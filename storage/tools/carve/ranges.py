@@ -7,6 +7,7 @@ units of each queue and the records of one stretch of the log.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -56,6 +57,30 @@ class TakenRange(NamedTuple):
     log_bytes: int
     """The log offset up to which was read."""
 
+    def ascends(self) -> bool:
+        """Whether the offsets of each queue ascend, as those of every broker do."""
+        order = np.argsort(self.queue_numbers, kind="stable")
+        numbers, offsets = self.queue_numbers[order], self.queue_offsets[order]
+        return not ((np.diff(numbers) == 0) & (np.diff(offsets) <= 0)).any()
+
+    def ascending(self) -> TakenRange:
+        """The same without the fewest messages whose places in the log and in their queue
+        contradict each other, as where the queue offset in a record is damaged; they are lost."""
+        kept = np.zeros(len(self.sizes), np.bool_)
+        for number in np.unique(self.queue_numbers).tolist():
+            rows = np.flatnonzero(self.queue_numbers == number)
+            kept[rows[_longest_ascending(self.queue_offsets[rows].tolist())]] = True
+        columns = self.queue_numbers, self.queue_offsets
+        lost = zip(*(column[~kept].tolist() for column in columns), strict=True)
+        records = zip(self.records(), kept.tolist(), strict=True)
+        return self._replace(
+            buffer=bytearray().join([record for record, is_kept in records if is_kept]),
+            sizes=self.sizes[kept],
+            queue_numbers=self.queue_numbers[kept],
+            queue_offsets=self.queue_offsets[kept],
+            lost=[*self.lost, *lost],
+        )
+
     def records(self) -> Iterator[bytes]:
         """Give each record."""
         end = 0
@@ -78,6 +103,24 @@ class TakenRange(NamedTuple):
                 queue_numbers=self.queue_numbers[rows],
                 queue_offsets=self.queue_offsets[rows],
             )
+
+
+def _longest_ascending(values: Sequence[int]) -> list[int]:
+    """The places of a longest strictly ascending part of some values (patience sorting)."""
+    ends: list[int] = []  # the least value at which a part of each length ends
+    places: list[int] = []  # and where that value is
+    before: list[int] = []  # the place before each one in its part
+    for place, value in enumerate(values):
+        length = bisect_left(ends, value)
+        before.append(places[length - 1] if length else -1)
+        ends[length : length + 1] = [value]
+        places[length : length + 1] = [place]
+    found = []
+    place = places[-1] if places else -1
+    while place >= 0:
+        found.append(place)
+        place = before[place]
+    return found[::-1]
 
 
 class _Queue:
@@ -205,7 +248,8 @@ class RangeReader:
         if not good.all():
             lost += list(zip(numbers[~good].tolist(), offsets[~good].tolist(), strict=True))
             numbers, offsets, sizes = numbers[good], offsets[good], sizes[good]
-        return TakenRange(buffer, sizes, numbers, offsets, lost, log_bytes)
+        taken = TakenRange(buffer, sizes, numbers, offsets, lost, log_bytes)
+        return taken if taken.ascends() else taken.ascending()
 
     def _of_file(
         self, numbers: Longs, offsets: Longs, places: Longs, sizes: Longs
