@@ -49,7 +49,7 @@ class ReaderProcess:
             json.loads(line) if line.endswith(b"\n") else {"error": "it ended unexpectedly"}
         )
         if "error" in answer:
-            raise CliError(f"the reader process failed: {answer['error']}")
+            raise CliError(f"the reader process failed: {answer['error']}", answer.get("code"))
         return answer
 
     def end(self) -> None:
@@ -99,7 +99,11 @@ def _run(read: Callable[[], "Reading"], commands: int, answers: int) -> NoReturn
                     reading.follow(lambda: bool(select.select([commands], [], [], 0)[0]))
                 out.write(json.dumps(_as_json(reading.received)).encode() + b"\n")
             except Exception as error:  # noqa: BLE001 - the parent raises it
-                out.write(json.dumps({"error": str(error)}).encode() + b"\n")
+                from rmqctl.app import judge
+
+                code_of_error, sentence = judge(error)
+                answer = {"error": sentence, "code": code_of_error}
+                out.write(json.dumps(answer).encode() + b"\n")
         code = 0
     finally:
         os._exit(code)

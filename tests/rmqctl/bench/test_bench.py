@@ -1,6 +1,7 @@
 """Loads from end to end: real stores, processes and signals."""
 
 import json
+import os
 import re
 import signal
 
@@ -178,6 +179,16 @@ def test_bad_input_is_one_sentence(store, words, code, reason):
     assert (result.code, result.raw) == (code, b"")
     assert reason in result.err
     assert result.err.count("\n") == 1
+
+
+def test_an_error_of_the_reader_process_has_its_exit_code(store):
+    groups = store / "config" / "subscriptionGroup.json"
+    groups.unlink(missing_ok=True)
+    os.mkfifo(groups)
+    result = run("bench", "both", *QUICK, "-c", 9)
+    groups.unlink()  # the fixture checks the store
+    assert result.code == 4
+    assert "subscriptionGroup.json is damaged at byte 0: it is no file" in result.err
 
 
 @pytest.mark.parametrize("command", ["produce", "both"])
