@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import pyspark
 from analytics.spark.home import spark_home
 from analytics.spark.java import find_java
 from tests.interop.network import free_ports
+from tests.support.java import SHORT_LIVED
 
 _PATIENCE_S = 60
 
@@ -43,7 +44,7 @@ def standalone(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     running: list[subprocess.Popen[bytes]] = []
     try:
         for name, some in words.items():
-            running.append(_started(folder, name, some, environment))
+            running.append(daemon(folder, name, some, environment))
         deadline = time.monotonic() + _PATIENCE_S
         while not _is_alive(web):
             assert time.monotonic() < deadline, (folder / "worker.log").read_text()[-2000:]
@@ -60,13 +61,20 @@ def _host(port: int) -> list[str]:
     return ["--host", "127.0.0.1", "--port", str(port)]
 
 
-def _started(
-    folder: Path, name: str, words: list[str], environment: Mapping[str, str]
+def daemon(
+    folder: Path, name: str, words: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
+    """Start one of Spark's daemons in the foreground, as leader of a group of processes.
+
+    Its JVM and those of its executors do not compile twice: they live for seconds.
+    """
     java = find_java()
     home = spark_home(java)
     submit = (home.path / "bin" / "spark-submit").read_text()
-    options = re.findall(r"--add-opens=\S+", submit)
+    options = [*re.findall(r"--add-opens=\S+", submit), *SHORT_LIVED]
+    settings = folder / "conf"
+    settings.mkdir(exist_ok=True)
+    (settings / "java-opts").write_text("\n".join(SHORT_LIVED))  # of executors
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
             [str(java.program), "-Xmx512m", *options, "-cp", f"{home.path}/jars/*", *words],
@@ -74,6 +82,7 @@ def _started(
             env={
                 "PATH": os.environ["PATH"],
                 "SPARK_HOME": str(Path(pyspark.__file__).parent),  # as a cluster would have it
+                "SPARK_CONF_DIR": str(settings),
                 "SPARK_SCALA_VERSION": "2.13",  # what its shell scripts find out
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "SPARK_LOCAL_DIRS": str(folder),
@@ -83,6 +92,13 @@ def _started(
             stderr=log,
             start_new_session=True,
         )
+
+
+def short_lived(folder: Path) -> dict[str, str]:
+    """The variable with which ``bin/spark-submit`` of our home starts such a JVM."""
+    options = folder / "jvm.options"
+    options.write_text("\n".join(SHORT_LIVED))
+    return {"RMQCTL_SPARK_JVM": str(options)}
 
 
 def _is_alive(web: int) -> bool:

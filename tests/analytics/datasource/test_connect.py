@@ -21,6 +21,7 @@ from tests.support import golden
 from tests.support.bare_python import bare_python
 from tests.support.cli import ROOT, run
 from tests.support.spark_source import read_table
+from tests.support.standalone import short_lived
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 CLIENT = """
@@ -96,6 +97,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
                 "SPARK_HOME": str(home.path),
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "PYSPARK_PYTHON": python,
+                **short_lived(tmp_path),
             },
             stdout=log,
             stderr=log,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyspark
 import pytest
 
 from analytics.spark.home import spark_home
 from analytics.spark.java import find_java
 from tests.support import golden
 from tests.support.cli import ROOT
+from tests.support.standalone import daemon, short_lived
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 60
@@ -43,31 +42,6 @@ def free_port() -> int:
         return port
 
 
-def started(folder: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
-    """One of Spark's daemons in the foreground."""
-    java = find_java()
-    home = spark_home(java)
-    submit = (home.path / "bin" / "spark-submit").read_text()
-    options = re.findall(r"--add-opens=\S+", submit)
-    with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(
-            [str(java.program), "-Xmx512m", *options, "-cp", f"{home.path}/jars/*", *words],
-            cwd=folder,
-            env={
-                **os.environ,
-                "SPARK_HOME": str(Path(pyspark.__file__).parent),  # as a cluster would have it
-                "SPARK_SCALA_VERSION": "2.13",  # what its shell scripts find out
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_LOCAL_DIRS": str(folder),
-                "PYTHONPATH": str(ROOT),
-                "PYSPARK_PYTHON": sys.executable,
-            },
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-
-
 def wait_for(what: str, found: object) -> None:
     deadline = time.monotonic() + PATIENCE_S
     assert callable(found)
@@ -82,36 +56,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     port, web = free_port(), free_port()
     url = f"spark://127.0.0.1:{port}"
     package = "org.apache.spark.deploy"
-    master = started(
-        folder,
-        "master",
-        f"{package}.master.Master",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--webui-port",
-        str(web),
-    )
-    workers = [
-        started(
-            folder,
-            f"worker-{number}",
-            f"{package}.worker.Worker",
-            "--host",
-            "127.0.0.1",
-            "--cores",
-            "1",
-            "--memory",
-            "1200m",
-            "--work-dir",
-            str(folder / f"work-{number}"),
-            "--webui-port",
-            str(free_port()),
-            url,
-        )
-        for number in range(2)
-    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    listening = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
+    master = daemon(folder, "master", [f"{package}.master.Master", *listening], environment)
+    workers = []
+    for number in range(2):
+        words = [
+            *(f"{package}.worker.Worker", "--host", "127.0.0.1", "--cores", "1"),
+            *("--memory", "1200m", "--work-dir", str(folder / f"work-{number}")),
+            *("--webui-port", str(free_port()), url),
+        ]
+        workers.append(daemon(folder, f"worker-{number}", words, environment))
 
     def alive() -> bool:
         try:
@@ -167,8 +122,19 @@ def words() -> list[str]:
     return [str(golden.store(word)) if word != "-S" else word for word in STORES]
 
 
-def test_a_cluster_says_what_this_process_says(cluster: Cluster, tmp_path: Path) -> None:
-    here = document(report(*words(), "--engine", "local", home=tmp_path))
+Here = dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """What this process says of the stores."""
+    home = tmp_path_factory.mktemp("here")
+    return document(report(*words(), "--engine", "local", home=home))
+
+
+def test_a_cluster_says_what_this_process_says(
+    cluster: Cluster, here: Here, tmp_path: Path
+) -> None:
     there = document(report(*words(), "--master", cluster.url, home=tmp_path))
     assert here == there
 
@@ -204,6 +170,7 @@ def test_submitted_to_a_cluster_that_has_not_installed_us(cluster: Cluster, tmp_
             "SPARK_HOME": str(home.path),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
+            **short_lived(tmp_path),
         },
         capture_output=True,
         text=True,
@@ -224,8 +191,9 @@ def test_submitted_to_a_cluster_that_has_not_installed_us(cluster: Cluster, tmp_
 
 
 @pytest.mark.long
-def test_a_worker_that_is_killed_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
-    here = document(report(*words(), "--engine", "local", home=tmp_path))
+def test_a_worker_that_is_killed_changes_nothing(
+    cluster: Cluster, here: Here, tmp_path: Path
+) -> None:
     running = report(*words(), "--master", cluster.url, home=tmp_path)
     victim = cluster.workers[0]
 
@@ -238,7 +206,9 @@ def test_a_worker_that_is_killed_changes_nothing(cluster: Cluster, tmp_path: Pat
     assert document(running) == here
 
 
-def test_a_cluster_that_gives_no_executor_is_told_of(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_that_gives_no_executor_is_told_of(
+    cluster: Cluster, here: Here, tmp_path: Path
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", GREEDY, cluster.url],
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
@@ -249,7 +219,6 @@ def test_a_cluster_that_gives_no_executor_is_told_of(cluster: Cluster, tmp_path:
         assert greedy.stdin is not None
         assert greedy.stdout is not None
         assert greedy.stdout.readline() == b"has it all\n"
-        here = document(report(*words(), "--engine", "local", home=tmp_path))
         waiting = report(*words(), "--master", cluster.url, home=tmp_path)
         assert waiting.stderr is not None
         said = waiting.stderr.readline()

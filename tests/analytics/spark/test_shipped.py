@@ -18,7 +18,7 @@ from tests.support import golden
 from tests.support.bare_python import bare_python
 from tests.support.cli import ROOT, run
 from tests.support.spark_source import read_table
-from tests.support.standalone import standalone
+from tests.support.standalone import short_lived, standalone
 
 IMPORTS = """
 import json, sys
@@ -116,6 +116,7 @@ def test_a_submitted_program_reads_and_writes_there(zipped: Path, tmp_path: Path
         "SPARK_HOME": str(home.path),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(python),
+        **short_lived(tmp_path),
     }
     with standalone(tmp_path / "cluster", {"PYSPARK_PYTHON": str(python)}) as master:
         done = subprocess.run(
