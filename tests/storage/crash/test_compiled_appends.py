@@ -10,7 +10,7 @@ from tests.support.crash import shared_out
 
 @needs_compiled
 @pytest.mark.crash
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("exclusive", "synced", "pages"),
     # An exclusive one puts in one step.

@@ -12,10 +12,10 @@ from tests.support.crash import shared_out
 @pytest.mark.parametrize(
     ("workload", "every", "least"),
     [
-        ("singles", 8, 800),
-        ("singles, SYNC_FLUSH", 16, 800),
-        ("batches", 8, 450),
-        ("run", 211, 10_000),
+        ("singles", 16, 800),
+        ("singles, SYNC_FLUSH", 24, 800),
+        ("batches", 16, 450),
+        ("run", 307, 10_000),
         pytest.param("singles", 1, 800, marks=pytest.mark.long),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
         pytest.param("batches", 1, 450, marks=pytest.mark.long),
@@ -30,7 +30,7 @@ def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, ever
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.conformance("A15")
 def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
     found = shared_out("every_instant:killed_while_rebuilding", every)

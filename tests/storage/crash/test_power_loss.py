@@ -12,8 +12,8 @@ from tests.support.crash import shared_out
 from tests.support.linux_forms import needs_linux_forms
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
-SOME = pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
-FEW = pytest.mark.parametrize("every", [60, pytest.param(2, marks=pytest.mark.long)])
+SOME = pytest.mark.parametrize("every", [48, pytest.param(1, marks=pytest.mark.long)])
+FEW = pytest.mark.parametrize("every", [120, pytest.param(2, marks=pytest.mark.long)])
 
 
 @SOME
