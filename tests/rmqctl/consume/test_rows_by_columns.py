@@ -7,6 +7,7 @@ from rmqctl.output.row_block import RowText
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.golden_samples import SOME
 from tests.support.rich_store import TOPIC, make_rich_store
 
 NO_BODY = ("-o", "tsv", "--columns", "store_timestamp,keys", "--raw")
@@ -73,7 +74,7 @@ def test_a_store_with_odd_messages(monkeypatch, tmp_path, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", golden.names())
+@SOME
 def test_a_golden_store(monkeypatch, name):
     root = golden.store(name)
     for topic in topics_of(root):

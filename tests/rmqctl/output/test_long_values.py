@@ -62,8 +62,16 @@ def parsed(text, form):
 
 
 @pytest.mark.parametrize("form", PROGRAMS)
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(
+    ("value", "terminal"),
+    [
+        *((value, False) for value in VALUES),
+        *(
+            pytest.param(value, True, marks=[] if value == "odd" else pytest.mark.long)
+            for value in VALUES
+        ),
+    ],
+)
 def test_rows_are_those_of_the_whole(value, form, terminal, monkeypatch):
     rows, view = rows_of(VALUES[value]), View(form, terminal=terminal)
     out = Parts()

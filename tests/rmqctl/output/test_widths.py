@@ -59,8 +59,14 @@ def table_of(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [80, 100, 140])
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        pytest.param(name, columns, marks=[] if at == turn else [pytest.mark.long])
+        for turn, name in enumerate(STORES)
+        for at, columns in enumerate((80, 100, 140))
+    ],
+)
 def test_every_table_keeps_to_the_width_of_the_terminal(words, name, columns, tmp_path):
     tables = 0
     for call, text in shown(words, name, columns, tmp_path).items():
