@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.read.log_cut import LogCut
 from storage.retention import LogFilesDue
 
+from .few_units import few_units
 from .health import Health
 from .lag_snapshot import Head, QueueNow, Readers
 from .queue_position import QueuePosition, unread_bytes
@@ -38,7 +40,7 @@ class LookMoment(NamedTuple):
         """The bounds of queues, as :func:`.lag_snapshot.look_at` takes them."""
         places = [queue.place for queue in queues]
         found = self.cut.each_queue_bounds(places, [queue.high for queue in queues])
-        if self.cut.is_whole:
+        if self.cut.is_whole or self.view.bounds.finished_to() <= self.cut.log_end:
             return found
         for number, written in enumerate(self.view.each_queue_bounds(places)):
             low, high = found[number]
@@ -83,6 +85,12 @@ class KeptQueue:
         self._nothing_new = False
         """Whether no message is as young as is counted; none gets younger."""
         self._caught_up: QueueLag | None = None
+
+    def begin(self, low: int, high: int, moment: LookMoment) -> None:
+        """Take over the bounds of a queue that was not read before."""
+        self.low, self.high = low, high
+        self._count(moment, same=False)
+        self.now = QueueNow(low, high, None, moment.history.ends(*self.place), self.heads)
 
     def refresh(self, low: int, high: int, moment: LookMoment) -> bool:
         """Take over the bounds; whether something has changed for its readers."""
@@ -189,6 +197,8 @@ class KeptQueue:
 
     def read(self, offsets: Collection[int], moment: LookMoment) -> None:
         """Read the heads at some offsets."""
+        if not self._places and self._read_few(offsets, moment):
+            return
         sizes = self._sizes(offsets, moment.view)
         places = moment.view.places(*self.place, offsets, (self.low, self.high))
         for offset in offsets:
@@ -198,6 +208,22 @@ class KeptQueue:
             self.heads[offset] = size, stored, due
             if place is not None and stored is not None and size is not None:
                 self._places[offset] = place
+
+    def _read_few(self, offsets: Collection[int], moment: LookMoment) -> bool:
+        """The same in one pass where few units are unread and all are common ones; False where
+        nothing was read."""
+        first, high, view = min(offsets), self.high, moment.view
+        units = few_units(view, *self.place, first, (self.low, high))
+        if units is None:
+            return False
+        sums = [*accumulate([size for _, size, _ in reversed(units)])]
+        for offset in offsets:
+            place, size, _ = units[offset - first]
+            stored = view.record_timestamp(place, size)
+            self.heads[offset] = sums[high - offset - 1], stored, moment.due.of(place)
+            if stored is not None:
+                self._places[offset] = place
+        return True
 
     def _sizes(self, offsets: Collection[int], view: StoreView) -> Mapping[int, int | None]:
         """Bytes from offsets to the end: by way of the nearest known one, if there is any."""

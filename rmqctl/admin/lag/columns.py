@@ -12,7 +12,7 @@ from typing import Any, Final
 from analytics.lag.counts import CountedLags, GroupCounts, Rates, Read
 from analytics.lag.health import worst
 from analytics.lag.kept import changed
-from analytics.lag.totals import QueueLag, add_up, total_rate
+from analytics.lag.totals import QueueLag, Totals, add_up, total_rate
 
 from .rows import LagRow
 from .unknown import unknown_sentence
@@ -83,12 +83,12 @@ class LagColumns:
             self._unknown = [None] * size
             self._counts = ()
         if counts is not self._counts:
-            before = self._counts
+            before, totals = self._counts, _TotalsOf()
             for number in changed(before, counts):
                 one = counts[number]
                 known = before[number] if before else None
                 if known is None or not _same_but_states(known.queues, one.queues):
-                    self._put_sums(number, one)
+                    self._put_sums(number, one, totals.of(one.queues))
                 elif one.queues is not known.queues:
                     states = {queue.status for queue in one.queues}
                     self._columns["status"][number] = worst(states)
@@ -98,9 +98,8 @@ class LagColumns:
             self._counts = counts
         return self._columns
 
-    def _put_sums(self, number: int, one: GroupCounts) -> None:
+    def _put_sums(self, number: int, one: GroupCounts, total: Totals) -> None:
         """Note what only the queues decide."""
-        total = add_up(one.queues)
         columns = self._columns
         columns["group"][number] = one.group
         columns["topic"][number] = one.topic
@@ -159,6 +158,21 @@ class LagColumns:
                 if total in rate_of.doubtful:
                     read = self._read[number] or ()
                     found[number] = total_rate([count / rates.span_s for count in read])
+        return found
+
+
+class _TotalsOf:
+    """Totals of queues, once for those that several groups share: these have read all. The queues
+    live as long as it does."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Totals] = {}
+
+    def of(self, queues: Sequence[QueueLag]) -> Totals:
+        """See :func:`analytics.lag.totals.add_up`."""
+        found = self._known.get(id(queues))
+        if found is None:
+            found = self._known[id(queues)] = add_up(queues)
         return found
 
 
