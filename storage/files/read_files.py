@@ -20,6 +20,9 @@ from weakref import WeakSet
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
 from storage.platform.space import next_data
 
+from .many_files import list_offsets, read_heads
+from .queue_folders import QueueFolders
+
 if TYPE_CHECKING:
     from storage.config import StoreConfig
 
@@ -241,6 +244,11 @@ class ReadOnlyFiles:
         self._offsets = offsets
         return offsets
 
+    def note_listed(self, offsets: list[int]) -> list[int]:
+        """Take over what was listed now; no file is mapped."""
+        self._offsets = offsets
+        return offsets
+
     def modified_ms(self, file_from_offset: int) -> int | None:
         """When the file was last modified, by the file system's clock; None if it is missing."""
         try:
@@ -309,6 +317,37 @@ def _map(path: str, fd: int, length: int) -> mmap.mmap:
     return mmap.mmap(fd, length, access=mmap.ACCESS_READ)
 
 
+def relist_each(rows: Sequence[ReadOnlyFiles]) -> list[list[int]]:
+    """List the folders of rows whose files have one length anew, see
+    :meth:`ReadOnlyFiles.relist`."""
+    if not rows:
+        return []
+    listed = list_offsets([row.directory for row in rows], rows[0].file_size)
+    return [
+        row.relist() if offsets is None or row.opened else row.note_listed(offsets)
+        for row, offsets in zip(rows, listed, strict=True)
+    ]
+
+
+def heads_of(
+    rows: Sequence[ReadOnlyFiles], firsts: Sequence[int], size: int
+) -> list[tuple[bytes, int] | None]:
+    """:meth:`ReadOnlyFiles.head` of one file of each row; ``firsts`` are where they begin, -1 for
+    none. None also where only that method finds out."""
+    wanted = [
+        number
+        for number, (row, first) in enumerate(zip(rows, firsts, strict=True))
+        if first >= 0 and first not in row.opened and not MAP_MAKERS
+    ]
+    found: list[tuple[bytes, int] | None] = [None] * len(rows)
+    paths = [rows[number].path(firsts[number]) for number in wanted]
+    for number, head in zip(wanted, read_heads(paths, size), strict=True):
+        if head is not None:
+            data, length = head[0], min(head[1], rows[number].file_size)
+            found[number] = data[:length], length
+    return found
+
+
 class StoreFiles:
     """The log and the queues of one store as files that share one budget of maps."""
 
@@ -318,6 +357,7 @@ class StoreFiles:
         self._queue_root = str(root / CONSUMEQUEUE)
         self._queue_file_size = config.mapped_file_size_consume_queue
         self._queues: dict[tuple[str, int], ReadOnlyFiles] = {}
+        self._folders = QueueFolders(self._queue_root)
         self.root = root
         self.log = ReadOnlyFiles(
             self.budget, str(root / COMMITLOG), config.mapped_file_size_commit_log
@@ -341,15 +381,8 @@ class StoreFiles:
         return files
 
     def queue_folders(self) -> list[tuple[str, int]]:
-        """All (topic, queue id) that have a folder; folders of other names are left out."""
-        found = []
-        for topic in _folders(self._queue_root):
-            found += [
-                (topic, int(queue_id))
-                for queue_id in _folders(f"{self._queue_root}/{topic}")
-                if is_queue_number(queue_id)
-            ]
-        return sorted(found)
+        """All (topic, queue id) that have a folder, sorted; folders of other names are left out."""
+        return self._folders.now()
 
     def relist(self) -> None:
         """List all folders anew, after files were deleted."""
@@ -364,24 +397,6 @@ def leads_to_file(entry: os.DirEntry[str]) -> bool:
     return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
 
 
-def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder, or a link to one, see :func:`leads_to_file`."""
-    return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
-
-
 def is_folder_name(topic: str) -> bool:
     """Tell whether a topic can have a folder of its own below ``consumequeue``."""
     return bool(topic) and topic not in (".", "..") and not {"/", "\0"}.intersection(topic)
-
-
-def is_queue_number(name: str) -> bool:
-    """Tell whether a folder below a topic's can be a queue's: a number as Java writes it."""
-    return name.isascii() and name.isdigit() and str(int(name)) == name and int(name) < 1 << 31
-
-
-def _folders(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return [entry.name for entry in entries if leads_to_folder(entry)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []

@@ -469,6 +469,11 @@ def halve(
 ) -> int | None:
     """See storage.read.by_time; ``at`` gives the file of the log that begins at an offset."""
 
+def list_offsets(folders: list[str], file_size: int, /) -> list[list[int] | None]: ...
+def read_each(
+    paths: list[str], positions: list[int], counts: list[int], /
+) -> list[bytes | None]: ...
+def read_heads(paths: list[str], count: int, /) -> list[tuple[bytes, int] | None]: ...
 def changed_ns(fd: int, /) -> int:
     """The value of os.fstat(fd).st_ctime_ns."""
 

@@ -12,7 +12,7 @@ PyMODINIT_FUNC PyInit__compiled(void)
         clock_functions, crc_functions, scan_functions, take_functions, column_functions, chain_functions, unit_functions,
         tally_functions,
         message_functions, message_table_functions, property_text_functions, index_chain_functions, key_query_functions,
-        time_search_functions, pull_functions, file_change_functions, number_table_functions,
+        time_search_functions, pull_functions, file_change_functions, many_file_functions, number_table_functions,
         lag_column_functions, property_functions, inner_functions,
         sent_functions, id_functions, encode_functions, encode_row_functions, table_functions, key_functions,
         appending_functions, instant_functions, readdressed_functions, bell_functions, page_functions,

@@ -70,6 +70,7 @@ int prepare_log_file(void);
 int prepare_steady(void);
 extern PyMethodDef time_search_functions[];
 extern PyMethodDef file_change_functions[];
+extern PyMethodDef many_file_functions[];
 extern PyMethodDef number_table_functions[];
 extern PyMethodDef lag_column_functions[];
 

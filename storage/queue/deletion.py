@@ -14,7 +14,7 @@ from storage.configs.deleted_topics import note_deleted_topic
 from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
-from storage.files.read_files import is_queue_number
+from storage.files.queue_folders import is_queue_number
 from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT
 
 if TYPE_CHECKING:

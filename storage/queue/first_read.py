@@ -8,7 +8,6 @@ Here the units are read instead of mapped, and kept: those of a written message 
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.coordination.shared_state import (
@@ -17,7 +16,8 @@ from storage.coordination.shared_state import (
     SharedStateBounds,
     Word,
 )
-from storage.files.read_files import MAP_MAKERS
+from storage.files.many_files import read_each
+from storage.files.read_files import MAP_MAKERS, relist_each
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey
 
@@ -39,8 +39,6 @@ _MANY_QUEUES: Final = 2_000
 """Queues of which more than the last units may be kept: 40 MB of them at most."""
 _MOST_KEPT: Final = 60_000
 """Queues of which units are kept, less than a kilobyte each."""
-# a pipe must not block until its other end is open
-_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _unpack: Final = CQ_STORE_UNIT.unpack_from
 
 
@@ -50,6 +48,25 @@ class KeptUnits(NamedTuple):
     first: int
     end: int
     units: memoryview
+
+
+class Unread(NamedTuple):
+    """A queue that was not read before; ``wanted``: the units from this one on are asked for, -1
+    for none."""
+
+    topic: str
+    queue_id: int
+    row: ReadOnlyFiles
+    wanted: int = -1
+
+
+class _Wanted(NamedTuple):
+    """What is to be read of a queue: its end, the units from ``start`` to one past the end, and
+    from ``first`` on one unit, which may be among these."""
+
+    end: int
+    start: int
+    first: int
 
 
 def read_many(
@@ -70,23 +87,25 @@ def read_many(
         or not isinstance(bounds, SharedStateBounds)
     ):
         return
+    some: list[Unread] = []
     for number, (topic, queue_id) in enumerate(queues):
-        if (topic, queue_id) in readers:
-            continue
-        wanted = first[number] if first and len(readers) < _MANY_QUEUES else -1
-        row = files.queue(topic, queue_id)
-        found = None if row is None else read_first(bounds.shared, topic, queue_id, row, wanted)
-        if row is not None and found is not None:
+        row = None if (topic, queue_id) in readers else files.queue(topic, queue_id)
+        if row is not None:
+            is_asked_for = first and len(readers) + len(some) < _MANY_QUEUES
+            some.append(Unread(topic, queue_id, row, first[number] if is_asked_for else -1))
+    for unread, kept in zip(some, read_first(bounds.shared, some), strict=True):
+        if kept is not None:
+            topic, queue_id, row, _ = unread
             queue = QueueReader(QueueKey(topic, queue_id), row, bounds, None)
-            queue.keep(found, generation)
+            queue.keep(kept, generation)
             readers.setdefault((topic, queue_id), queue)
 
 
 def read_first(
-    shared: SharedState, topic: str, queue_id: int, row: ReadOnlyFiles, wanted: int = -1
-) -> tuple[KeptUnits, ...] | None:
-    """Read the first unit and the last ones of a queue, those from ``wanted`` on if they are few;
-    the files of ``row`` are listed anew.
+    shared: SharedState, queues: Sequence[Unread]
+) -> Sequence[tuple[KeptUnits, ...] | None]:
+    """Read the first unit and the last ones of each queue, those that are asked for if they are
+    few; the files of its row are listed anew.
 
     None if its files contradict its end in the shared state, and in each unusual case, of which
     ``storage.coordination.shared_state_check.queue_agrees`` is the judge: an empty queue, one that
@@ -95,31 +114,61 @@ def read_first(
     """
     words = shared.words
     if words[Word.STAGE] == STAGE_DELETE or MAP_MAKERS:
-        return None
+        return [None] * len(queues)
     log_end = int(words[Word.LOG_END])
-    end = shared.queue_end(topic, queue_id)
-    files = row.relist()
-    if not files or row.opened:
+    ends = [shared.queue_end(queue.topic, queue.queue_id) for queue in queues]
+    wanted = [*map(_wanted, queues, ends, relist_each([queue.row for queue in queues]))]
+    asked: list[tuple[str, int, int]] = []
+    for queue, one in zip(queues, wanted, strict=True):
+        if one is not None:
+            asked.append(_part(queue.row, one.start, one.end + 1 - one.start))
+            if one.first < one.start:
+                asked.append(_part(queue.row, one.first, 1))
+    paths, positions = [path for path, _, _ in asked], [position for _, position, _ in asked]
+    parts = iter(read_each(paths, positions, [count for _, _, count in asked]))
+    return [
+        None
+        if one is None
+        else _checked(
+            shared, log_end, one, next(parts), next(parts) if one.first < one.start else b""
+        )
+        for one in wanted
+    ]
+
+
+def _part(row: ReadOnlyFiles, first: int, count: int) -> tuple[str, int, int]:
+    """A file, and where some units lie in it: position and bytes."""
+    position = first * CQ_STORE_UNIT_SIZE
+    within = position % row.file_size
+    return row.path(position - within), within, count * CQ_STORE_UNIT_SIZE
+
+
+def _wanted(queue: Unread, end: int, files: Sequence[int]) -> _Wanted | None:
+    if not files or queue.row.opened:
         return None
-    size = row.file_size
+    size = queue.row.file_size
     first, last = files[0] // CQ_STORE_UNIT_SIZE, files[-1] // CQ_STORE_UNIT_SIZE
     if not max(first, last) < end < last + size // CQ_STORE_UNIT_SIZE:
         return None
     start = max(last, end - _KEPT)
-    if last <= wanted < start and end - wanted <= _MOST_ASKED_FOR:
-        start = wanted
-    try:
-        units = _read(row.path(files[-1]), (start - last) * CQ_STORE_UNIT_SIZE, end + 1 - start)
-        head = b"" if start == first else _read(row.path(files[0]), 0, 1)
-    except OSError:
-        return None
+    if last <= queue.wanted < start and end - queue.wanted <= _MOST_ASKED_FOR:
+        start = queue.wanted
+    return _Wanted(end, start, first)
+
+
+def _checked(
+    shared: SharedState, log_end: int, wanted: _Wanted, units: bytes | None, head: bytes | None
+) -> tuple[KeptUnits, ...] | None:
+    """What was read of a queue, if it agrees with the shared state."""
+    end, start, first = wanted
     count = (end - start) * CQ_STORE_UNIT_SIZE
-    if len(units) != count + CQ_STORE_UNIT_SIZE:
+    if units is None or head is None or len(units) != count + CQ_STORE_UNIT_SIZE:
         return None
     offset, length, _ = _unpack(units, count)
     if length > 0 and offset >= 0 and offset + length <= log_end:
         return None
     offset, length, _ = _unpack(units, count - CQ_STORE_UNIT_SIZE)
+    words = shared.words
     in_batch = int(words[Word.TO]) if words[Word.STAGE] == STAGE_DISPATCH else 0
     if not (length > 0 and 0 <= offset <= max(in_batch, int(words[Word.LOG_END])) - length):
         return None
@@ -127,11 +176,3 @@ def read_first(
     if len(head) == CQ_STORE_UNIT_SIZE:
         return kept, KeptUnits(first, first + 1, memoryview(head))
     return (kept,)
-
-
-def _read(path: str, position: int, count: int) -> bytes:
-    fd = os.open(path, _FLAGS)
-    try:
-        return os.pread(fd, count * CQ_STORE_UNIT_SIZE, position)
-    finally:
-        os.close(fd)

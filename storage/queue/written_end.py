@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from storage.files.read_files import heads_of, relist_each
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey
 
@@ -17,6 +18,8 @@ _LOOK_AHEAD: Final = 200 * CQ_STORE_UNIT_SIZE
 _HEAD: Final = 8_000
 """Bytes in which most queues of a store end that has thousands."""
 _NO_UNIT: Final = (0, 0, 0)
+_AT_ONCE: Final = 200
+"""Queues whose last files are read in one step: two megabytes at most."""
 _KEPT: Final = 32
 """Units at the end of a queue that are kept until :meth:`QueueTail.forget`."""
 
@@ -98,10 +101,25 @@ class QueueTail:
 
 def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
     """The ends of all queues that have a folder, with all units that are written."""
-    for topic, queue_id in files.queue_folders():
-        row = files.queue(topic, queue_id)
-        if row is not None:
-            yield QueueTail(row, QueueKey(topic, queue_id), *_written_end(row))
+    queues = [
+        (QueueKey(topic, queue_id), row)
+        for topic, queue_id in files.queue_folders()
+        if (row := files.queue(topic, queue_id)) is not None
+    ]
+    for start in range(0, len(queues), _AT_ONCE):
+        some = queues[start : start + _AT_ONCE]
+        ends = _written_ends([row for _, row in some])
+        for (key, row), end in zip(some, ends, strict=True):
+            yield QueueTail(row, key, *end)
+
+
+def _written_ends(rows: list[ReadOnlyFiles]) -> Iterator[tuple[int, bytes]]:
+    """:func:`_written_end` of each; that of most is in the first bytes of their last file."""
+    listed = relist_each(rows)
+    heads = heads_of(rows, [files[-1] if files else -1 for files in listed], _HEAD)
+    for row, files, head in zip(rows, listed, heads, strict=True):
+        found = None if head is None else _end_in(row, files[-1], *head)
+        yield found or (_written_end(row, files) if files else (0, b""))
 
 
 def written_units(row: ReadOnlyFiles) -> int:
@@ -109,13 +127,13 @@ def written_units(row: ReadOnlyFiles) -> int:
 
     An all-zero file after another is skipped: Java takes its first unit for a message.
     """
-    return _written_end(row)[0]
+    return _written_end(row, row.relist())[0]
 
 
-def _written_end(row: ReadOnlyFiles) -> tuple[int, bytes]:
+def _written_end(row: ReadOnlyFiles, files: Sequence[int]) -> tuple[int, bytes]:
     """The same, and the last units of its file, as many as are kept."""
     data: mmap.mmap | bytes
-    for first in reversed(row.relist()):
+    for first in reversed(files):
         head = row.head(first, _HEAD)
         file = row.look(first) if head is None else None
         if head is not None:
@@ -124,14 +142,25 @@ def _written_end(row: ReadOnlyFiles) -> tuple[int, bytes]:
             data, length = file.map, file.length
         else:
             continue
-        count = min(_units_in(data, length), row.file_size // CQ_STORE_UNIT_SIZE)
-        if count:
-            end = count * CQ_STORE_UNIT_SIZE
-            kept = data[max(0, end - _KEPT * CQ_STORE_UNIT_SIZE) : end]
-            # a file may have been cut inside its last unit
-            kept = b"" if len(kept) % CQ_STORE_UNIT_SIZE else kept
-            return first // CQ_STORE_UNIT_SIZE + count, kept
+        found = _end_in(row, first, data, length)
+        if found is not None:
+            return found
     return 0, b""
+
+
+def _end_in(
+    row: ReadOnlyFiles, first: int, data: mmap.mmap | bytes, length: int
+) -> tuple[int, bytes] | None:
+    """The same if the last written unit is in the file that begins at ``first``; ``data`` may lack
+    zeros at the end of a file of this length."""
+    count = min(_units_in(data, length), row.file_size // CQ_STORE_UNIT_SIZE)
+    if not count:
+        return None
+    end = count * CQ_STORE_UNIT_SIZE
+    kept = data[max(0, end - _KEPT * CQ_STORE_UNIT_SIZE) : end]
+    # a file may have been cut inside its last unit
+    kept = b"" if len(kept) % CQ_STORE_UNIT_SIZE else kept
+    return first // CQ_STORE_UNIT_SIZE + count, kept
 
 
 def units_in_file(file: ReadMap) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.files.read_files import is_queue_number
+from storage.files.queue_folders import is_queue_number
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.dispatch import is_possible_topic
 from storage.format.names import CONSUMEQUEUE, OURS, file_name, parse_file_name

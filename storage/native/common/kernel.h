@@ -67,6 +67,12 @@ static inline int reserve_blocks(int fd, off_t from, off_t size)
     return fallocate(fd, 0, from, size) == 0;
 }
 
+/* Whether a file has no data from a position on; no where that is not known. */
+static inline int has_only_holes_from(int fd, off_t position)
+{
+    return lseek(fd, position, SEEK_DATA) < 0 && errno == ENXIO;
+}
+
 /* Makes the pages of a map as stores do, without changing bytes; whether it did. */
 static inline int populate(void *at, size_t size, int are_large)
 {
@@ -103,6 +109,11 @@ static inline int lock_byte(int fd, short kind, off_t byte)
 static inline int reserve_blocks(int fd, off_t from, off_t size)
 {
     (void)fd, (void)from, (void)size;
+    return 0;
+}
+static inline int has_only_holes_from(int fd, off_t position)
+{
+    (void)fd, (void)position;
     return 0;
 }
 static inline int populate(void *at, size_t size, int are_large)

@@ -23,7 +23,7 @@ from storage.coordination.shared_state_check import _agrees, contradiction, queu
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.record import BLANK_SIZE
-from storage.queue.first_read import read_first
+from storage.queue.first_read import Unread, read_first
 from tests.support.samples import SMALL, Sample, Ticking, batch, new_store, open_store, prepared
 
 SIZE = SMALL.mapped_file_size_commit_log
@@ -226,7 +226,7 @@ def agrees(shared: SharedState, root: Path, end: int, topic: str = "B", **words:
     for name, value in words.items():
         shared.words[getattr(Word, name)] = value
     try:
-        first = read_first(shared, topic, 0, row)
+        (first,) = read_first(shared, [Unread(topic, 0, row)])
         found = queue_agrees(shared, topic, 0, row)
         assert found or first is None, "units of a queue with a wrong end were kept"
         return found

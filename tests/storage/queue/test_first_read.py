@@ -14,7 +14,7 @@ from storage.errors import IncompleteStoreWarning
 from storage.files.fs import FileSystem
 from storage.files.read_files import StoreFiles
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
-from storage.queue.first_read import read_first
+from storage.queue.first_read import Unread, read_first
 from storage.readonly import StoreView
 from tests.support.samples import SMALL, Sample, new_store, open_store, prepared
 
@@ -177,7 +177,7 @@ def test_unusual_files_are_left_to_the_check(root: Path, shared: SharedState) ->
     def read(queue_id: int) -> Any:
         row = files.queue(TOPIC, queue_id)
         assert row is not None
-        return read_first(shared, TOPIC, queue_id, row)
+        return read_first(shared, [Unread(TOPIC, queue_id, row)])[0]
 
     folder = root / "consumequeue" / TOPIC
     name = f"{0:020d}"
