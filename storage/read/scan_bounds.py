@@ -30,7 +30,7 @@ from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.delay import parse_delay_levels
 from storage.format.dispatch import read_request
 from storage.format.message import LMQ_PREFIX
-from storage.format.names import ABORT, CHECKPOINT, OURS
+from storage.format.names import ABORT, CHECKPOINT, LOCK, OURS
 from storage.format.record import CheckKind, RecordError, check_record, read_head
 from storage.index.reader import IndexReader
 from storage.log.record_reader import QueueKey, names_queue
@@ -213,6 +213,7 @@ class ScanBounds:
 
     def _build(self) -> dict[tuple[str, int], QueueTail]:
         self._generation = self._log_modified()
+        started = self._java_start()
         tails = {(tail.key.topic, tail.key.queue_id): tail for tail in tails_of(self._files)}
         missing = missing_log(self._files, self._config, tails.values())
         if missing is not None:
@@ -247,10 +248,23 @@ class ScanBounds:
         self.rebuilt.finish()
         self._has_light_queues = any(topic.startswith(LMQ_PREFIX) for topic, _ in tails)
         # A broker that runs may delete a topic, and make one of the same name.
-        keeps = len(tails) <= _MOST_KEPT and not is_java_running(self._files.root)
+        is_idle = started is not None and started == self._java_start()
+        keeps = len(tails) <= _MOST_KEPT and is_idle
+        is_whole = is_idle and self._covered == log_end and self._writes_in_order()
         for tail in tails.values():
             tail.forget(tail.next_offset if keeps else 0)
+            if is_whole and tail.hole is None:
+                tail.followed_to = log_end  # nothing was written since its files were read
         return tails
+
+    def _java_start(self) -> int | None:
+        """When a Java broker was started last (ns), 0 if none ever was; None while one runs."""
+        if is_java_running(self._files.root):
+            return None
+        try:
+            return (self._files.root / LOCK).stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def _is_cut_short(self, files: list[int]) -> bool:
         """Whether a file of the log lacks its end: a file has its length before its first record,
