@@ -47,11 +47,13 @@ class FileIdent(NamedTuple):
 
 
 class LoadedConfig(NamedTuple):
-    """A parsed file. ``ident`` is that of the main file when it was read, None if it is missing."""
+    """A parsed file. ``ident`` is that of the main file when it was read, None if it is missing.
+    ``made``: what the file's ``check`` gave."""
 
     document: JsonObject
     source: ConfigSource
     ident: FileIdent | None
+    made: Any = None
 
 
 class ConfigFile:
@@ -90,13 +92,13 @@ class ConfigFile:
         its defaults and write them over what can perhaps be saved.
         """
         text, ident = _read(self.path)
-        document = self._parse(text)
-        if document is not None:
-            return LoadedConfig(document, ConfigSource.FILE, ident)
+        parsed = self._parse(text)
+        if parsed is not None:
+            return LoadedConfig(parsed[0], ConfigSource.FILE, ident, parsed[1])
         bak_text, _ = _read(self.bak_path)
-        document = self._parse(bak_text)
-        if document is not None:
-            return LoadedConfig(document, ConfigSource.BAK, ident)
+        parsed = self._parse(bak_text)
+        if parsed is not None:
+            return LoadedConfig(parsed[0], ConfigSource.BAK, ident, parsed[1])
         for path, content in ((self.path, text), (self.bak_path, bak_text)):
             if content.strip():
                 raise CorruptFileError(path, 0, "its content is not the JSON that RocketMQ writes")
@@ -131,19 +133,18 @@ class ConfigFile:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
         return True
 
-    def _parse(self, text: str) -> JsonObject | None:
-        """Parse text that RocketMQ could parse; None for everything else."""
+    def _parse(self, text: str) -> tuple[JsonObject, Any] | None:
+        """Parse text that RocketMQ could parse, and check it; None for everything else."""
         if not text.strip():
             return None
         try:
             document = loads(text)
             if not isinstance(document, dict):
                 return None
-            if self._check is not None:
-                self._check(document)
+            made = None if self._check is None else self._check(document)
         except (ValueError, TypeError, OverflowError, RecursionError):
             return None
-        return document
+        return document, made
 
 
 def encoded(document: JsonObject) -> bytes:

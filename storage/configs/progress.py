@@ -38,7 +38,6 @@ from storage.format.names import OURS
 from .config_file import ConfigSource, encoded, ident_of, replace_file
 from .consumer_offsets import (
     consumer_offset_file,
-    decode_offsets,
     encode_offsets,
 )
 from .progress_log import (
@@ -341,7 +340,7 @@ class ProgressFile:
         table = ProgressTable(self._reader.lock_mtime_ns())
         loaded = self._reader.load_java()
         if loaded.source is ConfigSource.FILE:
-            table.adopt(decode_offsets(loaded.document))
+            table.adopt(loaded.made or {})
         return table
 
     def _write_both(self, table: ProgressTable, moved: ProgressTable, rows: Changes) -> None:
@@ -406,7 +405,7 @@ class ProgressFile:
         offsets = table.offsets()
         loaded = self._reader.load_java()
         written = False
-        if decode_offsets(loaded.document) != offsets or loaded.source is ConfigSource.BAK:
+        if (loaded.made or {}) != offsets or loaded.source is ConfigSource.BAK:
             file = consumer_offset_file(self._root, self._fs)
             written = file.save(encode_offsets(loaded.document, offsets))
         table.note_exported()

@@ -25,7 +25,7 @@ from storage.format.shapes import ShapeError, anything, members, table, text
 
 from .checksummed_json import entry_of, seal
 from .config_file import ConfigFile, ConfigSource, FileIdent, LoadedConfig, ident_of
-from .consumer_offsets import consumer_offset_file, decode_offsets
+from .consumer_offsets import consumer_offset_file
 from .progress_log import NEXT_JAVA, REMEDY, ProgressLog
 from .progress_table import VERSION, ProgressTable
 
@@ -81,8 +81,8 @@ class ProgressReader:
         if content is None:
             table = ProgressTable(lock_mtime_ns)
             loaded = consumer_offset_file(self._root).load()
-            table.adopt(decode_offsets(loaded.document))
-            table.doubt = self._doubt(loaded)
+            table.adopt(loaded.made or {})
+            self._note_doubt(table, loaded)
             return table
         if isinstance(content, ProgressLog):
             table = self._table_of_log(content)
@@ -93,8 +93,8 @@ class ProgressReader:
             loaded = self.load_java()
             # A file that a crash emptied or tore is ignored: it did not delete all progress.
             if loaded.source is not ConfigSource.NONE:
-                table.adopt(decode_offsets(loaded.document))
-            table.doubt = self._doubt(loaded)
+                table.adopt(loaded.made)
+            self._note_doubt(table, loaded)
             table.lock_mtime_ns = lock_mtime_ns
             table.changed = True
         return table
@@ -189,6 +189,10 @@ class ProgressReader:
 
             self._rows = KnownRows()
         return self._rows
+
+    def _note_doubt(self, table: ProgressTable, loaded: LoadedConfig) -> None:
+        table.doubt = self._doubt(loaded)
+        table.is_of_bak = loaded.source is ConfigSource.BAK
 
     def _doubt(self, loaded: LoadedConfig) -> str | None:
         """Give the reason why Java's file may not hold the last progress of groups."""

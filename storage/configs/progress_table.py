@@ -40,6 +40,7 @@ class QueueProgress(NamedTuple):
 
 NO_PROGRESS = QueueProgress()
 _NO_ROW: Final[Mapping[int, QueueProgress]] = {}
+_new: Final = tuple.__new__
 _progress_of: Final = partial(tuple.__new__, QueueProgress)
 
 
@@ -78,6 +79,8 @@ class ProgressTable:
         self.doubt: str | None = None
         """Why this may not be the last progress of groups: Java's file is empty, or its .bak was
         read."""
+        self.is_of_bak = False
+        """Whether that .bak was read."""
         self._exported: OffsetTable | Callable[[], OffsetTable] = {}
         self._before: dict[str, dict[int, int | None]] | None = None
         """Offsets in Java's file of queues that have changed since it was written; the others are
@@ -112,6 +115,9 @@ class ProgressTable:
         Java, unless it was never exported.
         """
         before = self.exported
+        if not (self.queues or self._before or before):
+            self._begin_with(java)
+            return
         for key, offsets in java.items():
             self.queues.setdefault(key, {})
             exported = before.get(key, {})
@@ -126,6 +132,16 @@ class ProgressTable:
                 gone = queue_id not in java.get(key, {})
                 if gone and self.get(key, queue_id).offset is not None:
                     self.move(key, queue_id, None)
+        self.set_exported(java)
+
+    def _begin_with(self, java: OffsetTable) -> None:
+        """The same of a table without any progress, in few steps: there may be 50,000 rows."""
+        self.queues = {
+            key: {queue_id: _new(QueueProgress, (0, offset)) for queue_id, offset in row.items()}
+            for key, row in java.items()
+        }
+        self._own = set(java)
+        self.changed = self.changed or any(java.values())
         self.set_exported(java)
 
     @property
@@ -187,6 +203,7 @@ class ProgressTable:
         other = type(self)(self.lock_mtime_ns)
         other.queues = self.queues.copy()
         other.change_id, other.changed, other.doubt = self.change_id, self.changed, self.doubt
+        other.is_of_bak = self.is_of_bak
         other._exported = self._exported
         if self._before is not None:
             other._before = {key: {**row} for key, row in self._before.items()}

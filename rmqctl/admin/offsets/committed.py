@@ -88,12 +88,9 @@ def offsets_in_force(
         warn(doubt)
     if any((root / OURS / name).exists() for name in (OFFSETS_FILE, OFFSETS_MARK)):
         return CommittedOffsets(broker.consumer_offsets(), OffsetSource.FILE, topics)
-    file = consumer_offset_file(root)
-    loaded = file.load()  # without a truth of our own it is Java's file
-    table = by_group(decode_offsets(loaded.document))
-    if loaded.source is not ConfigSource.BAK:
-        return CommittedOffsets(table, OffsetSource.FILE, topics)
-    return CommittedOffsets(table, OffsetSource.BAK, topics)
+    known = view.progress.read()  # without a truth of our own it is what Java's file has
+    source = OffsetSource.BAK if known.is_of_bak else OffsetSource.FILE
+    return CommittedOffsets(by_group(known.offsets()), source, topics)
 
 
 def topics_of(broker: "Broker", warn: Callable[[str], object]) -> "Mapping[str, TopicConfig]":

@@ -47,7 +47,8 @@ def path(tmp_path):
 
 
 def test_missing_and_empty_files_give_an_empty_document(path):
-    assert ConfigFile(path).load() == ({}, ConfigSource.NONE, None)
+    loaded = ConfigFile(path).load()
+    assert (loaded.document, loaded.source, loaded.ident) == ({}, ConfigSource.NONE, None)
     path.parent.mkdir()
     path.touch()
     loaded = ConfigFile(path).load()
