@@ -1,7 +1,7 @@
 """What the files of a store take on the disk, by kind: every block that ``du`` counts, once."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from stat import S_ISDIR
@@ -96,6 +96,10 @@ def disk_files(view: "StoreView") -> DiskFiles:
     return _Count(view).result()
 
 
+_Entry = tuple[str, os.stat_result]
+"""A file or folder by its name in its folder."""
+
+
 class _Count:
     def __init__(self, view: "StoreView") -> None:
         self._root = view.root
@@ -126,10 +130,25 @@ class _Count:
         }
 
     def result(self) -> DiskFiles:
-        for names, status in _walk(self._root, self._unreadable):
-            self._add(names, status)
         found = self._unreadable
+        for names, entries in _walk(self._root, found):
+            if len(names) == 3 and names[0] == CONSUMEQUEUE:
+                self._add_files_of_queue(names[1], names[2], entries)
+                continue
+            for name, status in entries:
+                self._add((*names, name), status)
+        self._count(DiskKind.FOLDERS, self._root.stat().st_blocks * BLOCK)
         return DiskFiles(self._log, self._queues, self._others, self._files, found)
+
+    def _add_files_of_queue(self, topic: str, queue: str, entries: Iterable[_Entry]) -> None:
+        end = self._queue_end(topic, queue)
+        for name, status in entries:
+            first = parse_file_name(name)
+            if first is None or S_ISDIR(status.st_mode):
+                self._add((CONSUMEQUEUE, topic, queue, name), status)
+            else:
+                written = min(max(end - first, 0), status.st_size)
+                self._add_queue(topic, written, status.st_blocks * BLOCK)
 
     def _add(self, names: tuple[str, ...], status: os.stat_result) -> None:
         size = status.st_blocks * BLOCK
@@ -141,9 +160,6 @@ class _Count:
             written = min(max(self._log_end - first, 0), status.st_size)
             self._log += written
             self._split(DiskKind.MESSAGES, DiskKind.RESERVED_LOG, written, size)
-        elif folder == CONSUMEQUEUE and len(names) == 4 and first is not None:
-            written = min(max(self._queue_end(*names[1:3]) - first, 0), status.st_size)
-            self._add_queue(names[1], written, size)
         elif folder == CONSUMEQUEUE_EXT and len(names) == 4:
             self._add_queue(names[1], size, size)
         elif folder == INDEX and len(names) == 2 and is_index_file_name(names[1]):
@@ -191,24 +207,25 @@ def _index_bytes(path: Path, size: int) -> int:
     return index_file_size(max(0, header.hash_slot_count), header.next_entry)
 
 
-def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    """The root, and each file and folder below it, once: its names and its status.
+def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], list[_Entry]]]:
+    """The root and each folder below it, by its names, with what is in it: each file and folder of
+    all once.
 
     Folders that cannot be read are added to ``unreadable``.
     """
     seen: set[tuple[int, int]] = set()
-    yield (), root.stat()
     folders: list[tuple[tuple[str, ...], str]] = [((), str(root))]
     while folders:
         names, folder = folders.pop()
         try:
-            with os.scandir(folder) as found:
-                entries = list(found)
+            with os.scandir(folder) as listed:
+                entries = list(listed)
         except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
             continue
         except PermissionError:
             unreadable.append(Path(folder))
             continue
+        found: list[_Entry] = []
         for entry in entries:
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -222,7 +239,7 @@ def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...],
                 if inode in seen:
                     continue
                 seen.add(inode)
-            below = (*names, entry.name)
-            yield below, status
+            found.append((entry.name, status))
             if S_ISDIR(status.st_mode):
-                folders.append((below, entry.path))
+                folders.append(((*names, entry.name), entry.path))
+        yield names, found

@@ -6,6 +6,7 @@ from datetime import timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from analytics.lag.few_units import few_units
 from analytics.lag.queue_position import unread_bytes
 from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.next_deletions import (
@@ -43,6 +44,8 @@ _RESERVED: Final = (DiskKind.RESERVED_LOG, DiskKind.RESERVED_QUEUE, DiskKind.RES
 Place = tuple[int, int | None]
 """Where a message lies in the log, and its store time; None: it cannot be read."""
 _NOWHERE: Final[Place] = (-1, None)
+_Measured = tuple[Part, Place, Place]
+"""A part of a queue, and where its first and its last message lie."""
 
 
 class Figures(NamedTuple):
@@ -173,7 +176,7 @@ class DiskUse:
     def by_day(self, zone: tzinfo | None) -> Iterator[DiskUseRow]:
         """A row for each day, in the zone, in which messages were stored."""
         topics = list(self._topics())
-        times = [self._row(topic, self._figures(topic, parts)) for topic, parts in topics]
+        times = [self._row(topic, self._of_parts(topic, parts)) for topic, parts in topics]
         known = [row for row in times if row.oldest_timestamp is not None]
         if not known:
             return
@@ -184,7 +187,9 @@ class DiskUse:
             rows = [
                 self._row(
                     topic,
-                    self._figures(topic, [self._within(topic, part, day, until) for part in parts]),
+                    self._of_parts(
+                        topic, [self._within(topic, part, day, until) for part in parts]
+                    ),
                 )
                 for topic, parts in topics
             ]
@@ -281,20 +286,41 @@ class DiskUse:
             state = bounds, self.next.before
             before = self._known.get(topic)
             if before is None or before[0] != state or not before[1].is_whole:
-                parts = TopicFigures(self._view, topic, bounds, bounds).parts
-                before = self._known[topic] = state, self._figures(topic, parts)
+                measured = [self._measured(topic, *queue) for queue in sorted(bounds.items())]
+                before = self._known[topic] = state, self._figures(topic, measured)
             yield topic, before[1]
 
-    def _figures(self, topic: str, parts: Sequence[Part]) -> Figures:
+    def _measured(self, topic: str, queue_id: int, bounds: tuple[int, int]) -> _Measured:
+        """All of a queue."""
+        low, high = bounds
+        units = few_units(self._view, topic, queue_id, low, bounds) if low < high else None
+        if not units:
+            size = self._bytes(topic, queue_id, low, high)
+            return self._with_ends(topic, Part(queue_id, low, high, size))
+        part = Part(queue_id, low, high, sum([size for _, size, _ in units]))
+        first, last = (
+            (place, self._view.record_timestamp(place, size))
+            for place, size, _ in (units[0], units[-1])
+        )
+        return part, first, last
+
+    def _with_ends(self, topic: str, part: Part) -> _Measured:
+        return part, *(self._ends(topic, part) if part.messages else (_NOWHERE, _NOWHERE))
+
+    def _figures(self, topic: str, measured: Iterable[_Measured]) -> Figures:
         light = topic.startswith(LMQ_PREFIX)
+        parts: list[Part] = []
         freed: list[int | None] = []
         times: list[int | None] = []
-        for part in parts:
-            first, last = self._ends(topic, part) if part.messages else (_NOWHERE, _NOWHERE)
+        for part, first, last in measured:
+            parts.append(part)
             freed.append(0 if light else self._freed(topic, part, first, last))
             if part.messages:
                 times += first[1], last[1]
         return Figures(parts, freed, times)
+
+    def _of_parts(self, topic: str, parts: Sequence[Part]) -> Figures:
+        return self._figures(topic, [self._with_ends(topic, part) for part in parts])
 
     def _row(self, topic: str, figures: Figures) -> DiskUseRow:
         parts, freed, times = figures
