@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zlib
 from typing import Any
 
@@ -262,6 +263,7 @@ def test_a_column_is_stored_as_single_sends_would_be(
             rows.append(sorted(m.body for m in broker.query_message(where[0], "k1").messages))
             rows.append(len(broker.query_message(where[0], "shared").messages))
             found.append(rows)
+        shutil.rmtree(root)  # of each example; pytest removes none before the end
     assert found[0] == found[1]
 
 

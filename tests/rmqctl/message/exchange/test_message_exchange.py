@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def test_any_messages_come_back(tmp_path_factory, messages):
         result = run("message", "import", file, "-S", target, "--allow-empty")
         assert result.code == 0, result.err
         assert messages_of(target) == messages_of(source)
+    shutil.rmtree(folder)  # of each example; pytest removes none before the end
 
 
 @pytest.mark.feature(123)
