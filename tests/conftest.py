@@ -1,5 +1,6 @@
 """What every test shares: fast tests first, and no skip without a reason that was checked."""
 
+import gc
 import re
 import shutil
 import threading
@@ -31,6 +32,7 @@ _ALLOWED_SKIPS = re.compile(
 
 # How long an example takes says how busy the machine is just then.
 settings.register_profile("rmqctl", deadline=None)
+settings.register_profile("short", deadline=None, max_examples=50)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("rmqctl")
 
@@ -116,6 +118,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--quick"):
         settings.load_profile("quick")
+    elif "not long" in config.getoption("markexpr"):
+        settings.load_profile("short")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -152,6 +156,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("spark") and shutil.which("java") is None:
             item.add_marker(pytest.mark.skip(reason="needs Java (java on PATH)"))
     items.sort(key=_rank)
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules stay to the end: no search for garbage goes through them."""
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
