@@ -22,7 +22,7 @@ from rmqctl.parse.times import parse_time
 from storage.format.message import RESERVED_PROPERTIES
 from tests.support import golden
 from tests.support.cli import ROOT, run
-from tests.support.copies import age_files, copy_store
+from tests.support.copies import age_files, copy_store, folder_on_disk
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
 from tests.support.rich_store import TEXTS, TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -48,9 +48,9 @@ NOT_FOR_TERMINALS = re.compile(
 
 
 @pytest.fixture(scope="module")
-def rich(tmp_path_factory):
+def rich():
     """The store, made once; a pristine copy lies beside it."""
-    place = tmp_path_factory.mktemp("rich")
+    place = folder_on_disk("rich-")
     made = make_rich_store(place / "now" / "s", time.time_ns() // 1_000_000 - 600_000)
     (place / "now" / "settings.toml").write_text(SETTINGS)
     exported = run("consume", TOPIC, "-e", "-o", "jsonl", "-S", made.root)
@@ -64,7 +64,8 @@ def rich(tmp_path_factory):
     shutil.rmtree(place / "now")  # a copy has other holes, and so another size on disk
     copy_store(place / "kept", place / "now")
     made.words["new"] = str(place / "now" / "new")
-    return made
+    yield made
+    shutil.rmtree(place)
 
 
 @pytest.fixture(scope="module")

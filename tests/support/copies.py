@@ -32,6 +32,12 @@ def new_folder(prefix: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=prefix[: len(prefix) - longer], dir=memory))
 
 
+def folder_on_disk(prefix: str) -> Path:
+    """Make a folder for files whose sizes on disk are compared: where files lie in memory, a hole
+    that is read takes a page from then on."""
+    return Path(tempfile.mkdtemp(prefix=prefix, dir="/var/tmp"))
+
+
 def copy_file(source: str, target: str) -> None:
     """Copy the data of a file, its length, its mode and its times; holes stay holes."""
     read = os.open(source, os.O_RDONLY)
